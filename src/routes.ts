@@ -13,7 +13,7 @@ type Switch = 'batch' | 'v2' | 'redirect' | 'reverseLookup' | 'tunnel';
 
 const DESCRIPTION = { name: 'Description', description: 'This API reference.' };
 
-export const publicRoutes = (has: Readonly<Record<Switch, boolean>>): Route[] => [
+export const publicRoutes = (has: Readonly<Record<Switch, boolean>>): readonly Route[] => [
   ...recordRoutes,
   ...(has.batch ? batchRoutes : []),
   ...endpointRoutes,
@@ -24,11 +24,20 @@ export const publicRoutes = (has: Readonly<Record<Switch, boolean>>): Route[] =>
   ...openApiRoutes({ interface: 'redirect', tag: DESCRIPTION }),
 ];
 
-export const routesOf = ({ batch, v2, redirect, reverseLookup, native }: Config): Route[] =>
-  publicRoutes({
+/** Lists by the switches that are on. */
+const lists = new Map<string, readonly Route[]>();
+
+/** Returns the same list for the same interfaces, so that a reload needs not describe the routes again. */
+export function routesOf({ batch, v2, redirect, reverseLookup, native }: Config): readonly Route[] {
+  const has = {
     batch: batch.enabled,
     v2: v2.enabled,
     redirect: redirect.enabled,
     reverseLookup: reverseLookup.url !== undefined,
     tunnel: native.tunnel,
-  });
+  };
+  const key = Object.values(has).join();
+  const routes = lists.get(key) ?? publicRoutes(has);
+  lists.set(key, routes);
+  return routes;
+}

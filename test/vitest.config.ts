@@ -5,7 +5,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const within = (...folders: string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
 
 /** The built program, real Redis and other programs, the fault table, random input, the model and the simulation. */
-const FULL = within('attack', 'cli', 'faults', 'fuzz', 'live', 'model', 'rollout', 'simulation');
+const FULL = [
+  ...within('attack', 'cli', 'faults', 'fuzz', 'live', 'model', 'rollout', 'simulation'),
+  // Compiles a client, replays every recording against the document, and simulates thousands of requests.
+  'test/openapi/{client,recordings}.test.ts',
+  'test/upstream/overload-shares.test.ts',
+];
 
 /** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */
 const ALONE = [
@@ -69,6 +74,8 @@ function project(name: string, groupOrder: number, group: Group): TestProjectCon
 }
 
 const FILES = Math.min(2, availableParallelism());
+/** One more than there are cores, because each file waits for timers a third of its time. */
+const QUICK_FILES = FILES + 1;
 /** Files that mostly wait: for programs to start, and for leases to end. */
 const WAITING_FILES = 3 * FILES;
 
@@ -79,21 +86,22 @@ export default defineConfig({
     sequence: { sequencer: LongFilesFirst },
     // Files share a process: repeated imports of src took half of the time.
     isolate: false,
-    setupFiles: ['test/support/clean-process.ts'],
+    setupFiles: ['test/support/clean-process.ts', 'test/support/property-rounds.ts'],
     // Tests wait for events, not for a time: these limits only end a test that hangs, also on a machine that stalls.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 60_000 } },
+    // Polls often, because a test that waits for the next look leaves the machine idle.
+    expect: { poll: { timeout: 60_000, interval: 10 } },
     projects: [
       // `npm test`: unit and in-process tests.
       project('quick', 0, {
         include: ['test/**/*.test.ts'],
         exclude: [...FULL, ...ALONE, ...MEASURED, ...BROWSER, ...REPLACING],
-        maxWorkers: FILES,
+        maxWorkers: QUICK_FILES,
       }),
       project('quick, isolated', 0, {
         include: [...REPLACING, ...COUNTING],
-        maxWorkers: FILES,
+        maxWorkers: QUICK_FILES,
         isolate: true,
       }),
       project('full', 1, {

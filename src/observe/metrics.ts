@@ -1,8 +1,9 @@
 // Creates the process's metrics, which every module updates through its `Context`.
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { LastDay } from './last-day.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
+import { registerProcessMetrics } from './process-metrics.js';
 import { Recent } from './recent.js';
 
 interface RequestSample {
@@ -53,24 +54,13 @@ interface QueueUsage {
   length: number;
 }
 
-/**
- * Default prom-client gauges whose names end like a counter's, which promtool rejects; other default gauges
- * report the same numbers by type.
- */
-const MISNAMED = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-];
-
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Creates metrics with a separate registry, so that several proxies can run in one test process. */
 export function createMetrics(now: () => number = Date.now) {
   const registry = new Registry();
   const recent = new Recent(now);
-  collectDefaultMetrics({ register: registry });
-  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  registerProcessMetrics(registry);
   return {
     ...createRequestMetrics(registry, recent),
     ...createUpstreamMetrics(registry, recent),

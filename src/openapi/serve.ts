@@ -3,13 +3,13 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
-import { brandingOf } from '../html/layout.js';
+import { type SitePage, brandingOf } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
 import { readParameters } from '../http/query.js';
 import { type Route, defineRoutes } from '../http/route-table.js';
 import { anyObject, json } from '../http/schemas.js';
 import { readTarget } from '../http/target.js';
-import { createDocument } from './document.js';
+import { type OpenApiDocument, createDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';
 
 export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
@@ -40,14 +40,30 @@ interface OpenApiParts {
   cacheControl: string;
 }
 
+interface Description {
+  document: OpenApiDocument;
+  text: string;
+  page: SitePage;
+}
+
+/** The last description of each list of routes: most reloads keep both the routes and the title. */
+const descriptions = new WeakMap<readonly Route[], Description>();
+
+function describe(title: string, { routes, summary }: OpenApiParts): Description {
+  const known = descriptions.get(routes);
+  if (known?.document.info.title === title) return known;
+  const document = createDocument({ version: VERSION, title, summary }, routes);
+  const description = { document, text: JSON.stringify(document), page: documentPage(document) };
+  descriptions.set(routes, description);
+  return description;
+}
+
 export function createOpenApi(
   config: Pick<Config, 'page' | 'http' | 'upstreams' | 'v2'>,
-  { routes, summary, cacheControl }: OpenApiParts,
+  parts: OpenApiParts,
 ): RequestHandler {
-  const document = createDocument({ version: VERSION, title: config.page.title, summary }, routes);
-  const headers = { 'Cache-Control': cacheControl };
-  const text = JSON.stringify(document);
-  const page = documentPage(document);
+  const { document, text, page } = describe(config.page.title, parts);
+  const headers = { 'Cache-Control': parts.cacheControl };
   const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
   return async function openApi(req: Request, res: Response): Promise<void> {
     const { path, query } = readTarget(req.url);

@@ -6,6 +6,7 @@ import { fc, test } from '@fast-check/vitest';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+import { rounds } from '../support/property-rounds.js';
 
 const EVIL = 'evil.example';
 const junkText = fc.oneof(
@@ -160,6 +161,6 @@ describe('cache poisoning', () => {
         expect(JSON.stringify([after.headers, after.text]), target).not.toMatch(/evil\.example|"private"/);
       }
     });
-    await fc.assert(isUntouched, { numRuns: 60, endOnFailure: true });
+    await fc.assert(isUntouched, { numRuns: rounds(60), endOnFailure: true });
   });
 });

@@ -2,10 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
-import { startProxy } from '../support/proxy.js';
+import { useProxy } from '../support/proxy.js';
 import { HANDLE, PATH, VALUES, mockUpstream, recordOf } from '../support/upstream.js';
 
 useNock();
+const proxy = useProxy({
+  V2_ANONYMOUS_READ: 'true',
+  UPSTREAM_BREAKER_FAILURES: '10000',
+  UPSTREAM_MAX_RECORD_SIZE: '16MiB',
+});
 
 const LOGIN = { Authorization: basic('300:21.T1/USER', 'x') };
 const ROUTES: [path: string, headers?: Record<string, string>][] = [
@@ -22,11 +27,6 @@ const ROUTES: [path: string, headers?: Record<string, string>][] = [
 const odd = (members: Record<string, unknown>): unknown => ({ ...(VALUES[0] as object), ...members });
 
 async function statusesOf(values: unknown[], routes = ROUTES): Promise<number[]> {
-  const proxy = await startProxy({
-    V2_ANONYMOUS_READ: 'true',
-    UPSTREAM_BREAKER_FAILURES: '10000',
-    UPSTREAM_MAX_RECORD_SIZE: '16MiB',
-  });
   mockUpstream(recordOf(values));
   const statuses = [];
   for (const [path, headers = {}] of routes) {

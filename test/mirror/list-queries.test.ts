@@ -1,10 +1,10 @@
 // Lists in every spelling of the query, compared with the responses of the Handle server itself.
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
 import { administered, basic, startDemoServer } from '../support/demo.js';
-import { startProxy } from '../support/proxy.js';
+import { type Proxy, openProxy, startProxy } from '../support/proxy.js';
 
 const PREFIX = '21.T11998';
 const USER = `300:${PREFIX}/USER01`;
@@ -21,18 +21,24 @@ const server = await startDemoServer({
 });
 const authorization = basic(USER, 'password');
 
-const startMirror = async (env: Record<string, string> = {}) => {
-  const proxy = await startProxy({
-    ...{ UPSTREAM_URL: server.url, MIRROR_PREFIXES: PREFIX, MIRROR_USER: USER, MIRROR_PASSWORD: 'password' },
-    ...{ MIRROR_PUBLIC_LISTS: 'true', ...env },
-  });
+const MIRRORED = {
+  ...{ UPSTREAM_URL: server.url, MIRROR_PREFIXES: PREFIX, MIRROR_USER: USER, MIRROR_PASSWORD: 'password' },
+  MIRROR_PUBLIC_LISTS: 'true',
+};
+
+async function waitForList(proxy: Proxy): Promise<Proxy> {
   const listAge = async (): Promise<number | undefined> =>
     (await proxy.metrics())
       .find(({ name }) => name === 'handle_proxy_mirror_age_seconds')
       ?.values.find(({ labels }) => labels['part'] === 'list')?.value;
-  await expect.poll(listAge).toBe(0);
+  // Not `expect.poll`, which only works within a test.
+  const isListed = async (): Promise<boolean> => (await listAge()) === 0;
+  await vi.waitUntil(isListed, { timeout: 60_000, interval: 10 });
   return proxy;
-};
+}
+
+const startMirror = async (env: Record<string, string> = {}): Promise<Proxy> =>
+  waitForList(await startProxy({ ...MIRRORED, ...env }));
 
 const LIST = `/api/handles?prefix=${PREFIX}`;
 const isHit = ({ headers }: Asked): boolean =>
@@ -93,8 +99,13 @@ const OTHERS = [
 ];
 
 describe('a list', () => {
+  const proxy = {} as Proxy;
+  beforeAll(async () => {
+    Object.assign(proxy, await waitForList(await openProxy(MIRRORED)));
+  });
+  afterAll(() => proxy.close());
+
   it.each(SPELLINGS)('is the same from the mirror as from the server (%s)', async (query) => {
-    const proxy = await startMirror();
     const target = `/api/handles?${query}`;
     const mirrored = await proxy.ask(target);
     expect(isHit(mirrored)).toBe(true);
@@ -103,7 +114,6 @@ describe('a list', () => {
   });
 
   it.each(OTHERS)('is what an anonymous caller gets from the server (%s)', async (query) => {
-    const proxy = await startMirror();
     const target = `/api/handles?${query}`;
     const answer = await proxy.ask(target);
     expect(isHit(answer)).toBe(false);
@@ -115,7 +125,6 @@ describe('a list', () => {
   it.each(['f', '', 'a.b', '1x', 'alert(1)//', '%E2%80%A8'])(
     'is the same script from the mirror as from the server (callback=%s)',
     async (callback) => {
-      const proxy = await startMirror();
       const target = `${LIST}&pretty=true&callback=${callback}`;
       const mirrored = await proxy.ask(target);
       expect(isHit(mirrored)).toBe(true);
@@ -128,7 +137,6 @@ describe('a list', () => {
   it.each(['/api/handles/?', '/API/Handles?', 'http://other.example/api/handles?'])(
     'comes from the mirror at each path of the list (%s)',
     async (path) => {
-      const proxy = await startMirror();
       expect(isHit(await proxy.ask(`${path}prefix=${PREFIX}`))).toBe(true);
     },
   );

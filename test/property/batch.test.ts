@@ -8,6 +8,7 @@ import { batchTarget, elementsOf, handleOfTarget, postBatch } from '../support/b
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Answer, mockUpstream, notFound } from '../support/upstream.js';
+import { rounds } from '../support/property-rounds.js';
 
 useNock();
 
@@ -98,7 +99,7 @@ describe('batch request', () => {
         const target = batchTarget(list, `&${queryOf(selection)}`);
         expect(elementsOf(await batch.ask(target))).toEqual(expected);
       }),
-      { numRuns: 60 },
+      { numRuns: rounds(60) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { records, selections } from '../support/arbitraries.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
+import { rounds } from '../support/property-rounds.js';
 
 const demo = await startDemoServer();
 
@@ -51,6 +52,6 @@ describe('cached selection', () => {
         }
       },
     );
-    await fc.assert(holds, { numRuns: 100 });
+    await fc.assert(holds, { numRuns: rounds(100) });
   });
 });

@@ -20,6 +20,7 @@ import { selectLocation } from '../../src/redirect/locations/select.js';
 import { writeLocations } from '../../src/redirect/locations/template.js';
 import type { Steps } from '../../src/time-slicer.js';
 import { countSteps, finish } from '../support/steps.js';
+import { rounds } from '../support/property-rounds.js';
 
 const MIB = 1024 * 1024;
 
@@ -136,7 +137,7 @@ describe('location list processing', () => {
       v6,
     );
 
-    test.prop([fc.array(range, { maxLength: 20 }), fc.oneof(v4, v6)], { numRuns: 2000 })(
+    test.prop([fc.array(range, { maxLength: 20 }), fc.oneof(v4, v6)], { numRuns: rounds(2000) })(
       'finds an address exactly when one of the ranges contains it',
       (ranges, caller) => {
         const isV4 = (text: string): boolean => text.includes('.') && !text.includes(':');

@@ -11,6 +11,7 @@ import { negotiatedAttributes, readChooseBy, selectLocation } from '../../src/re
 import { writeLocations } from '../../src/redirect/locations/template.js';
 import { jumble, noise, values } from '../support/arbitraries.js';
 import { finish } from '../support/steps.js';
+import { rounds } from '../support/property-rounds.js';
 
 const names = fc.stringMatching(/^[a-z][a-z0-9_.-]{0,8}$/);
 const xmlText = fc.string({ unit: 'grapheme-ascii', maxLength: 20 });
@@ -125,7 +126,7 @@ describe('location list properties', () => {
     const locationsOf = (places: Record<string, string>[]) =>
       finish(parseLocationList(write(places)))!.locations;
 
-    test.prop([fc.array(scored, { maxLength: 6 }), chains, facts], { numRuns: 2000 })(
+    test.prop([fc.array(scored, { maxLength: 6 }), chains, facts], { numRuns: rounds(2000) })(
       'is deterministic for the same inputs, and random only among several locations',
       (places, chain, fact) => {
         const locations = locationsOf(places);

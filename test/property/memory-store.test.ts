@@ -96,7 +96,6 @@ describe('memory store', () => {
           for (const [key, entry] of map) held.set(key, { by: hold(store, key, entry), entry });
         }
       }),
-      { numRuns: 100 },
     );
   });
 
@@ -113,7 +112,6 @@ describe('memory store', () => {
           expect(KEYS.map((key) => store.inspect(key)?.entry)).toEqual(KEYS.map((key) => map.get(key)));
         }
       }),
-      { numRuns: 100 },
     );
   });
 });

@@ -7,6 +7,7 @@ import { prefersJson, readRedirectParameters, readRedirectQuery } from '../../sr
 import { handleInUrl } from '../../src/handle/handle.js';
 import { html } from '../../src/html/html.js';
 import { jumble, noise, texts } from '../support/arbitraries.js';
+import { rounds } from '../support/property-rounds.js';
 
 const addresses = fc
   .tuple(
@@ -18,7 +19,7 @@ const anyHost = { allowedHosts: undefined };
 
 describe('redirect properties', () => {
   describe('redirect target', () => {
-    test.prop([addresses], { numRuns: 3000 })(
+    test.prop([addresses], { numRuns: rounds(3000) })(
       'is a valid header value and a valid URL with an allowed scheme',
       (value) => {
         const address = toRedirectUrl(value, anyHost);
@@ -33,13 +34,16 @@ describe('redirect properties', () => {
       },
     );
 
-    test.prop([addresses], { numRuns: 2000 })('stays on the allowed hosts when restricted', (value) => {
-      const address = toRedirectUrl(value, { allowedHosts: ['example.org', '*.example.org'] });
-      if (!address.ok || address.url.toLowerCase().startsWith('mailto:')) return;
-      expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
-    });
+    test.prop([addresses], { numRuns: rounds(2000) })(
+      'stays on the allowed hosts when restricted',
+      (value) => {
+        const address = toRedirectUrl(value, { allowedHosts: ['example.org', '*.example.org'] });
+        if (!address.ok || address.url.toLowerCase().startsWith('mailto:')) return;
+        expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
+      },
+    );
 
-    test.prop([addresses, jumble], { numRuns: 300 })(
+    test.prop([addresses, jumble], { numRuns: rounds(300) })(
       'keeps its host for any appended text',
       (value, text) => {
         const base = toRedirectUrl(value, anyHost);

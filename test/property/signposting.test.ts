@@ -13,6 +13,7 @@ import {
 import { jumble, texts } from '../support/arbitraries.js';
 import { configFrom } from '../support/load-config.js';
 import { countSteps, finish } from '../support/steps.js';
+import { rounds } from '../support/property-rounds.js';
 
 const RELATIONS = ['type', 'author', 'license', 'describedby', 'describes', 'item', 'collection', 'profile'];
 const signposting = createSignposting(
@@ -56,7 +57,7 @@ const signpostsOf = (record: [string, string][], handle: string, target: string 
 const parse = (text: string) => LinkHeader.parse(text).refs;
 
 describe('signposting of any record', () => {
-  test.prop([records, handles, targets], { numRuns: 500 })(
+  test.prop([records, handles, targets], { numRuns: rounds(500) })(
     'is a valid Link header with absolute http(s) URLs',
     (record, handle, target) => {
       const { onRedirect, onPage } = signpostsOf(record, handle, target);
@@ -72,7 +73,7 @@ describe('signposting of any record', () => {
     },
   );
 
-  test.prop([records, handles, targets], { numRuns: 500 })(
+  test.prop([records, handles, targets], { numRuns: rounds(500) })(
     'contains the same links in both formats of a link set',
     (record, handle, target) => {
       const { linkset } = signpostsOf(record, handle, target);

@@ -15,6 +15,7 @@ import {
 } from '../../src/cache/snapshot/format.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { texts } from '../support/arbitraries.js';
+import { rounds } from '../support/property-rounds.js';
 
 const IDENTITY = 'http://handle.example.org:8000';
 const times = fc.integer({ min: 0, max: 4e12 });
@@ -81,7 +82,7 @@ describe('snapshot', () => {
   );
 
   test.prop([blocks, fc.array(fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 40 })), { maxLength: 5 })], {
-    numRuns: 2000,
+    numRuns: rounds(2000),
   })(
     'yields no record that it did not contain, even after parts were overwritten',
     async (written, damages) => {

@@ -11,6 +11,7 @@ import {
   createRaceTrack,
   createTrackWith,
 } from '../support/write-races.js';
+import { rounds } from '../support/property-rounds.js';
 
 const nothing = (): Promise<void> => Promise.resolve();
 /** These races exclude purges and do not check Cache-Status. */
@@ -25,7 +26,7 @@ function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.
 
 describe('race of reads and writes', () => {
   test('lets a read that starts after an acknowledged write return only its record or a later one', async () => {
-    await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
+    await fc.assert(holdsOn(createRaceTrack()), { numRuns: rounds(3000) });
   });
 
   /** Returns a fence that only deletes the key after a write with one of `outcomes`. */

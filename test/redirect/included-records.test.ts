@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Leads, PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
+import { oneIn } from '../support/thorough.js';
 import { type Answer, notFound, recordOf } from '../support/upstream.js';
 import { mockWrites } from '../support/writes.js';
 
@@ -34,7 +35,7 @@ const REFUSALS = {
 };
 
 describe('included record', () => {
-  test.each(Object.entries(REFUSALS))(
+  test.each(oneIn(2, Object.entries(REFUSALS)))(
     'is requested once per upstream.retryAfter, even when 200 includes are rejected (%s)',
     async (_name, refusal) => {
       const leads = await startLeads({});

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { describeWithRedis } from '../support/redis-server.js';
 import { type Step, commands, scriptCalls } from './redis-arbitraries.js';
 import { RedisPair, rough } from './redis-pair.js';
+import { rounds } from '../support/property-rounds.js';
 
 describeWithRedis('simulated and real Redis', () => {
   let pair: RedisPair;
@@ -30,14 +31,14 @@ describeWithRedis('simulated and real Redis', () => {
   const lua = (source: string, keys: string[] = [], args: string[] = []): Promise<unknown> =>
     bothAnswer([['EVAL', source, String(keys.length), ...keys, ...args]]);
 
-  property.prop([fc.array(commands, { minLength: 10, maxLength: 40 })], { numRuns: 200 })(
+  property.prop([fc.array(commands, { minLength: 10, maxLength: 40 })], { numRuns: rounds(200) })(
     'give equal replies to any commands',
     async (steps) => {
       await bothAnswer(steps);
     },
   );
 
-  property.prop([fc.array(scriptCalls, { minLength: 5, maxLength: 30 })], { numRuns: 200 })(
+  property.prop([fc.array(scriptCalls, { minLength: 5, maxLength: 30 })], { numRuns: rounds(200) })(
     "give equal replies to the cache's scripts",
     async (steps) => {
       await bothAnswer(steps);
@@ -47,7 +48,7 @@ describeWithRedis('simulated and real Redis', () => {
   property.prop(
     [fc.double({ noNaN: true }), fc.double({ noNaN: true }), fc.constantFrom('+', '-', '*', '/', '%', '^')],
     {
-      numRuns: 200,
+      numRuns: rounds(200),
     },
   )('calculate and print numbers identically', async (a, b, operator) => {
     await lua(

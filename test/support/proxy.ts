@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import { onTestFinished } from 'vitest';
+import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { loadConfig } from '../../src/config/load.js';
@@ -38,6 +38,9 @@ export interface Proxy {
 
 export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
+/** The log of a proxy whose test reads no log. A log to stdout would have a timer that nothing stops. */
+const UNREAD = { write: () => undefined };
+
 /** Whether nock mocks the upstream servers; servers on loopback are real. */
 const isMocked = (config: Config): boolean =>
   !upstreamServers(config)
@@ -51,6 +54,16 @@ function fileOf(text: string): string {
   return path;
 }
 
+/** Configurations by their variables, because validation takes a quarter of a start. */
+const configs = new Map<string, Config>();
+
+function configOf(env: Record<string, string>): Config {
+  const key = JSON.stringify(env);
+  const config = configs.get(key) ?? loadConfig({ env, readFile: () => '' });
+  configs.set(key, config);
+  return config;
+}
+
 const onLoopback = (config: Config): Config => ({
   ...config,
   native: { ...config.native, host: '127.0.0.1' },
@@ -59,10 +72,31 @@ const onLoopback = (config: Config): Config => ({
 const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(url.split(':').at(-1)));
 
 /**
- * Starts a proxy and closes it when the test ends. `env` contains configuration variables, for example `{
+ * Starts a proxy for all tests of a file, in which no test sets its environment, and purges its cache after
+ * each test. Call it in a `describe` or at the top; the members exist from the first test on.
+ */
+export function useProxy(env: Record<string, string> = {}): Proxy {
+  const used = {} as Proxy;
+  beforeAll(async () => {
+    Object.assign(used, await openProxy(env));
+  });
+  afterEach(() => used.app.operations.purge({ prefix: '', isSoft: false }));
+  afterAll(() => used.close());
+  return used;
+}
+
+/** Starts a proxy as `openProxy` does, and closes it when the test ends. */
+export async function startProxy(...given: Parameters<typeof openProxy>): Promise<Proxy> {
+  const proxy = await openProxy(...given);
+  onTestFinished(proxy.close);
+  return proxy;
+}
+
+/**
+ * Starts a proxy, which the caller closes. `env` contains configuration variables, for example `{
  * CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the content of `upstream.caFile`.
  */
-export async function startProxy(
+export async function openProxy(
   env: Record<string, string> = {},
   { ca, ...deps }: Partial<Pick<AppDeps, 'logger' | 'clock'>> & { ca?: string } = {},
 ): Promise<Proxy> {
@@ -74,14 +108,14 @@ export async function startProxy(
     ...(env['UPSTREAM_TIMEOUT'] === undefined && { UPSTREAM_STALE_AFTER: '9s' }),
     ...(ca !== undefined && { UPSTREAM_CA_FILE: fileOf(ca) }),
   };
-  const config = loadConfig({ env: { ...given, ...env }, readFile: () => '' });
+  const config = configOf({ ...given, ...env });
   let time = STARTED_AT;
   const now = (): number => time;
   const metrics = createMetrics(now);
   const app = createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
-    logger: createLogger({ level: config.log.level }),
+    logger: createLogger({ level: config.log.level, destination: UNREAD }),
     metrics,
     clock: { now, wall: now },
     ...deps,
@@ -98,7 +132,6 @@ export async function startProxy(
     server.close();
     await app.close();
   };
-  onTestFinished(close);
   return {
     url,
     tcpPort: portOf(native.addresses.nativeTcp),

@@ -1,7 +1,6 @@
 // Starts a redis-server on a free port, which tests can freeze, kill and restart.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { describe, test } from 'vitest';
 import { freePort } from './free-port.js';
 
@@ -46,9 +45,29 @@ export function describeWithRedis(name: string, suite: () => void): void {
   }
 }
 
+/** Number of ports to try, because another run of the tests may take a free port before Redis does. */
+const TRIES = 5;
+
+async function launchOnFreePort(
+  extra: string[],
+  tries = TRIES,
+): Promise<{ port: number; child: ChildProcess }> {
+  const port = await freePort();
+  try {
+    return { port, child: await launch(port, extra) };
+  } catch (error) {
+    if (tries === 1) throw error;
+    return launchOnFreePort(extra, tries - 1);
+  }
+}
+
 export async function startRedis(extra: string[] = [], onPort?: number): Promise<RedisServer> {
-  const port = onPort ?? (await freePort());
-  let child = await launch(port, extra);
+  const launched =
+    onPort === undefined
+      ? await launchOnFreePort(extra)
+      : { port: onPort, child: await launch(onPort, extra) };
+  const { port } = launched;
+  let { child } = launched;
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill('SIGKILL');
@@ -67,6 +86,10 @@ export async function startRedis(extra: string[] = [], onPort?: number): Promise
   };
 }
 
+/**
+ * Starts redis-server and waits until it says that it is ready. A connection would prove less: it may reach the
+ * Redis of another run on the same port. @throws Error when it ends instead
+ */
 async function launch(port: number, extra: string[]): Promise<ChildProcess> {
   const settings = [
     '--port',
@@ -82,22 +105,19 @@ async function launch(port: number, extra: string[]): Promise<ChildProcess> {
     'swapdb',
     ...extra,
   ];
-  const child = spawn('redis-server', settings, { stdio: 'ignore' });
-  for (let tries = 0; !(await answers(port)); tries++) {
-    if (tries > 200) throw new Error(`redis-server does not listen on ${port}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  return child;
+  const child = spawn('redis-server', settings, { stdio: ['ignore', 'pipe', 'ignore'] });
+  return new Promise((resolve, reject) => {
+    let said = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (said.includes(READY)) return;
+      said += text;
+      if (said.includes(READY)) resolve(child);
+    });
+    child.once('exit', () => {
+      reject(new Error(`redis-server does not start on ${port}: ${said}`));
+    });
+  });
 }
 
-async function answers(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
+/** Line of the log of redis-server. */
+const READY = 'Ready to accept connections';

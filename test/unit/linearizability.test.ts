@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Operation, type Verdict, checkHistory } from '../support/linearizability.js';
+import { rounds } from '../support/property-rounds.js';
 
 type Span = readonly [from: number, to: number];
 
@@ -197,7 +198,7 @@ describe('linearizability checker', () => {
       fc.property(histories, (history) => {
         expect(check(...history).faults.length === 0).toBe(isExplained(history));
       }),
-      { numRuns: 5000 },
+      { numRuns: rounds(5000) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
 import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
 import { handleServerRecordings } from '../../support/recordings.js';
+import { rounds } from '../../support/property-rounds.js';
 
 /** Public values in recorded Handle.Net responses, in the form that the cache stores. */
 const recordedValues = handleServerRecordings
@@ -35,7 +36,7 @@ describe('phrase codec of the memory tier', () => {
       fc.property(byteStrings, (text) => {
         expect(expand(compress(text))).toBe(text);
       }),
-      { numRuns: 2000 },
+      { numRuns: rounds(2000) },
     );
   });
 
