@@ -14,7 +14,9 @@ const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 
 async function startAdmin() {
   const metrics = createMetrics();
-  const server = createAdminServer(createAdminAlone({ metrics, token: 'an-admin-token-of-a-test' }), { metrics });
+  const server = createAdminServer(createAdminAlone({ metrics, token: 'an-admin-token-of-a-test' }), {
+    metrics,
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

@@ -151,7 +151,7 @@ describe('tracing', () => {
           warn: (_: object, msg?: string) => lines.push(String(msg)),
         },
         clock: { wall: () => STARTED_AT },
-        metrics: { countDroppedTelemetry: (_kind, count = 1) => (dropped += count) },
+        metrics: { countDroppedTelemetry: (_kind, count) => (dropped += count ?? 1) },
         isTrustedProxy: () => false,
       },
     );

@@ -6,6 +6,11 @@ export type Invariant =
   | 'no older record is kept as fresh in Redis'
   | 'every request ends in time'
   | 'every instance is linked again'
+  | 'each instance has a lease after the last fault'
+  | 'each instance acknowledges writes after the last fault'
+  | 'each instance serves the newest record after the last fault'
+  | 'each instance works after the last fault'
+  | 'each instance runs after the last fault'
   | 'nothing fails unexpectedly';
 
 export class Violation extends Error {

@@ -20,7 +20,10 @@ function openFifo({ isRead }: { isRead: boolean }): ReturnType<Sink['open']> {
   expect(spawnSync('mkfifo', [path]).status).toBe(0);
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const stdout = openSync(path, constants.O_WRONLY);
-  if (isRead) onTestFinished(() => closeSync(reader));
+  if (isRead)
+    onTestFinished(() => {
+      closeSync(reader);
+    });
   return {
     stdout,
     opened() {
