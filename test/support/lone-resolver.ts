@@ -11,7 +11,7 @@ interface LoneParts {
   now: () => number;
   load: () => Promise<Outcome>;
   publish?: (change: Change) => Promise<void>;
-  /** The memory of the store, if it is not the one that the resolver reads. */
+  /** The memory of the store; by default the resolver reads the same memory. */
   stored?: MemoryStore;
   trustedSince?: () => number;
   staleIfErrorMs?: number;
