@@ -86,7 +86,7 @@ export default defineConfig({
     sequence: { sequencer: LongFilesFirst },
     // Files share a process: repeated imports of src took half of the time.
     isolate: false,
-    setupFiles: ['test/support/clean-process.ts', 'test/support/property-rounds.ts'],
+    setupFiles: ['test/support/clean-process.ts'],
     // Tests wait for events, not for a time: these limits only end a test that hangs, also on a machine that stalls.
     testTimeout: 180_000,
     hookTimeout: 180_000,

@@ -1,42 +1,24 @@
 // An unstorable response still invalidates remote copies of the record, which may be older.
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
-import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { Resolver } from '../../src/resolver/resolver.js';
+import { createLoneResolver } from '../support/lone-resolver.js';
 import { NOW, entryOf } from '../support/store-contract.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const HANDLE = handleRef('21.T1/FENCED', false);
 const now = (): number => NOW;
 
 /** Starts a resolver with an empty memory and records published changes. */
 function start() {
-  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
-  const memory = new MemoryStore({ bounds, now });
   const changes: Change[] = [];
-  const publish = (change: Change): Promise<void> => {
-    changes.push(change);
-    return Promise.resolve();
-  };
-  const resolver = new Resolver({
-    store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
-    memory,
-    upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[1]'), ttls: [60] }) },
-    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    ttlBoundsOf: () => ({
-      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-      notFound: { ttlMs: 30_000 },
-      staleIfErrorMs: 0,
-    }),
-    trustedSince: () => 0,
-    refreshAheadMinHits: 0,
-    staleAfterMs: 1_000_000,
-    refOf: (text) => handleRef(text, false),
+  const { resolver, memory } = createLoneResolver({
     now,
-    wall: now,
+    load: () => Promise.resolve({ kind: 'found', values: toBytes('[1]'), ttls: [60] }),
+    publish(change) {
+      changes.push(change);
+      return Promise.resolve();
+    },
   });
   return { memory, changes, resolver, key: HANDLE.key };
 }

@@ -1,38 +1,21 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { Resolver } from '../../src/resolver/resolver.js';
+import type { Resolver } from '../../src/resolver/resolver.js';
 import { settled } from '../support/manual-clock.js';
+import { createLoneResolver } from '../support/lone-resolver.js';
 import { NOW, entryOf } from '../support/store-contract.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const HANDLE = handleRef('21.T1/unkept', false);
 const now = (): number => NOW;
 
 /** Starts a resolver with a stale record whose new version cannot be stored. */
 function start(): Resolver<unknown> {
-  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
-  const memory = new MemoryStore({ bounds, now });
-  const publish = (): Promise<void> => Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED'));
-  const resolver = new Resolver({
-    store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
-    memory,
-    upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[]'), ttls: [0] }) },
-    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    ttlBoundsOf: () => ({
-      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-      notFound: { ttlMs: 30_000 },
-      staleIfErrorMs: 0,
-    }),
-    trustedSince: () => 0,
-    refreshAheadMinHits: 0,
-    staleAfterMs: 1_000_000,
-    refOf: (text) => handleRef(text, false),
+  const { resolver, memory } = createLoneResolver({
     now,
-    wall: now,
+    load: () => Promise.resolve({ kind: 'found', values: toBytes('[]'), ttls: [0] }),
+    publish: () => Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED')),
   });
   const { key } = HANDLE;
   memory.set(key, entryOf('old', { staleAt: NOW - 1 }), memory.get(key).ticket);

@@ -1,13 +1,10 @@
 // Many callers share a recheck.
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { Resolver } from '../../src/resolver/resolver.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 import { gate } from '../support/gate.js';
+import { createLoneResolver } from '../support/lone-resolver.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
 const HANDLE = handleRef('21.T1/RECHECKED', false);
@@ -15,38 +12,16 @@ const now = (): number => NOW;
 
 /** Starts a resolver whose server captures its text when a read arrives and responds after `open`. */
 function start() {
-  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
-  const memory = new MemoryStore({ bounds, now });
   const server = { text: '["old"]', reads: 0, failures: 0, ...gate() };
-  const resolver = new Resolver({
-    store: new TieredStore({
-      memory,
-      coherence: { publish: () => Promise.resolve() },
-      fenceLifeMs: 1000,
-      now,
-    }),
-    memory,
-    upstream: {
-      async resolve() {
-        server.reads++;
-        const values = toBytes(server.text);
-        await server.opened;
-        if (server.failures-- > 0) throw new ServiceError('UPSTREAM_TIMEOUT');
-        return { kind: 'found', values, ttls: [60] };
-      },
-    },
-    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    ttlBoundsOf: () => ({
-      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-      notFound: { ttlMs: 30_000 },
-      staleIfErrorMs: 0,
-    }),
-    trustedSince: () => 0,
-    refreshAheadMinHits: 0,
-    staleAfterMs: 1_000_000,
-    refOf: (text) => handleRef(text, false),
+  const { resolver, memory } = createLoneResolver({
     now,
-    wall: now,
+    async load() {
+      server.reads++;
+      const values = toBytes(server.text);
+      await server.opened;
+      if (server.failures-- > 0) throw new ServiceError('UPSTREAM_TIMEOUT');
+      return { kind: 'found', values, ttls: [60] };
+    },
   });
   const { key } = HANDLE;
   memory.set(key, entryOf('known'), memory.get(key).ticket);

@@ -1,14 +1,11 @@
 // A stale entry may be served even if the lease of the instance changes during the failing load.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { Resolver } from '../../src/resolver/resolver.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
+import { createLoneResolver, startMemory } from '../support/lone-resolver.js';
 
 const NOW = 1_000_000;
 const now = (): number => NOW;
@@ -17,27 +14,13 @@ const HANDLE = handleRef('21.T1/kept', false);
 function start() {
   const world = { trustedSince: 0, load: (): Promise<Outcome> => Promise.resolve(found) };
   const found: Outcome = { kind: 'found', values: toBytes('[]'), ttls: [86_400] };
-  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
-  const startMemory = () => new MemoryStore({ bounds, now });
-  const memory = startMemory();
-  const coherence = { publish: () => Promise.resolve() };
-  const resolver = new Resolver({
-    // The store has a separate memory, so its entries are not in `memory`.
-    store: new TieredStore({ memory: startMemory(), coherence, fenceLifeMs: 1000, now }),
-    memory,
-    upstream: { resolve: () => world.load() },
-    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    ttlBoundsOf: () => ({
-      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-      notFound: { ttlMs: 30_000 },
-      staleIfErrorMs: 86_400_000,
-    }),
-    trustedSince: () => world.trustedSince,
-    refreshAheadMinHits: 0,
-    staleAfterMs: 1_000_000,
-    refOf: (text) => handleRef(text, false),
+  const { resolver, memory } = createLoneResolver({
     now,
-    wall: now,
+    load: () => world.load(),
+    // The store has a separate memory, so its entries are not in `memory`.
+    stored: startMemory(now),
+    trustedSince: () => world.trustedSince,
+    staleIfErrorMs: 86_400_000,
   });
   return { world, resolver, memory };
 }
