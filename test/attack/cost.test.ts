@@ -159,7 +159,7 @@ describe('request cost', () => {
     expect(often).toBeLessThanOrEqual(once + FIXED_BLOCKS);
   });
 
-  describe('of many clients at once', () => {
+  describe('of many concurrent clients', () => {
     const MANY = 40;
     const names = Array.from({ length: MANY }, (_, at) => `${NAME}.${at}`);
 

@@ -64,7 +64,7 @@ describe('budget for unsent responses', () => {
     },
   );
 
-  test('counts a batch while it is written: disconnects clients that do not read it, and serves one that reads', async () => {
+  test('counts a batch while it is written: disconnects clients that do not read it, and serves a client that reads', async () => {
     const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '4MiB' });
     const path = `/api/handles?${Array<string>(3).fill(`handle=${HANDLE}`).join('&')}`;
     // The kernel takes most of an element of 12 MiB, and the proxy holds the rest.

@@ -23,7 +23,7 @@ const UNBOUNDED = {
 };
 
 describe('time slices of native TCP messages', () => {
-  test('defer the second long message to the next event-loop turn', async () => {
+  test('defer the second long message to a later event-loop turn', async () => {
     let nowMs = 0;
     let answered = 0;
     let received = 0;
@@ -59,12 +59,13 @@ describe('time slices of native TCP messages', () => {
 
     const answers = Array.from({ length: CLIENTS }, () => askTcp(port, HANDLE));
     await allReceived.opened;
-    const inEachTurn = [answered];
+    /** Answers after each turn in which a message was answered; the turns between are left to others. */
+    const inEachSlice = [answered];
     for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
       turn();
-      inEachTurn.push(answered);
+      if (answered !== inEachSlice.at(-1)) inEachSlice.push(answered);
     }
-    expect(inEachTurn).toEqual([1, 2, 3, 3]);
+    expect(inEachSlice).toEqual([1, 2, 3]);
     expect((await Promise.all(answers)).map(codeOf)).toEqual([100, 100, 100]);
   });
 });

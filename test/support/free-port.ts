@@ -14,10 +14,11 @@ let next = Math.floor(Math.random() * RANGE_SIZE);
 
 async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  const bound = Promise.race([
-    once(server, 'listening').then(() => true),
-    once(server, 'error').then(() => false),
-  ]);
+  // `once` rejects when the server emits `error`, as it does for a port in use.
+  const bound = once(server, 'listening').then(
+    () => true,
+    () => false,
+  );
   server.listen(port, '127.0.0.1');
   if (!(await bound)) return false;
   server.close();

@@ -15,7 +15,7 @@ import type { Workload } from './workload.js';
 const ADMIN_INDEX = 9_999_999;
 const CONNECTIONS = 8;
 const HITS_PER_SECOND = 300;
-/** The row that times hits on new connections, beside the sliced request with the most slices a second. */
+/** The row that times hits on new connections during the sliced requests with the most slices a second. */
 const NEW_CONNECTIONS = { name: 'hits on new connections', beside: 'selection by index' };
 
 export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }) => {
