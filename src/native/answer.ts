@@ -38,12 +38,16 @@ export interface Incoming {
   maxAnswerBytes?: number | undefined;
   /** Raw envelope and message, if received contiguously. */
   received?: Buffer;
+  /** Runs the work for a large record in a time slice. Undefined if the whole message already runs in one. */
+  inSlice?: (work: () => Answering) => Answering;
 }
+
+type Answering = AnsweredMessage | Promise<AnsweredMessage>;
 
 interface AnswerParts {
   prepared: Pick<PreparedMessages, 'answer' | 'prepare'>;
   resolve: Resolve;
-  resolver: Pick<Resolver<unknown>, 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'refOf' | 'isLargeInMemory'>;
   site: SiteInfo;
 }
 
@@ -51,7 +55,7 @@ export interface NativeAnswer {
   /** Returns a prepared response, already reported; undefined if none exists. */
   answerPrepared: PreparedMessages['answer'];
   /** Handles a request; synchronous for a fresh entry in memory. Never throws or rejects. */
-  answer: (incoming: Incoming) => AnsweredMessage | Promise<AnsweredMessage>;
+  answer: (incoming: Incoming) => Answering;
   /** Replies with code 2, without an upstream request; the client tries a different interface or site. */
   deny: (incoming: Incoming, text: string) => AnsweredMessage;
   /** Responds to a message that cannot be read. */
@@ -61,8 +65,8 @@ export interface NativeAnswer {
 export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer {
   // Clients compare the expiration of a message with their wall clock.
   const { wall: now } = context.clock;
-  const { prepared, site } = parts;
-  const readExchange = createReadExchange(parts.resolver);
+  const { prepared, resolver, site } = parts;
+  const readExchange = createReadExchange(resolver);
   const operate = createOperations(context, parts);
   const finish = createFinish(site, now);
 
@@ -72,16 +76,24 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
+  function completeExchange(incoming: Incoming, exchange: Exchange): Answering {
+    const outcome = operate(exchange);
+    if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
+    const answered = finish(exchange, outcome);
+    prepared.prepare(incoming, exchange.request, answered);
+    return answered;
+  }
+
   return {
     answerPrepared: (received, transport, options) => prepared.answer(received, transport, options),
     answer(incoming) {
       const exchange = readExchange(incoming);
       if (!('request' in exchange)) return refuse(exchange);
-      const outcome = operate(exchange);
-      if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
-      const answered = finish(exchange, outcome);
-      prepared.prepare(incoming, exchange.request, answered);
-      return answered;
+      const { handle } = exchange;
+      const { inSlice } = incoming;
+      const complete = (): Answering => completeExchange(incoming, exchange);
+      const isSliced = inSlice !== undefined && handle !== undefined && resolver.isLargeInMemory(handle);
+      return isSliced ? inSlice(complete) : complete();
     },
     deny(incoming, text) {
       const exchange = readExchange(incoming);
@@ -102,7 +114,7 @@ interface Exchange {
   maxBytes: number;
 }
 
-function createReadExchange({ refOf }: AnswerParts['resolver']) {
+function createReadExchange({ refOf }: Pick<AnswerParts['resolver'], 'refOf'>) {
   return function readExchange(incoming: Incoming): Exchange | MessageProblem {
     const { envelope, message, transport, admit, refusalOf } = incoming;
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);

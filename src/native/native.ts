@@ -14,7 +14,7 @@ import { type TcpParts, createTcpServer } from './tcp.js';
 import { type UdpListener, createUdpListener } from './udp.js';
 
 interface NativeParts extends ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'read' | 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'read' | 'resolve' | 'refOf' | 'isLargeInMemory'>;
   preparedCache: () => PreparedCache;
   hits: Hits;
 }
@@ -46,13 +46,13 @@ export function createNativeListeners(
 ): NativeListeners {
   const proved = createProvedSenders(context.clock.now);
   const udpSettings = { ...udp, host: host ?? server.host, reusePort: server.reusePort };
-  const { native } = parts;
+  const { native, slicer } = parts;
   return {
     tcp:
       tcp.port === undefined ? undefined : createTcpServer(tcp, context, { ...parts, onMessage: proved.add }),
     udp:
       udp.port === undefined
         ? undefined
-        : createUdpListener(udpSettings, context, { native, isProved: proved.has }),
+        : createUdpListener(udpSettings, context, { native, slicer, isProved: proved.has }),
   };
 }

@@ -25,12 +25,15 @@ import {
   SERVER_ERROR,
   problemOfLength,
 } from './reply.js';
+import { type TimeSlicer, inOneStep } from '../time-slicer.js';
 import { type ReportMessage, createReport } from './reports.js';
+
 type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
   Pick<Config['server'], 'host' | 'reusePort'>;
 
 interface UdpParts {
   native: NativeAnswer;
+  slicer: TimeSlicer;
   /** Whether a TCP request has proved that the address is genuine. */
   isProved: (address: string) => boolean;
 }
@@ -51,6 +54,9 @@ const MIN_BYTES = 8;
 
 const TOO_MANY = 'Too many requests over UDP: use TCP';
 
+/** The share of the CPU of all senders together, for the same reason as `admit`. */
+const SENDERS = 'native-udp';
+
 /** Gives all senders one identity, because UDP addresses can be forged. */
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
@@ -67,7 +73,12 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
     socket.send(packet, port, address);
   };
   const sendPrepared = createSendPrepared(parts, send);
-  const { respond, pending } = createResponder(send, createReport(context));
+  const isWithinLimit = ({ address }: Peer): boolean => {
+    const isWithin = limit.judge(address, now()) === 'answer';
+    if (!isWithin) countUdpLimited('rate');
+    return isWithin;
+  };
+  const { respond, pending } = createResponder(send, isWithinLimit, createReport(context));
   const answerWithin = createBoundedAnswer(parts, pending, countUdpLimited);
 
   function receive(packet: Buffer, peer: Peer): void {
@@ -161,6 +172,7 @@ const createSendPrepared =
 
 function createResponder(
   send: SendPacket,
+  isWithinLimit: (peer: Peer) => boolean,
   report: ReportMessage,
 ): { respond: Respond; pending: ReadonlySet<Promise<unknown>> } {
   const pending = new Set<Promise<unknown>>();
@@ -175,7 +187,8 @@ function createResponder(
     }
     const sent = answered.then((later) => {
       pending.delete(sent);
-      sendAll(peer, later);
+      // Responses to requests that arrived together are counted only now; clients resend what is dropped.
+      if (isWithinLimit(peer)) sendAll(peer, later);
     });
     pending.add(sent);
   };
@@ -187,7 +200,7 @@ function createResponder(
  * most one packet. Code 2 makes the client switch to TCP immediately.
  */
 function createBoundedAnswer(
-  { native: { answer, deny }, isProved }: UdpParts,
+  { native: { answer, deny }, slicer, isProved }: UdpParts,
   pending: ReadonlySet<unknown>,
   countLimited: Context['metrics']['countUdpLimited'],
 ): (incoming: Incoming, peer: Peer) => AnsweredMessage | Promise<AnsweredMessage> {
@@ -200,7 +213,13 @@ function createBoundedAnswer(
       if (answered.isTooLong) countLimited('size');
       return answered;
     };
-    const answered = answer({ ...incoming, maxAnswerBytes: isProved(address) ? undefined : PACKET_BYTES });
+    const maxAnswerBytes = isProved(address) ? undefined : PACKET_BYTES;
+    const answered = answer({
+      ...incoming,
+      maxAnswerBytes,
+      // A datagram of a few bytes may name a record of 2 MiB.
+      inSlice: async (work) => slicer.run(inOneStep(work), { client: SENDERS }),
+    });
     return answered instanceof Promise ? answered.then(countLong) : countLong(answered);
   };
 }

@@ -13,13 +13,13 @@ import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js'
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { LimitMiss } from '../upstream/caller.js';
+import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import { parseRecord, recordEtag } from './condition.js';
 import { type RepositoryReadDeps, readAtRepository } from './repository-read.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { type MirroredListDeps, readFromMirror } from './mirrored-list.js';
 
 import {
-  MAX_ANSWER_BYTES,
   decodeResponseBody,
   parseAnswer,
   peekResponseBody,

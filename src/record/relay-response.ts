@@ -6,7 +6,7 @@ import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
-import { decodeBody } from '../upstream/response.js';
+import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
 /** Headers that this proxy sets itself. */
@@ -55,12 +55,6 @@ function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, 
   }
   return kept;
 }
-
-/**
- * Maximum size of a parsed response to a write, or of a parsed refusal. A Handle server sends a few hundred
- * bytes; longer responses come from a different origin and are relayed unparsed.
- */
-export const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** Reads the whole body. @throws ServiceError UPSTREAM_INVALID_RESPONSE if it is aborted or too long */
 export async function readResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {

@@ -12,12 +12,13 @@ import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
+import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Plan, Write } from '../write/write.js';
 import { assertCondition, isConditional } from './condition.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { MAX_ANSWER_BYTES, parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
+import { parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
 
 export interface WriteRouteDeps {
   carryOut: CarryOut;

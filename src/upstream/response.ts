@@ -33,8 +33,18 @@ export function parseBody(response: UpstreamResponse, remedy: string): unknown {
   }
 }
 
-/** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body */
+/**
+ * Maximum length of a parsed refusal, or of a parsed response to a write. A Handle server sends a few hundred
+ * bytes, with a referral some thousands; a longer one comes from a different origin. Unlike a record, a refusal
+ * is parsed, kept and rendered in one piece.
+ */
+export const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body, or a refusal that is too long */
 export function parseMembers(response: UpstreamResponse): HandleJson {
+  if (response.status >= 300 && response.body.length > MAX_ANSWER_BYTES) {
+    throw invalidResponse('a refusal that is too long', response, { remedy: NO_HANDLE_SERVER });
+  }
   const parsed = parseBody(response, NO_HANDLE_SERVER);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidResponse('no JSON object', response, { remedy: NO_HANDLE_SERVER });

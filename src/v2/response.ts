@@ -7,7 +7,6 @@ import { VARY } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type SendError, asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
-import { forbidSniffing } from '../http/raw-response.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { V2Deps } from './call.js';
 
@@ -27,7 +26,6 @@ export const PRIVATE = { 'Cache-Control': 'no-store' };
 /** Sends a v2 response with the common headers. */
 export function send(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
   res.statusCode = status;
-  forbidSniffing(res);
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
   const bytes = Buffer.from(body ?? '');
   if (contentType !== undefined) res.setHeader('Content-Type', contentType);

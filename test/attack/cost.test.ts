@@ -194,7 +194,10 @@ describe('request cost', () => {
         run.mockRestore();
         entry.mockRestore();
       });
+      const openBefore = await proxy.connections();
       const sockets = await Promise.all(names.map(() => openSocket(proxy.url)));
+      // Node accepts a connection per turn, and would otherwise receive a request per turn.
+      while ((await proxy.connections()) < openBefore + MANY) await nextTurn();
       const closed = Promise.all(
         sockets.map(async (socket) => {
           const [chunk] = (await once(socket, 'data')) as [Buffer];

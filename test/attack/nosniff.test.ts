@@ -66,6 +66,7 @@ const PUBLIC: Row[] = [
   ],
   [302, `/${HANDLE}`],
   [302, `/${HANDLE}?n=1`, { method: 'POST' }],
+  [302, `/?hdl=${HANDLE}`],
   [200, `/${HANDLE}?noredirect`],
   [200, `/${HANDLE}?action=showurls`],
   [404, '/21.T11998/none'],

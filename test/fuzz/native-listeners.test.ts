@@ -51,6 +51,8 @@ const native = createAnswer(context, {
   site: NO_SITE,
 });
 
+const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
+
 const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
   recorded.exchanges
     .filter((one) => one.transport === transport)
@@ -61,7 +63,7 @@ describe('fuzzed native listeners', () => {
     const random = randomFrom(SEED);
     const limited = vi.spyOn(context.metrics, 'countUdpLimited');
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket, drain } = createUdpListener(settings, context, { native, isProved: () => false });
+    const { socket, drain } = createUdpListener(settings, context, { native, slicer, isProved: () => false });
     const listening = once(socket, 'listening');
     socket.bind(0, '127.0.0.1');
     await listening;
@@ -103,7 +105,7 @@ describe('fuzzed native listeners', () => {
     };
     const server = createTcpServer(settings, context, {
       native,
-      slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
+      slicer,
       isTrustedProxy: () => false,
       unsent: createMemoryBudget(1_000_000),
       bodies: createMemoryBudget(1_000_000),

@@ -1,16 +1,18 @@
-// Fair scheduling of native TCP messages: the messages of one event-loop turn share one time slice.
+// Fair scheduling of native messages over TCP and UDP: the messages of one event-loop turn share one time slice.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/cache/clock.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-record.js';
 import { createTcpServer } from '../../src/native/tcp.js';
+import { createUdpListener } from '../../src/native/udp.js';
 import { MAX_SLICE_MS, TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { gate } from '../support/gate.js';
 import { askTcp } from '../support/native-client.js';
-import { NO_CACHE, codeOf } from '../support/native-messages.js';
+import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 import '../support/real-sockets.js';
 
@@ -22,26 +24,40 @@ const UNBOUNDED = {
   requestTimeoutMs: 60_000,
 };
 
-describe('time slices of native TCP messages', () => {
-  test('defer the second long message to a later event-loop turn', async () => {
-    let nowMs = 0;
-    let answered = 0;
+/** Answers each message in the time of a slice. Turns of the event loop are run by hand. */
+function createSlowAnswer() {
+  let nowMs = 0;
+  const state = { answered: 0, turns: [] as (() => void)[] };
+  const context = testContext({ clock: { ...systemClock, now: () => 0 } });
+  const native = createAnswer(context, {
+    ...NO_CACHE,
+    resolver: { ...NO_CACHE.resolver, isLargeInMemory: () => true },
+    resolve() {
+      nowMs += MAX_SLICE_MS;
+      state.answered++;
+      return { responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' };
+    },
+    site: NO_SITE,
+  });
+  const slicer = new TimeSlicer({ monotonic: () => nowMs, nextTurn: (run) => state.turns.push(run) });
+  const answersByTurn = (): number[] => {
+    const inEachTurn = [state.answered];
+    for (let turn = state.turns.shift(); turn !== undefined; turn = state.turns.shift()) {
+      turn();
+      inEachTurn.push(state.answered);
+    }
+    return [...new Set(inEachTurn)];
+  };
+  return { context, native, slicer, answersByTurn };
+}
+
+describe('time slices of native messages', () => {
+  test('defer the second long TCP message to the next event-loop turn', async () => {
+    const { context, answersByTurn, ...parts } = createSlowAnswer();
     let received = 0;
-    const turns: (() => void)[] = [];
     const allReceived = gate();
-    const context = testContext();
-    const native = createAnswer(context, {
-      ...NO_CACHE,
-      resolve() {
-        nowMs += MAX_SLICE_MS;
-        answered++;
-        return { responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' };
-      },
-      site: NO_SITE,
-    });
     const server = createTcpServer(UNBOUNDED, context, {
-      native,
-      slicer: new TimeSlicer({ monotonic: () => nowMs, nextTurn: (run) => turns.push(run) }),
+      ...parts,
       isTrustedProxy: () => false,
       unsent: createMemoryBudget(1_000_000),
       bodies: createMemoryBudget(1_000_000),
@@ -59,13 +75,38 @@ describe('time slices of native TCP messages', () => {
 
     const answers = Array.from({ length: CLIENTS }, () => askTcp(port, HANDLE));
     await allReceived.opened;
-    /** Answers after each turn in which a message was answered; the turns between are left to others. */
-    const inEachSlice = [answered];
-    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
-      turn();
-      if (answered !== inEachSlice.at(-1)) inEachSlice.push(answered);
-    }
-    expect(inEachSlice).toEqual([1, 2, 3]);
+    expect(answersByTurn()).toEqual([1, 2, 3]);
     expect((await Promise.all(answers)).map(codeOf)).toEqual([100, 100, 100]);
+  });
+
+  test('defer the second UDP message about a large record to the next event-loop turn', async () => {
+    const { context, answersByTurn, ...parts } = createSlowAnswer();
+    const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
+    const { socket, drain } = createUdpListener(settings, context, { ...parts, isProved: () => false });
+    const replies: Buffer[] = [];
+    vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
+    for (let client = 1; client <= CLIENTS; client++) {
+      const peer = { address: `192.0.2.${client}`, port: 2641, family: 'IPv4', size: 0 };
+      socket.emit('message', nativeRequest(HANDLE), peer);
+    }
+    expect(answersByTurn()).toEqual([1, 2, 3]);
+    await drain(60_000);
+    expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([100, 100, 100]);
+  });
+
+  test('apply the UDP limit of a network to deferred responses', async () => {
+    const { context, answersByTurn, ...parts } = createSlowAnswer();
+    const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+    const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 1 };
+    const { socket, drain } = createUdpListener(settings, context, { ...parts, isProved: () => false });
+    const send = vi.spyOn(socket, 'send').mockImplementation(() => undefined);
+    for (let client = 1; client <= CLIENTS; client++) {
+      const peer = { address: `192.0.2.${client}`, port: 2641, family: 'IPv4', size: 0 };
+      socket.emit('message', nativeRequest(HANDLE), peer);
+    }
+    answersByTurn();
+    await drain(60_000);
+    expect(send).toHaveBeenCalledTimes(1);
+    expect(limited.mock.calls).toEqual([['rate'], ['rate']]);
   });
 });

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-record.js';
 import { createUdpListener } from '../../src/native/udp.js';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
@@ -20,8 +21,9 @@ describe('UDP response limit per network', () => {
       resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
       site: NO_SITE,
     });
+    const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
     const settings = { host, reusePort: false, bytesPerSecond: 1 };
-    const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
+    const { socket } = createUdpListener(settings, context, { native, slicer, isProved: () => false });
     const replies: Buffer[] = [];
     vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
     for (const address of addresses) {

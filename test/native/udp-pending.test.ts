@@ -4,6 +4,7 @@ import { createAnswer } from '../../src/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { NO_SITE } from '../../src/native/site-record.js';
 import { createUdpListener } from '../../src/native/udp.js';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
@@ -17,7 +18,11 @@ describe('pending UDP requests', () => {
     const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });
     const limited = vi.spyOn(context.metrics, 'countUdpLimited');
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
+    const { socket } = createUdpListener(settings, context, {
+      native,
+      slicer: new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate }),
+      isProved: () => false,
+    });
     const replies: Buffer[] = [];
     vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
     const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };

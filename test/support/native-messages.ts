@@ -83,7 +83,7 @@ export function readResponse(bytes: Buffer): NativeResponse {
 /** Dependencies of `createAnswer` that bypass the cache. */
 export const NO_CACHE = {
   prepared: { answer: () => undefined, prepare: () => undefined },
-  resolver: { refOf: (text: string) => handleRef(text, false) },
+  resolver: { refOf: (text: string) => handleRef(text, false), isLargeInMemory: () => false },
 };
 
 /** Resolves a message without a socket. */

@@ -9,14 +9,24 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A sink that writes at most `state.accepts` bytes at a time, fails with `state.error`, or does not respond. */
+/**
+ * A sink that writes at most `state.accepts` bytes at a time and `state.room` bytes in total, fails with
+ * `state.error`, or does not respond.
+ */
 function createBuffer() {
-  const state = { accepts: Infinity, error: undefined as string | undefined, isSilent: false };
+  const state = {
+    accepts: Infinity,
+    room: Infinity,
+    error: undefined as string | undefined,
+    isSilent: false,
+  };
   let text = '';
   let calls = 0;
   const take = (chunk: Buffer): number => {
     if (state.error !== undefined) throw Object.assign(new Error('failed'), { code: state.error });
-    const taken = chunk.subarray(0, state.accepts);
+    if (state.room === 0) throw Object.assign(new Error('full'), { code: 'EAGAIN' });
+    const taken = chunk.subarray(0, Math.min(state.accepts, state.room));
+    state.room -= taken.length;
     text += taken.toString();
     return taken.length;
   };
@@ -81,6 +91,15 @@ describe('log buffer', () => {
     expect(counted).toEqual([2, 1]);
   });
 
+  test('writes again after 100 ms, not for each line, while the sink fails', async () => {
+    const { buffer, state, calls } = createBuffer();
+    state.error = 'ENOSPC';
+    for (let line = 0; line < 100; line++) buffer.write(lineOf(5000));
+    expect(calls()).toBe(1);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(calls()).toBe(2);
+  });
+
   test('keeps all lines of a short outage, in order', async () => {
     const { buffer, state, text, counted } = createBuffer();
     state.error = 'EIO';
@@ -112,17 +131,15 @@ describe('log buffer', () => {
 
   test('reports a slow reader once, not for each line that it reads', async () => {
     const { buffer, state, text } = createBuffer();
-    state.error = 'EAGAIN';
+    state.room = 0;
     for (let mib = 0; mib < 4; mib++) buffer.write(lineOf(MIB));
     for (let turn = 0; turn < 10; turn++) {
-      buffer.write(lineOf(MIB));
-      state.error = undefined;
-      state.accepts = 1;
-      buffer.write('x\n');
-      state.error = 'EAGAIN';
+      for (let line = 0; line < 3; line++) buffer.write(lineOf(1000));
+      state.room = 2000;
       await vi.advanceTimersByTimeAsync(5);
+      expect(state.room).toBe(0);
     }
-    Object.assign(state, { error: undefined, accepts: Infinity });
+    state.room = Infinity;
     await vi.advanceTimersByTimeAsync(200);
     expect(parsed(text()).map(({ msg }) => msg)).toEqual(['log lines are dropped', 'log lines were dropped']);
   });

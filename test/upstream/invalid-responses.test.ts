@@ -1,5 +1,5 @@
 // Invalid responses are reported without a retry and without revealing values.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve } from './ask.js';
@@ -81,6 +81,28 @@ describe('invalid upstream responses', () => {
     expect(diagnosis?.cause).toContain(`HTTP ${status}`);
     expect(diagnosis?.cause).not.toContain('s3cret');
     expect(upstream.sent).toHaveLength(1);
+  });
+
+  test.each([404, 300, 400, 429, 500])(
+    'include a refusal above 64 KiB, which is not parsed: %i',
+    async (status) => {
+      const refusal = { responseCode: status === 404 ? 100 : 2, message: 'x'.repeat(65_536) };
+      mockUpstream().reply(status, refusal);
+      const parse = vi.spyOn(JSON, 'parse');
+      onTestFinished(() => {
+        parse.mockRestore();
+      });
+      const error = await resolve('21.T1/a').catch((thrown: unknown) => thrown as ServiceError);
+      expect(error).toMatchObject({ code: status === 429 ? 'UPSTREAM_BUSY' : 'UPSTREAM_INVALID_RESPONSE' });
+      expect((error as ServiceError).upstreamAnswer).toBeUndefined();
+      expect(Math.max(0, ...parse.mock.calls.map(([text]) => text.length))).toBeLessThan(65_536);
+    },
+  );
+
+  test('do not include a refusal of almost 64 KiB', async () => {
+    const refusal = { responseCode: 301, message: 'x'.repeat(65_000) };
+    mockUpstream().reply(400, refusal);
+    expect(await resolve('21.T1/a')).toMatchObject({ kind: 'refused', members: refusal });
   });
 
   test('include an HTML page, whose visible text appears in the diagnosis', async () => {
