@@ -15,7 +15,6 @@ import {
   awaitNoLapsed,
   awaitNoneAtFirst,
   ignoreGaps,
-  ignoreListAge,
   joinOnce,
   keepRedisTimes,
   noticePausesLate,
@@ -47,12 +46,6 @@ export interface Mutation {
 const ALL_LOSE_REDIS = {
   faults: ['Redis frozen'],
   world: { disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0, instances: 4 },
-} satisfies Partial<Mutation>;
-
-/** The same in a cluster, one master of which loses the member list meanwhile. */
-const CLUSTER_LOSES_LIST = {
-  faults: ['Redis frozen', 'state evicted'],
-  world: { ...ALL_LOSE_REDIS.world, isCluster: true },
 } satisfies Partial<Mutation>;
 
 /** Instances stop between the arrival of a request and its answer, for longer than their lease. */
@@ -168,11 +161,6 @@ export const MUTATIONS: Record<string, Mutation> = {
     world: { instances: 4 },
   },
   'a returning member does not wait for lapsed members': { seed: 1, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
-  'a recreated member list of a cluster counts as complete': {
-    isRare: true,
-    apply: ignoreListAge,
-    ...CLUSTER_LOSES_LIST,
-  },
   'pending invalidations are never published': {
     seed: 3,
     apply: () =>
