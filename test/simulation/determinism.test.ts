@@ -20,7 +20,7 @@ async function traceOf(
     const write = async (): Promise<void> => {
       const id = process.clock.randomId();
       const change = (kind: string): Promise<unknown> => {
-        const args = ['run', kind, 'k', `${name}/${id}`, 5000, process.clock.now(), 'forget', 'PUBLISH'];
+        const args = ['run', kind, 'k', `${name}/${id}`, 5000, 'forget', 'PUBLISH'];
         return commands.script(CHANGE, ['e', 's'], [...args, `${name} k`]);
       };
       await change('raise');

@@ -16,6 +16,7 @@ export interface InstanceDeps {
   disconnectedWrites: DisconnectedWrites;
   disconnectedMaxAgeMs: number;
   commandTimeoutMs: number;
+  isCluster: boolean;
 }
 
 export class Instance {
@@ -65,14 +66,14 @@ export class Instance {
   }
 
   #redisOptions(): RedisOptions {
-    const { process, network, findRedis, disconnectedWrites, disconnectedMaxAgeMs, commandTimeoutMs } =
-      this.#deps;
+    const { process, network, findRedis, isCluster, ...options } = this.#deps;
+    const { disconnectedWrites, disconnectedMaxAgeMs, commandTimeoutMs } = options;
     return {
       keyPrefix: 'p:',
       commandTimeoutMs,
       disconnectedMaxAgeMs,
       disconnectedWrites,
-      open: (place) => openSimulated({ network, process, findServer: findRedis }, place),
+      open: (place) => openSimulated({ network, process, findServer: findRedis, isCluster }, place),
     };
   }
 }

@@ -28,6 +28,7 @@ export class IoredisClient extends EventEmitter {
   /** Whether this is a command connection, which reconnects. A message connection is opened only once. */
   readonly #isForCommands: boolean;
   #connection: Connection | undefined;
+  #messageEvent: 'message' | 'smessage' = 'message';
   #attempts = 0;
   /** Number of the connection attempt. Events from earlier attempts are ignored. */
   #number = 0;
@@ -106,6 +107,11 @@ export class IoredisClient extends EventEmitter {
     return this.#command(['SUBSCRIBE', ...channels]);
   }
 
+  ssubscribe(...channels: string[]): Promise<unknown> {
+    this.#messageEvent = 'smessage';
+    return this.#command(['SSUBSCRIBE', ...channels]);
+  }
+
   async #command(args: Argument[], convert = toTexts): Promise<unknown> {
     if (this.status !== 'ready') throw notReady();
     return convert(await this.#request(args.map(toBytes)));
@@ -129,7 +135,7 @@ export class IoredisClient extends EventEmitter {
       this.#closed(this.#isForCommands);
     };
     connection.onMessage = (channel, text) => {
-      this.emit('message', channel, Buffer.from(text, 'latin1').toString());
+      this.emit(this.#messageEvent, channel, Buffer.from(text, 'latin1').toString());
     };
   }
 

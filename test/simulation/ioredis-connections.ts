@@ -7,7 +7,7 @@ import { IoredisClient, type IoredisDeps } from './ioredis-client.js';
 const MIN_COMMAND_TIMEOUT_MS = 500;
 
 export function openSimulated(
-  deps: Omit<IoredisDeps, 'commandTimeoutMs'>,
+  { isCluster, ...deps }: Omit<IoredisDeps, 'commandTimeoutMs'> & { isCluster: boolean },
   { commandTimeoutMs }: RedisAddress,
 ): RedisConnections {
   const all = { ...deps, commandTimeoutMs: Math.max(MIN_COMMAND_TIMEOUT_MS, 2 * commandTimeoutMs) };
@@ -15,7 +15,7 @@ export function openSimulated(
   const commands = client as unknown as Redis;
   return {
     commands,
-    isCluster: false,
+    isCluster,
     clientOf: () => commands,
     masters: () => [{ name: 'master', client: commands, holds: () => true }],
     database: 0,

@@ -6,6 +6,8 @@ import { PauseDetector } from '../../src/cache/coherence/pauses.js';
 import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
+import { RedisStore } from '../../src/cache/redis/store.js';
+import { shiftTimes } from '../../src/cache/entry.js';
 import { Member } from '../../src/cache/link/member.js';
 import { MemberList } from '../../src/cache/link/member-list.js';
 
@@ -168,6 +170,19 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
   )();
 };
 
+/** Leaves the times of Redis entries in the clock of Redis, which may run ahead. */
+export const keepRedisTimes = (): (() => void) =>
+  replace(
+    RedisStore,
+    'get',
+    (original) =>
+      async function get(this: RedisStore, key) {
+        const found = await original.call(this, key);
+        const { entry, ticket } = found;
+        return entry && ticket ? { ...found, entry: shiftTimes(entry, ticket.redisClockMs) } : found;
+      },
+  );
+
 /** Joins the member list once, so that a member that is removed from it stays without a lease. */
 export const joinOnce = (): (() => void) => {
   const joined = new WeakSet<MemberList>();
@@ -261,5 +276,16 @@ export const awaitNoLapsed = (): (() => void) =>
           [Symbol.iterator]: () => lapsed[Symbol.iterator](),
         };
         return { ...renewed, lapsed: uncounted as unknown as string[] };
+      },
+  );
+
+/** Treats every member list as old enough to name all members that may report. */
+export const ignoreListAge = (): (() => void) =>
+  replace(
+    MemberList,
+    'renew',
+    (original) =>
+      async function renew(this: MemberList, how) {
+        return { ...(await original.call(this, how)), listAgeMs: Infinity };
       },
   );

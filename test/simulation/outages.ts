@@ -9,12 +9,8 @@ import type { World } from './world.js';
 /** Time for which a returning instance with a fast clock waits for reports from other instances. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
-/** Maximum upstream latency in ms. */
-const WAITED_MS = 1000;
-
-/** Whether entries may live longer because the wall clock was set back. */
-export const isPutBack = ({ now, options }: World, { isEarlierUntil }: Process): boolean =>
-  now < isEarlierUntil + 1.1 * options.disconnectedMaxAgeMs + WAITED_MS;
+/** Suspensions that a process may not notice, by which its entries are older than they seem, in ms. */
+const UNNOTICED_MS = 250 / 0.95;
 
 /**
  * Returns the time up to which unreported acknowledgements count for an entry. An entry loaded without Redis
@@ -24,7 +20,7 @@ export const isPutBack = ({ now, options }: World, { isEarlierUntil }: Process):
 export function awaitedUntil(world: World, process: Process, { requestedAt, staleAt }: Times): number {
   const lifeMs = staleAt - requestedAt;
   if (lifeMs <= 0 || lifeMs > world.options.disconnectedMaxAgeMs) return Infinity;
-  return isPutBack(world, process) ? -Infinity : process.momentOf(requestedAt);
+  return process.momentOf(requestedAt) - UNNOTICED_MS;
 }
 
 export function noteOutages(world: World): void {

@@ -46,7 +46,6 @@ export class Process {
   #monotonicLossMs = 0;
   #idleMs = 0;
   #unnoticedUntil = -Infinity;
-  #isEarlierUntil = -Infinity;
   #resumedAt = -Infinity;
 
   constructor(name: string, scheduler: Scheduler, random: Random, options: ProcessOptions = {}) {
@@ -82,11 +81,6 @@ export class Process {
     return this.#pause?.kind === 'unnoticed' ? Infinity : this.#unnoticedUntil;
   }
 
-  /** Virtual time at which the wall clock has caught up after it was set back. */
-  get isEarlierUntil(): number {
-    return this.#isEarlierUntil;
-  }
-
   /** Virtual time at which the last pause ended that the process could notice. */
   get resumedAt(): number {
     return this.#resumedAt;
@@ -108,17 +102,14 @@ export class Process {
     return EPOCH_MS + this.#elapsedMs - hiddenMs + this.#wallErrorMs;
   }
 
-  /** Returns the virtual time at which the wall clock showed `wallMs`, unless it was stepped since. */
-  momentOf(wallMs: number): number {
-    return this.#scheduler.now - (this.wallMs - wallMs) / this.#options.clockRate;
+  /** Returns the virtual time at which `clock.now` returned `time`, or an earlier one if it jumped since. */
+  momentOf(time: number): number {
+    return this.#scheduler.now - (this.clock.now() - time) / this.#options.clockRate;
   }
 
   /** Steps the wall clock forward or back. */
   stepWallClock(ms: number): void {
     this.#wallErrorMs += ms;
-    const shownAt = this.#pause?.kind === 'unnoticed' ? this.#pause.since : this.#scheduler.now;
-    if (ms < 0) this.#isEarlierUntil = Math.max(this.#isEarlierUntil, shownAt);
-    this.#isEarlierUntil -= ms / this.#options.clockRate;
   }
 
   pause(kind: Pause = 'stopped'): void {
@@ -133,7 +124,7 @@ export class Process {
     const { kind, since } = this.#pause;
     this.#idleMs += this.#scheduler.now - since;
     if (kind !== 'stopped') this.#monotonicLossMs += this.#pausedMs;
-    if (kind === 'unnoticed') this.#endUnnoticed(since);
+    if (kind === 'unnoticed') this.#endUnnoticed();
     else if (this.#scheduler.now - since > NOTICEABLE_MS) this.#resumedAt = this.#scheduler.now;
     this.#pause = undefined;
     for (const { label, run } of this.#held.splice(0)) this.#schedule(0, label, run);
@@ -182,11 +173,9 @@ export class Process {
   }
 
   /** Ends a pause in which the wall clock stopped. */
-  #endUnnoticed(since: number): void {
-    const { now } = this.#scheduler;
+  #endUnnoticed(): void {
     this.#wallErrorMs -= this.#pausedMs;
-    this.#unnoticedUntil = now;
-    if (this.#isEarlierUntil > since) this.#isEarlierUntil += now - since;
+    this.#unnoticedUntil = this.#scheduler.now;
   }
 
   #schedule(delayMs: number, label: string, run: () => void): void {

@@ -22,6 +22,7 @@ async function losesLease(phaseMs: number, awayMs: number): Promise<boolean> {
     disconnectedWrites: 'wait',
     disconnectedMaxAgeMs: 0,
     commandTimeoutMs: 200,
+    isCluster: false,
   });
   instance.start();
   expect(await scheduler.runUntil(10_000, () => instance.hasLease)).toBe(true);

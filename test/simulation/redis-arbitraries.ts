@@ -180,9 +180,10 @@ const FULL_STATE = [
 ] as const;
 
 export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
-  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, now, ...publishing),
-  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, now, ...publishing),
-  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, now, ...publishing, ticket, entry, life),
+  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, ...publishing),
+  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, ...publishing),
+  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, ...publishing, ticket, entry, life),
+  script(coherence.TICKET, ENTRY_KEYS.slice(1), key),
   script(coherence.STORE, ENTRY_KEYS, run, ticket, key, entry, life),
   script(coherence.SYNC, [...ENTRY_KEYS.slice(1), ...BANS], run),
   script(coherence.BAN, BANS, run, ban, is('3'), ...publishing),

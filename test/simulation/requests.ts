@@ -1,7 +1,7 @@
 // Client requests: reads, writes, purges, and changes that bypass the proxy. Their results are checked.
 import { ServiceError } from '../../src/errors.js';
 import type { Instance } from './instance.js';
-import { awaitedUntil, isPutBack } from './outages.js';
+import { awaitedUntil } from './outages.js';
 import type { Answered, Server } from './server.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
@@ -201,7 +201,6 @@ export class Requests {
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { disconnectedMaxAgeMs } = options;
-    if (isPutBack(this.#world, instance.process)) return true;
     const youngAfter = Math.max(now - 1.1 * disconnectedMaxAgeMs, instance.process.resumedAt);
     const loadedAfter = Math.min(askedAt, youngAfter);
     return disconnectedMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);

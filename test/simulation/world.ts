@@ -17,6 +17,8 @@ export interface WorldOptions {
   disconnectedWrites: DisconnectedWrites;
   disconnectedMaxAgeMs: number;
   commandTimeoutMs: number;
+  /** Whether Redis is a cluster, of one master. The loss of its member list is that of a second master. */
+  isCluster?: boolean;
   keptLines: number;
 }
 
@@ -84,7 +86,7 @@ export class World {
   }
 
   #newInstance(at: number): Instance {
-    const { disconnectedWrites, disconnectedMaxAgeMs, commandTimeoutMs } = this.options;
+    const { disconnectedWrites, disconnectedMaxAgeMs, commandTimeoutMs, isCluster = false } = this.options;
     const clocks = {
       wallOffsetMs: this.random.between(-5000, 5000),
       clockRate: this.random.between(0.96, 1.04),
@@ -99,6 +101,7 @@ export class World {
       disconnectedWrites,
       disconnectedMaxAgeMs,
       commandTimeoutMs,
+      isCluster,
     });
   }
 }
