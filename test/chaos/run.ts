@@ -55,12 +55,13 @@ export async function runChaos(options: ChaosOptions): Promise<Figures> {
   const judge = new Judge(ledger);
   const plan = makePlan(createRandom(seed), seconds * 1000, instances);
   const startedAt = Date.now();
+  const endsAt = startedAt + seconds * 1000;
   const published = createPublished();
   const stop = startLoad({ world, ledger, judge, random: createRandom(seed + 1), published });
   const subscriber = subscribeTo(world, createRandom(seed + 2));
   try {
-    await Promise.all(TRACKS.map((track) => strikeAll(world, track(plan), startedAt)));
-    await pause(startedAt + seconds * 1000 - Date.now());
+    await Promise.all(TRACKS.map((track) => strikeAll(world, track(plan), { startedAt, endsAt })));
+    await pause(endsAt - Date.now());
     judge.figures.equalAudits = await world.equalAudits();
     await stop();
     await writeLast(world, published, subscriber);
@@ -137,10 +138,16 @@ const TRACKS = (['upstream', 'redis', 'proxy', 'webhook'] as const).map(
       plan.filter((event) => event.what === what),
 );
 
-/** Runs the events in sequence, because a proxy may take long to start on a busy machine. */
-async function strikeAll(world: World, events: Event[], startedAt: number): Promise<void> {
+interface Period {
+  startedAt: number;
+  endsAt: number;
+}
+
+/** Runs the events in sequence, because a proxy may take long to start on a busy machine; drops those left at the end. */
+async function strikeAll(world: World, events: Event[], { startedAt, endsAt }: Period): Promise<void> {
   for (const event of events) {
     await pause(startedAt + event.atMs - Date.now());
+    if (Date.now() > endsAt) return;
     const { atMs, forMs, ...what } = event;
     say(`${(atMs / 1000).toFixed(1)} s, for ${(forMs / 1000).toFixed(1)} s: ${JSON.stringify(what)}`);
     await world.strike(event);
