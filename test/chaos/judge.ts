@@ -2,6 +2,7 @@
 // failure.
 import type { Asked } from '../support/ask.js';
 import type { Ledger } from './ledger.js';
+import { LONGEST_FREEZE_MS } from './plan.js';
 import { CALM, SECRET, numberOf } from './records.js';
 import type { ProxyLife } from './world.js';
 
@@ -22,14 +23,15 @@ export interface Figures {
   writesOfUnknownEnd: number;
   /** Staleness audits with the result `equal`, counted by the proxies running at the end. */
   equalAudits: number;
+  /** Gaps in the feed and in the deliveries of the webhook. */
+  gaps: number;
+  /** Changes that waited for Redis when their proxy was killed: the feed and the webhook lack them. */
+  lostWithProxy: number;
   wrong: string[];
 }
 
-/**
- * Age from which an entry is in the snapshot: the snapshot interval, the longest freeze, and slack for a busy
- * machine.
- */
-const IN_SNAPSHOT_AFTER_MS = 6000;
+/** Age from which an entry is in the snapshot: the snapshot interval and slack for a busy machine, and a freeze. */
+const IN_SNAPSHOT_AFTER_MS = 3000 + LONGEST_FREEZE_MS;
 
 export interface Read {
   handle: string;
@@ -51,6 +53,8 @@ export class Judge {
     writes: 0,
     writesOfUnknownEnd: 0,
     equalAudits: 0,
+    gaps: 0,
+    lostWithProxy: 0,
     wrong: [],
   };
   readonly #ledger: Ledger;

@@ -24,6 +24,8 @@ export interface Shown {
 }
 
 export interface LedgerOptions {
+  /** Whether no proxy may serve an older record as fresh, also while messages are lost. */
+  isStrict: boolean;
   /** Maximum time (ms) for which an old record may count as fresh while messages are lost. */
   boundMs: number;
   /** Time (ms) after a write of unknown outcome during which no entry is stored. */
@@ -94,11 +96,16 @@ export class Ledger {
     return missed === -1 ? undefined : `shows ${number}, though ${missed} was acknowledged`;
   }
 
-  #mustBeSeen(change: Change, { askedAt, by, isMarkedStale }: Shown): boolean {
+  #mustBeSeen(change: Change, shown: Shown): boolean {
+    const { acknowledgedAt, by } = change;
+    if (acknowledgedAt === undefined || shown.askedAt < acknowledgedAt) return false;
+    if (by === shown.by || (this.#options.isStrict && !shown.isMarkedStale)) return true;
+    return this.#mustHaveMessage({ ...change, acknowledgedAt }, shown);
+  }
+
+  #mustHaveMessage(change: Change & { acknowledgedAt: number }, { askedAt, isMarkedStale }: Shown): boolean {
     const { acknowledgedAt, startedAt } = change;
     const { boundMs, wasRedisTroubled, wasFrozen } = this.#options;
-    if (acknowledgedAt === undefined || askedAt < acknowledgedAt) return false;
-    if (change.by === by) return true;
     // A proxy without the message may also serve its record stale while the upstream fails.
     if (!wasRedisTroubled(startedAt, askedAt)) return !isMarkedStale || !wasFrozen(startedAt, askedAt);
     if (change.isMessageLost || askedAt < acknowledgedAt + boundMs) return false;

@@ -4,11 +4,13 @@ import type { Asked, Question } from '../support/ask.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
 import type { Judge } from './judge.js';
 import type { Ledger } from './ledger.js';
+import type { Published } from './published.js';
 import type { Random } from './random.js';
 import { CALM, UNKNOWN, WRITTEN, recordOf } from './records.js';
 import type { World } from './world.js';
 
 export interface LoadDeps {
+  published: Published;
   world: World;
   ledger: Ledger;
   judge: Judge;
@@ -17,6 +19,11 @@ export interface LoadDeps {
 
 const READERS = 8;
 const WRITERS = 2;
+/**
+ * A reader or writer goes on before the answer, so that requests reach a frozen proxy during the whole freeze, and
+ * the others meanwhile.
+ */
+const WAIT_MS = 500;
 /** Pause between reads, for a load that a small, shared machine can handle. */
 const READ_PAUSE_MS = 4;
 const WRITE_PAUSE_MS = 25;
@@ -40,10 +47,14 @@ export function startLoad(deps: LoadDeps): () => Promise<void> {
   let isRunning = true;
   const agent = new Agent({ keepAlive: true });
   const again = async (work: () => Promise<void>, pauseMs: number): Promise<void> => {
+    const pending = new Set<Promise<void>>();
     while (isRunning) {
-      await work();
+      const working = work().finally(() => pending.delete(working));
+      pending.add(working);
+      await Promise.race([working, pause(WAIT_MS)]);
       await pause(pauseMs);
     }
+    await Promise.all(pending);
   };
   const running = Promise.all([
     ...Array.from({ length: READERS }, () => again(() => readOne(deps, agent), READ_PAUSE_MS)),
@@ -84,7 +95,7 @@ async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent)
 }
 
 async function writeOne(
-  { world, ledger, judge, random }: LoadDeps,
+  { world, ledger, judge, random, published }: LoadDeps,
   { own, resting }: Writer,
   agent: Agent,
 ): Promise<void> {
@@ -95,17 +106,25 @@ async function writeOne(
   if (free.length === 0) return;
   const handle = random.pick(free);
   const isGone = random.next() < 0.15;
-  const number = ledger.begin(handle, { isGone, startedAt: Date.now(), by: life.name });
+  const by = life.name;
+  const startedAt = Date.now();
+  const number = ledger.begin(handle, { isGone, startedAt, by });
+  resting.set(handle, Infinity);
   judge.figures.writes++;
+  const requestId = `${handle}/${number}`;
+  const headers = { ...WRITE_HEADERS, 'X-Request-Id': requestId };
   const question: Question = isGone
-    ? { method: 'DELETE', headers: WRITE_HEADERS }
-    : { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(recordOf(handle, number)) };
+    ? { method: 'DELETE', headers }
+    : { method: 'PUT', headers, body: JSON.stringify(recordOf(handle, number)) };
   try {
     const { status } = await send(`${life.url}/api/handles/${handle}`, agent, question);
     // A 404 does not acknowledge a deletion, because an earlier deletion may have succeeded without a
     // response.
-    if (status < 300) ledger.acknowledged(handle, number, Date.now());
-    else throw new Error(`HTTP ${status}`);
+    if (status >= 300) throw new Error(`HTTP ${status}`);
+    const acknowledgedAt = Date.now();
+    ledger.acknowledged(handle, number, acknowledgedAt);
+    published.acknowledged({ requestId, by, startedAt, acknowledgedAt });
+    resting.delete(handle);
   } catch {
     judge.figures.writesOfUnknownEnd++;
     resting.set(handle, Date.now() + UNKNOWN_REST_MS);

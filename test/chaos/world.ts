@@ -1,23 +1,28 @@
-// Runs two built proxies on one Redis in front of a demo server, and injects faults.
+// Runs built proxies on one Redis in front of a demo server, and injects faults.
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import { ask } from '../support/ask.js';
+import { linesOf, startWebhookReceiver } from '../support/changes.js';
 import { type Program, startMain } from '../support/built-proxy.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
-import type { Event } from './plan.js';
+import type { Event, RedisFault } from './plan.js';
+import type { Line } from './published.js';
 import { freePort } from '../support/free-port.js';
 
 export interface ProxyLife {
   /** Unique name for each start of a proxy. */
   name: string;
   url: string;
+  adminUrl: string;
   startedAt: number;
   /** False from just before the kill. */
   isAlive: boolean;
   /** Previous life of the same proxy. */
   before: ProxyLife | undefined;
+  killedAt?: number;
   /** Times at which the snapshot was read and written; undefined until it was read. */
   restored?: { at: number; writtenAt: number };
 }
@@ -34,7 +39,20 @@ export interface World {
   equalAudits: () => Promise<number>;
   /** Returns the log lines, from all proxies, that report an older record after an acknowledged write. */
   violations: () => string[];
+  /** Returns the lines of the audit files of all proxies. */
+  audited: () => Line[];
+  /** Returns the changes in the deliveries that the webhook's receiver has acknowledged. */
+  posted: () => Line[];
   close: () => Promise<void>;
+}
+
+export interface WorldOptions {
+  instances: number;
+  /** Whether proxies without Redis refuse writes and serve nothing as fresh. */
+  isStrict: boolean;
+  /** Called before a proxy starts again, with the name and the end of its life. */
+  onKilled: (life: string, killedAt: number) => void;
+  seed: (demo: DemoServer) => void;
 }
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
@@ -60,33 +78,38 @@ const ENVIRONMENT = {
   DELETION_HANDLES: 'true',
   AUDIT_HITS: '0.5',
   AUDIT_WRITES: '1',
+  // Writes name themselves in `X-Request-Id`.
+  HTTP_TRUSTED_PROXIES: 'loopback',
+  CHANGES_ENABLED: 'true',
+  CHANGES_WEBHOOK_SECRET: Buffer.alloc(32, 'secret').toString('base64'),
 };
+
+const STRICT = { REDIS_DISCONNECTED_WRITES: 'reject', REDIS_DISCONNECTED_MAX_AGE: '0s' };
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-export async function startWorld(
-  onKilled: (life: string) => void,
-  seed: (demo: DemoServer) => void,
-): Promise<World> {
+export async function startWorld({ instances, isStrict, onKilled, seed }: WorldOptions): Promise<World> {
   const demo = createDemoServer({});
   const { url: upstreamUrl } = await demo.listen(0);
   seed(demo);
-  const redis = await startRedis();
+  const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
+  const redis = await startRedisWithDump(folder);
+  const receiver = await startWebhookReceiver();
   const troubles = createTroubles(SETTLE_MS);
   const frozen = createTroubles(THAW_MS);
-  const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
-  const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
-  // A killed proxy restarts from its last snapshot.
-  const proxies = ['a', 'b'].map((letter) => {
-    const snapshot = join(folder, letter);
-    return createProxy(
-      letter,
-      { ...env, CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: '1s' },
-      snapshot,
-    );
-  });
+  const env = {
+    ...ENVIRONMENT,
+    ...(isStrict && STRICT),
+    UPSTREAM_URL: upstreamUrl,
+    REDIS_URL: redis.url,
+    CHANGES_WEBHOOK_URL: receiver.url,
+  };
+  const proxies = Array.from({ length: instances }, (_, at) =>
+    createProxy('abcdefgh'.charAt(at), env, folder),
+  );
   await Promise.all(proxies.map((proxy) => proxy.start()));
   const close = async (): Promise<void> => {
+    redis.client.disconnect();
     redis.thaw();
     await Promise.all([...proxies.map((proxy) => proxy.kill()), redis.stop(), demo.close()]);
     rmSync(folder, { recursive: true, force: true });
@@ -101,6 +124,8 @@ export async function startWorld(
       return counts.reduce((sum, count) => sum + count, 0);
     },
     violations: () => proxies.flatMap((proxy) => proxy.violations()),
+    audited: () => proxies.flatMap((proxy) => proxy.audited()),
+    posted: receiver.received,
     async strike(event) {
       switch (event.what) {
         case 'upstream':
@@ -109,7 +134,13 @@ export async function startWorld(
           await pause(event.forMs);
           demo.heal();
           break;
+        case 'webhook':
+          receiver.respond(503);
+          await pause(event.forMs);
+          receiver.respond(204);
+          break;
         case 'redis':
+          if (event.how === 'dump') await redis.dump(event.forMs);
           await troubles.during(() => strikeRedis(redis, event));
           break;
         case 'proxy':
@@ -121,26 +152,59 @@ export async function startWorld(
   };
 }
 
-async function strikeDown(proxy: Proxy, forMs: number, onKilled: (life: string) => void): Promise<void> {
-  const name = proxy.life()?.name;
+async function strikeDown(proxy: Proxy, forMs: number, onKilled: WorldOptions['onKilled']): Promise<void> {
+  const life = proxy.life();
   await proxy.kill();
-  if (name !== undefined) onKilled(name);
+  if (life?.killedAt !== undefined) onKilled(life.name, life.killedAt);
   await pause(forMs);
   await proxy.start();
 }
 
+interface DumpedRedis extends RedisServer {
+  client: Redis;
+  /** Saves the data, which the next restart loads, and waits while newer data arrives. */
+  dump: (forMs: number) => Promise<void>;
+}
+
+async function startRedisWithDump(folder: string): Promise<DumpedRedis> {
+  const server = await startRedis(['--dir', folder, '--dbfilename', 'dump.rdb']);
+  const client = new Redis(server.url, { maxRetriesPerRequest: null });
+  client.on('error', () => undefined);
+  return {
+    ...server,
+    client,
+    async dump(forMs) {
+      await client.save();
+      await pause(forMs);
+    },
+    async restart() {
+      await server.restart();
+      rmSync(join(folder, 'dump.rdb'), { force: true });
+    },
+  };
+}
+
 async function strikeRedis(
-  redis: RedisServer,
-  { how, forMs }: { how: 'freeze' | 'kill'; forMs: number },
+  redis: DumpedRedis,
+  { how, forMs }: { how: RedisFault; forMs: number },
 ): Promise<void> {
-  if (how === 'freeze') {
-    redis.freeze();
-    await pause(forMs);
-    redis.thaw();
-  } else {
-    await redis.stop();
-    await pause(forMs);
-    await redis.restart();
+  switch (how) {
+    case 'freeze':
+      redis.freeze();
+      await pause(forMs);
+      redis.thaw();
+      break;
+    case 'kill':
+      await redis.stop();
+      await pause(forMs);
+      await redis.restart();
+      break;
+    case 'flush':
+      await redis.client.flushall();
+      break;
+    case 'restart':
+    case 'dump':
+      await redis.restart();
   }
 }
 
@@ -172,9 +236,15 @@ interface Proxy {
   freeze: (forMs: number) => Promise<void>;
   equalAudits: () => Promise<number>;
   violations: () => string[];
+  audited: () => Line[];
 }
 
-function createProxy(letter: string, env: Record<string, string>, snapshot: string): Proxy {
+function createProxy(letter: string, shared: Record<string, string>, folder: string): Proxy {
+  // A killed proxy restarts from its last snapshot.
+  const snapshot = join(folder, letter);
+  const auditFile = `${snapshot}.audit`;
+  const files = { CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: '1s', AUDIT_FILE: auditFile };
+  const env = { ...shared, ...files };
   let program: Program | undefined;
   let adminUrl = '';
   const programs: Program[] = [];
@@ -194,7 +264,7 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
         await pause(50);
       }
       const url = `http://127.0.0.1:${port}`;
-      life = { name: `${letter}${++count}`, url, startedAt: Date.now(), isAlive: true, before };
+      life = { name: `${letter}${++count}`, url, adminUrl, startedAt: Date.now(), isAlive: true, before };
       if (writtenAt !== undefined) void noteRestored(life, { adminUrl, writtenAt });
     },
     async equalAudits() {
@@ -208,13 +278,14 @@ function createProxy(letter: string, env: Record<string, string>, snapshot: stri
           .split('\n')
           .filter((line) => line.includes('older record served after an acknowledged write')),
       ),
+    audited: () => linesOf(auditFile),
     async freeze(forMs) {
       program?.child.kill('SIGSTOP');
       await pause(forMs);
       program?.child.kill('SIGCONT');
     },
     async kill() {
-      if (life) life.isAlive = false;
+      if (life) Object.assign(life, { isAlive: false, killedAt: Date.now() });
       before = life ?? before;
       life = undefined;
       program?.child.kill('SIGKILL');

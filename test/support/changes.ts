@@ -19,6 +19,8 @@ export interface FeedReader {
   /** Returns the id of the last message, which may have no data. */
   lastId: () => string | undefined;
   leave: () => void;
+  /** Resolves when the stream has ended. */
+  ended: Promise<void>;
 }
 
 /** Subscribes to the feed until the test ends. */
@@ -46,7 +48,7 @@ export async function readFeed(adminUrl: string, lastId?: string): Promise<FeedR
   const pump = async (): Promise<void> => {
     for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) receive(text);
   };
-  void pump().catch(() => undefined);
+  const ended = pump().catch(() => undefined);
   return {
     status,
     events,
@@ -54,6 +56,7 @@ export async function readFeed(adminUrl: string, lastId?: string): Promise<FeedR
     leave: () => {
       leaving.abort();
     },
+    ended,
   };
 }
 
