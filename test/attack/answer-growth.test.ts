@@ -56,7 +56,7 @@ const RECORDS: Record<string, Value[]> = {
   'a URL of Chinese characters': [text(`http://x/${'\u4e2d'.repeat(TEXT_CHARS)}`)],
 };
 
-/** Answers with a part of their own: a page shows 200 values, with a layout, and the list of URLs is cut at 1 MiB. */
+/** Answers with a separate part: a page shows 200 values, with a layout, and the list of URLs is cut at 1 MiB. */
 const OWN_BYTES: Record<string, number> = { 'the page': 384 * 1024, 'the linkset': 384 * 1024 };
 
 /**
