@@ -17,7 +17,7 @@ function threeWrites() {
 
 test('a missing write is found, unless a gap stands in its place', () => {
   const missing = threeWrites();
-  const [first, second, third] = ['first', 'second', 'third'].map(line) as [Line, Line, Line];
+  const [first, second, third] = [line('first'), line('second'), line('third')];
   const lacksSecond = [{ requestId: 'second', isLast: false }];
   expect(missing(first, second, third, second)).toEqual([]);
   expect(missing(first, third)).toEqual(lacksSecond);
