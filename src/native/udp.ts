@@ -26,6 +26,7 @@ import {
   problemOfLength,
 } from './reply.js';
 import { type ReportMessage, createReport } from './reports.js';
+import { maybe } from '../maybe.js';
 type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
   Pick<Config['server'], 'host' | 'reusePort'>;
 
@@ -201,6 +202,6 @@ function createBoundedAnswer(
       return answered;
     };
     const answered = answer({ ...incoming, maxAnswerBytes: isProved(address) ? undefined : PACKET_BYTES });
-    return answered instanceof Promise ? answered.then(countLong) : countLong(answered);
+    return maybe(answered, countLong);
   };
 }
