@@ -1,8 +1,8 @@
 // Allowed imports between modules, enforced by `npm run lint`.
-const FILES = ['errors', 'time-slicer', 'context', 'routes', 'public-listener', 'app', 'main'];
+const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'routes', 'public-listener', 'app', 'main'];
 // Files whose types any module may import; context contains only types.
 const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
-const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
+const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context'];
 const INTERFACE = [
   'write',
   'changes',
@@ -33,6 +33,7 @@ const APP = [
 const modules = {
   errors: [],
   context: ['cache', 'observe', 'reports'],
+  maybe: [],
   'time-slicer': [],
   handle: ['time-slicer'],
   config: KERNEL,
@@ -45,15 +46,15 @@ const modules = {
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
   traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
-  http: ['resolver', 'cache', 'upstream', ...KERNEL],
+  http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
   audit: ['resolver', 'cache', 'coordination', 'upstream', 'observe', ...KERNEL],
   mirror: ['resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
   write: ['changes', 'http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
   record: ['write', 'mirror', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
-  v2: ['write', 'record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
-  redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
-  native: ['write', 'record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
+  v2: ['write', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
+  redirect: ['http', 'html', 'resolver', 'cache', ...KERNEL],
+  native: ['write', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
   admin: [
     'changes',

@@ -3,23 +3,13 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
+import type { ReadResult } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
 import type { Place, Route } from './route-table.js';
 
 /** Result of a request, for the log and metrics. */
-export type Result =
-  | 'hit'
-  | 'miss'
-  | 'stale'
-  | 'authoritative'
-  | 'refused'
-  | 'batch'
-  | 'bypass'
-  | 'write'
-  | 'error'
-  | 'invalid'
-  | 'local';
+export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
 
 export interface RequestContext extends Place {
   /** Interface, for metrics. */

@@ -3,6 +3,7 @@ import type { Context } from '../context.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
 import { type AnsweredMessage, existsBy } from './reply.js';
+import { maybe } from '../maybe.js';
 
 /** The POST that carries a tunnelled message. */
 export interface TunnelRequest {
@@ -58,8 +59,7 @@ export function createReport({ metrics, log, isLogged, tracer, reads }: Context)
         trace?.end(result === 'error');
         return answered;
       };
-      const answered = work();
-      return answered instanceof Promise ? answered.then(finish) : finish(answered);
+      return maybe(work(), finish);
     };
     return tracer === undefined ? answer() : tracer.run(family, answer);
   };

@@ -9,12 +9,12 @@ import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { Result } from '../http/context.js';
-import { resultOf } from '../record/record-reply.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { Resolution } from '../resolver/resolution.js';
+import { type Resolution, resultOf } from '../resolver/resolution.js';
 import type { ResolverRead, Resolver } from '../resolver/resolver.js';
 import type { Caller } from '../upstream/caller.js';
 import type { OriginOf } from '../write/origin-record.js';
+import { maybe } from '../maybe.js';
 
 export interface ResolveParts {
   resolver: Pick<Resolver<unknown>, 'read'>;
@@ -72,10 +72,9 @@ export function createResolve(
       admit: () => (admitting ??= admit?.(handle)),
     };
     if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
-    const found = deps.resolver.read(handle, asked);
-    return found instanceof Promise
-      ? found.then((resolution) => outcomeOf(resolution, asked, deps))
-      : outcomeOf(found, asked, deps);
+    return maybe<Resolution, NativeOutcome>(deps.resolver.read(handle, asked), (resolution) =>
+      outcomeOf(resolution, asked, deps),
+    );
   };
 }
 

@@ -9,7 +9,7 @@ import { type HeaderLines, NOSNIFF, createSendRaw, linesOf } from '../http/raw-r
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Place } from '../http/route-table.js';
-import type { RequestCheck } from '../record/pipeline.js';
+import type { RequestCheck } from '../http/request-check.js';
 import { inOneStep } from '../time-slicer.js';
 import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';

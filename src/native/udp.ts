@@ -27,6 +27,7 @@ import {
 } from './reply.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
 import { type ReportMessage, createReport } from './reports.js';
+import { maybe } from '../maybe.js';
 
 type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
   Pick<Config['server'], 'host' | 'reusePort'>;
@@ -220,6 +221,6 @@ function createBoundedAnswer(
       // A datagram of a few bytes may name a record of 2 MiB.
       inSlice: async (work) => slicer.run(inOneStep(work), { client: SENDERS }),
     });
-    return answered instanceof Promise ? answered.then(countLong) : countLong(answered);
+    return maybe(answered, countLong);
   };
 }

@@ -16,9 +16,10 @@ import { allowOrigin, answerOptions } from '../http/cors.js';
 import { type SendError, createReportUnexpected, createSendError } from '../http/error-reply.js';
 import { expressListener, toErrorHandler } from '../http/express-listener.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
-import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
+import type { ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
 import { forbidSniffing } from '../http/raw-response.js';
+import type { RequestCheck } from '../http/request-check.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Place, type Route, type RouteTable, routeFor } from '../http/route-table.js';
 import { type Owner, assertPlain, ownerOf, rawHandleOf } from '../http/target.js';
@@ -74,32 +75,6 @@ export function createPipeline(
       if (!hasContext(res)) throw error;
       await sendError(req, res, error);
     }
-  };
-}
-
-/** Checks a request to any interface. Returns the error that rejects it; undefined if it is accepted. */
-export type RequestCheck = (
-  req: IncomingMessage,
-  target: string,
-  headers: Pick<FastHeaders, 'isLoop'>,
-) => ServiceError | undefined;
-
-interface RequestCheckDeps {
-  maxRequestLineBytes: number;
-  /** Returns the error of the traffic rule that rejects the request, if any. */
-  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
-}
-
-/** Creates the request check of the read path and the pipeline. */
-export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
-  return function checkRequest(req, target, { isLoop }) {
-    if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
-      const detail = `at most ${maxRequestLineBytes} bytes are read`;
-      return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
-    }
-    // `Via` contains the name of this proxy: the upstream address leads back here (RFC 9110 §7.6.3).
-    if (isLoop) return new ServiceError('LOOP_DETECTED');
-    return refusalOf(req);
   };
 }
 

@@ -34,7 +34,7 @@ import type { Representation } from '../http/representation.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
 import type { Hits } from '../observe/hits.js';
-import type { Resolution } from '../resolver/resolution.js';
+import { type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { SMALL_CHARS } from '../http/request-work.js';
@@ -43,13 +43,11 @@ import { isBatch } from './batch/request.js';
 import {
   type RecordReplyDeps,
   charsOf,
-  existsBy,
   renderResolution,
   renderWhole,
   reportReply,
-  resultOf,
-} from './record-reply.js';
-import type { RequestCheck } from './pipeline.js';
+} from '../http/record-reply.js';
+import type { RequestCheck } from '../http/request-check.js';
 import {
   type Hit,
   type HitRecipient,
@@ -57,7 +55,7 @@ import {
   createSendHit,
   currentResponse,
   prepareResponse,
-} from './prepared-responses.js';
+} from '../http/prepared-responses.js';
 
 export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.js';
 import { anyObject, json, optionalText, pathText } from '../http/schemas.js';
 import { type ResponseDescription, defineRoutes } from '../http/route-table.js';
 import { LOGIN_NEEDED, LOGINS } from './routes.js';
-import { prefixList, recordError, session, sessionLogin, site } from './schemas.js';
+import { prefixList, recordError, session, sessionLogin, site } from '../http/record-schemas.js';
 
 const RELAY_ERRORS: readonly ErrorCode[] = [
   'BAD_PATH',

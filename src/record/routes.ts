@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { optionalText, pathText } from '../http/schemas.js';
 import { type Content, type Security, defineRoutes } from '../http/route-table.js';
-import { handleList, record, recordError, recordParameters, sentValue } from './schemas.js';
+import { handleList, record, recordError, recordParameters, sentValue } from '../http/record-schemas.js';
 
 export const RECORD_TAG = {
   name: 'Record interface',

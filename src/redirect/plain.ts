@@ -3,7 +3,7 @@ import type { Entry } from '../cache/entry.js';
 import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
 import { ownerOf, readTarget } from '../http/target.js';
-import type { Hit } from '../record/prepared-responses.js';
+import type { Hit } from '../http/prepared-responses.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';

@@ -16,6 +16,7 @@ import type { Caller } from '../upstream/caller.js';
 import type { ExpiringMap } from '../upstream/expiring-map.js';
 import { keepLoaded } from './parsed-records.js';
 import type { Resolution } from './resolution.js';
+import { maybe } from '../maybe.js';
 
 export interface LoaderDeps<Ticket> {
   store: Store<Ticket>;
@@ -76,8 +77,7 @@ export class Loader<Ticket> {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
     // Avoids promises, because each adds more time to a miss than parsing the record.
-    const answer =
-      kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
+    const answer = Promise.resolve(maybe(kept, (lookup) => this.#answer(task, lookup)));
     return { startedAt, kept, answer };
   }
 

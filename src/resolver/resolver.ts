@@ -22,6 +22,7 @@ import {
 } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SerialFlight, SingleFlight } from './single-flight.js';
+import { maybe } from '../maybe.js';
 
 interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** The memory tier, read first and synchronously. */
@@ -153,8 +154,7 @@ export class Resolver<Ticket> {
     const resolve = (caller: Caller | undefined): Promise<Resolution> =>
       this.resolve(handle, { authoritative, isUnreferred, caller });
     try {
-      const admitting = admit();
-      return admitting instanceof Promise ? admitting.then(resolve) : resolve(admitting);
+      return Promise.resolve(maybe(admit(), resolve));
     } catch (refusal) {
       const error = refusal as Error;
       return Promise.reject(error);
@@ -297,9 +297,7 @@ export class Resolver<Ticket> {
   #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
     const isStale = this.#loader.judge(entry) === 'stale';
     const kept = isStale ? { entry, from: 'memory' as const } : load.kept;
-    return kept instanceof Promise
-      ? kept.then((found) => this.#answerOrStale(key, found, load))
-      : this.#answerOrStale(key, kept, load);
+    return Promise.resolve(maybe(kept, (found) => this.#answerOrStale(key, found, load)));
   }
 
   /** Serves the stale entry if the load fails or times out (RFC 8767 section 5). */

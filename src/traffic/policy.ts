@@ -36,6 +36,7 @@ import {
   concernsHits,
   isOfHandles,
 } from './rules.js';
+import { maybe } from '../maybe.js';
 
 interface TrafficSettings {
   rules: readonly TrafficRule[];
@@ -118,23 +119,20 @@ export function createTrafficPolicy(
     wrap: (listener) => {
       if (!rules.some(concernsHits)) return listener;
       return (req, res) => {
-        const judging = judgeOnce(req, res);
-        return judging instanceof Promise ? judging.then(() => listener(req, res)) : listener(req, res);
+        return maybe(judgeOnce(req, res), () => listener(req, res));
       };
     },
     refusalOf: (req) => judged.get(req)?.applied?.refusal,
     admit(req, res) {
       // The target of a miss is not parsed a second time if there are no rules.
       if (rules.length === 0) return callerOf(req, addressOf(req));
-      const judging = judgeOnce(req, res);
-      return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
+      return maybe(judgeOnce(req, res), admitted);
     },
     admitMessage(given, handle) {
       const address = plainAddress(given);
       // Behind a load balancer the client is unknown, and a closed connection has no address.
       if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
-      const judging = judge({ ...MESSAGE, address, handle }, {});
-      return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
+      return maybe(judge({ ...MESSAGE, address, handle }, {}), admitted);
     },
     async charge(req, more) {
       const { applied: { rule } = {}, facts } = judged.get(req) ?? {};
@@ -169,7 +167,7 @@ function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logi
       if (judgement.applied) setLimitHeaders(res, judgement.applied);
       return judgement;
     };
-    return judging instanceof Promise ? judging.then(keep) : keep(judging);
+    return maybe(judging, keep);
   }
 
   return { judged, judgeOnce };
@@ -209,16 +207,14 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
     if (others.length === 0) return taken;
     const takeOthers = (state: BucketState): BucketState | Promise<BucketState> =>
       state.isTaken ? take(window, others, tokens) : state;
-    return taken instanceof Promise ? taken.then(takeOthers) : takeOthers(taken);
+    return maybe(taken, takeOthers);
   }
 
   function apply(rule: CompiledRule, facts: TrafficFacts, tokens: number): Applied | Promise<Applied> {
     const { window, limit } = rule;
     if (window === undefined || limit === undefined) return appliedWithout(rule);
     const taken = take(window, bucketsOf(rule.name, { by: limit.by, facts, logins }), tokens);
-    return taken instanceof Promise
-      ? taken.then((state) => appliedLimit(rule, state, tokens))
-      : appliedLimit(rule, taken, tokens);
+    return maybe(taken, (state) => appliedLimit(rule, state, tokens));
   }
 
   function judge(facts: TrafficFacts, headers: IncomingHttpHeaders): Judgement | Promise<Judgement> {
@@ -243,8 +239,7 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
       report(applied, facts);
       return applied.refusal;
     };
-    const applying = apply(deciding, facts, 1);
-    return applying instanceof Promise ? applying.then(settle) : settle(applying);
+    return maybe(apply(deciding, facts, 1), settle);
   }
 
   return { apply, judge, judgeHandle };

@@ -11,12 +11,12 @@ import { type ReportUnexpected, asServiceError, renderError, resultOfError } fro
 import type { RecordQuery } from '../../http/query.js';
 import type { RefusalOfHandle } from '../../http/guard.js';
 import type { RunSteps } from '../../http/request-work.js';
+import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
 import { readHandle } from '../../http/target.js';
-import type { Resolution, StaleReason } from '../../resolver/resolution.js';
+import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/resolution.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
-import { bodyOfResolution, charsOf, existsBy, resultOf } from '../record-reply.js';
 import type { RenderedElement, StartElement } from './stream.js';
 
 export interface ElementDeps {

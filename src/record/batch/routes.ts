@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../errors.js';
 import { readParameters } from '../../http/query.js';
 import { defineRoutes } from '../../http/route-table.js';
 import { PROXY_ERRORS, RECORD_TAG, form, inForm, inRecordForm, selection } from '../routes.js';
-import { batch, recordError } from '../schemas.js';
+import { batch, recordError } from '../../http/record-schemas.js';
 import { MAX_HANDLES, batchBody, isBatch } from './request.js';
 
 const ERRORS: readonly ErrorCode[] = ['BATCH_WITH_LOGIN', 'BAD_PARAMETER', 'BATCH_TOO_LARGE', 'RATE_LIMITED'];

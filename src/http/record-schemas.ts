@@ -1,6 +1,6 @@
 // Body schemas of the record interface for the OpenAPI document. A Handle server may send additional members.
 import { z } from 'zod';
-import { anyObject, errorCode } from '../http/schemas.js';
+import { anyObject, errorCode } from './schemas.js';
 
 const text = z.string();
 const oneOrMore = <T extends z.ZodType>(schema: T) => z.union([schema, z.array(schema)]).optional();

@@ -2,12 +2,12 @@
 // them.
 import type { ServerResponse } from 'node:http';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
-import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
-import type { AcceptRequestId } from '../http/context.js';
-import { linesWithCors } from '../http/cors.js';
-import type { FastHeaders } from '../http/fast-headers.js';
-import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
-import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
+import { type FreshnessRules, createHitLines } from './cache-headers.js';
+import type { AcceptRequestId } from './context.js';
+import { linesWithCors } from './cors.js';
+import type { FastHeaders } from './fast-headers.js';
+import { type HeaderLines, createSendRaw, linesOf } from './raw-response.js';
+import { type Representation, acceptsGzip, matchesEtag } from './representation.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 
 /** A response that depends only on its target and an entry in memory. */

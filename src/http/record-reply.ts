@@ -1,17 +1,17 @@
-// Renders resolutions as replies of the record interface.
+// Renders resolutions as replies of the record interface, which redirects send too when JSON is asked for.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { type Body, bodyOfEntry, bodyOfMembers, bodyOfWhole } from '../http/body.js';
-import { type Freshness, cacheHeaders } from '../http/cache-headers.js';
-import { type Result, contextOf } from '../http/context.js';
-import type { RecordQuery } from '../http/query.js';
-import { type Reply, sendReply } from '../http/reply.js';
-import type { Representation } from '../http/representation.js';
-import type { RunStepsOf } from '../http/request-work.js';
-import type { Resolution } from '../resolver/resolution.js';
+import { type Body, bodyOfEntry, bodyOfMembers, bodyOfWhole } from './body.js';
+import { type Freshness, cacheHeaders } from './cache-headers.js';
+import { type Result, contextOf } from './context.js';
+import type { RecordQuery } from './query.js';
+import { type Reply, sendReply } from './reply.js';
+import type { Representation } from './representation.js';
+import type { RunStepsOf } from './request-work.js';
+import { type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import { prepareResponse } from './prepared-responses.js';
@@ -79,20 +79,6 @@ const bodyOfRefusal = ({ status, members, namesHandle }: Refused, handle: Handle
   status,
   json: bodyOfMembers(members, namesHandle ? handle.text : undefined),
 });
-
-export function resultOf(
-  resolution: Resolution,
-  { authoritative }: Pick<RecordQuery, 'authoritative'>,
-): Result {
-  if (resolution.kind === 'refused') return 'refused';
-  if (authoritative) return 'authoritative';
-  if (resolution.stale !== undefined) return 'stale';
-  return resolution.from === 'upstream' ? 'miss' : 'hit';
-}
-
-/** Whether the handle exists; undefined for a refusal. */
-export const existsBy = (resolution: Resolution): boolean | undefined =>
-  resolution.kind === 'entry' ? resolution.entry.kind !== 'not-found' : undefined;
 
 interface Replied {
   resolution: Resolution;
