@@ -15,7 +15,7 @@ function threeWrites() {
     published.missing(lines).map(({ requestId, isLast }) => ({ requestId, isLast }));
 }
 
-test('a missing write is found, unless a gap stands in its place', () => {
+test('a missing write is found, unless a gap replaces it', () => {
   const missing = threeWrites();
   const [first, second, third] = [line('first'), line('second'), line('third')];
   const lacksSecond = [{ requestId: 'second', isLast: false }];

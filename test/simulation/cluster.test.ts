@@ -38,7 +38,7 @@ describe('an instance that returns to a cluster without a member list', () => {
     expect(await msUntilLease()).toBeGreaterThan(MEMBERSHIP_MS);
   });
 
-  test('would get it at once without the rule', async () => {
+  test('would get it immediately without the rule', async () => {
     const restore = ignoreListAge();
     try {
       expect(await msUntilLease()).toBeLessThan(MEMBERSHIP_MS);
