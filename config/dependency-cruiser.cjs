@@ -1,5 +1,5 @@
 // Allowed imports between modules, enforced by `npm run lint`.
-const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'routes', 'public-listener', 'app', 'main'];
+const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'main'];
 // Files whose types any module may import; context contains only types.
 const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context'];
@@ -70,12 +70,9 @@ const modules = {
     'config',
     ...KERNEL,
   ],
-  routes: APP,
-  'public-listener': ['routes', ...APP],
-  app: ['public-listener', ...APP],
-  process: ['app', ...APP],
-  'dev-server': ['process', 'config', ...KERNEL],
-  cli: ['dev-server', 'process', 'admin', 'native', 'upstream', 'config', ...KERNEL],
+  app: APP,
+  'dev-server': ['app', 'config', ...KERNEL],
+  cli: ['dev-server', 'app', 'admin', 'native', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -99,7 +96,7 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
-  process: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
+  app: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

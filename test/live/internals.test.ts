@@ -11,7 +11,7 @@ const PATH = '/api/handles/21.T11998/page';
 describe('Node, V8, Express and undici', () => {
   test('accept the V8 flags set at start without a warning on stderr', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    expect(readFileSync(`${ROOT}/src/process/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
+    expect(readFileSync(`${ROOT}/src/app/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
     expect(proxy.output().split('\n').slice(0, -1).map(parses)).not.toContain(false);
   });
 

@@ -1,7 +1,7 @@
 // Checks requests and responses against the OpenAPI documents of both listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
-import { publicRoutes } from '../../src/routes.js';
+import { publicRoutes } from '../../src/app/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,

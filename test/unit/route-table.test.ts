@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { routesOfAdmin } from '../../src/admin/routes.js';
-import { publicRoutes } from '../../src/routes.js';
+import { publicRoutes } from '../../src/app/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 

@@ -1,5 +1,5 @@
 // Opens the listeners, and closes them without losing a request.
-import { type App, createApp } from '../app.js';
+import { type App, createApp } from './app.js';
 import { createProbes, startProbes } from './probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';

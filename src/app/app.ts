@@ -1,29 +1,29 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
-import { createFindPeriod, createIsServed, createRefOf } from './upstream/routing.js';
+import { createFindPeriod, createIsServed, createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
-import { createAdmin } from './admin/app.js';
-import { type Audit, createAudit } from './audit/audit.js';
-import { type Operations, createOperations } from './admin/operations.js';
-import { type CacheEvents, createCache } from './cache/cache.js';
-import { createChanges } from './changes/changes.js';
-import { type Clock, systemClock } from './cache/clock.js';
-import { PreparedCache } from './cache/prepared-cache.js';
-import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
-import type { Config } from './config/schema.js';
+import { createAdmin } from '../admin/app.js';
+import { type Audit, createAudit } from '../audit/audit.js';
+import { type Operations, createOperations } from '../admin/operations.js';
+import { type CacheEvents, createCache } from '../cache/cache.js';
+import { createChanges } from '../changes/changes.js';
+import { type Clock, systemClock } from '../cache/clock.js';
+import { PreparedCache } from '../cache/prepared-cache.js';
+import { type Restoring, createRestoring } from '../cache/snapshot/restoring.js';
+import type { Config } from '../config/schema.js';
 import {
   type ConfiguredServer,
   isUpstreamGiven,
   unservedPrefixes,
   upstreamServers,
-} from './config/upstream-servers.js';
-import type { Context } from './context.js';
-import { createCoordination } from './coordination/coordination.js';
-import { FOREVER_MS } from './config/fields.js';
-import { createMemoryBudget } from './http/request-body.js';
-import { createRunStepsOf } from './http/request-work.js';
-import type { NativeAnswer } from './native/answer.js';
-import { type Mirror, createMirror } from './mirror/mirror.js';
-import { createNative, type NativeListeners, createNativeListeners } from './native/native.js';
+} from '../config/upstream-servers.js';
+import type { Context } from '../context.js';
+import { createCoordination } from '../coordination/coordination.js';
+import { FOREVER_MS } from '../config/fields.js';
+import { createMemoryBudget } from '../http/request-body.js';
+import { createRunStepsOf } from '../http/request-work.js';
+import type { NativeAnswer } from '../native/answer.js';
+import { type Mirror, createMirror } from '../mirror/mirror.js';
+import { createNative, type NativeListeners, createNativeListeners } from '../native/native.js';
 import {
   type EventLoop,
   type Readiness,
@@ -31,24 +31,24 @@ import {
   watchEventLoop,
   type StartChecks,
   addStartChecks,
-} from './observe/health.js';
-import { createHits } from './observe/hits.js';
-import { type Logger, createIsLogged, onDroppedLines } from './observe/logger.js';
-import type { Metrics } from './observe/metrics.js';
-import { ReadCounter } from './reports/read-counter.js';
-import { createReports } from './reports/reports.js';
-import { createTracing } from './observe/tracer.js';
+} from '../observe/health.js';
+import { createHits } from '../observe/hits.js';
+import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
+import type { Metrics } from '../observe/metrics.js';
+import { ReadCounter } from '../reports/read-counter.js';
+import { createReports } from '../reports/reports.js';
+import { createTracing } from '../observe/tracer.js';
 import { createPublicListener } from './public-listener.js';
-import { referralOf } from './resolver/resolution.js';
-import { type Resolver, createResolver } from './resolver/resolver.js';
-import { createFindClient, createProxyTrust } from './server/client-address.js';
-import type { ClientConnections } from './server/http-server.js';
-import { TimeSlicer } from './time-slicer.js';
-import { createMissLimit } from './traffic/miss-limit.js';
-import { newPseudonym } from './upstream/caller.js';
-import type { createPools } from './upstream/connections.js';
-import { createUpstreams } from './upstream/upstreams.js';
-import { createOriginOf } from './write/origin-record.js';
+import { referralOf } from '../resolver/resolution.js';
+import { type Resolver, createResolver } from '../resolver/resolver.js';
+import { createFindClient, createProxyTrust } from '../server/client-address.js';
+import type { ClientConnections } from '../server/http-server.js';
+import { TimeSlicer } from '../time-slicer.js';
+import { createMissLimit } from '../traffic/miss-limit.js';
+import { newPseudonym } from '../upstream/caller.js';
+import type { createPools } from '../upstream/connections.js';
+import { createUpstreams } from '../upstream/upstreams.js';
+import { createOriginOf } from '../write/origin-record.js';
 
 export interface AppDeps {
   config: Config;

@@ -1,13 +1,13 @@
 // The routes of all enabled interfaces on the public listener.
-import type { Config } from './config/schema.js';
-import type { Route } from './http/route-table.js';
-import { nativeRoutes } from './native/routes.js';
-import { openApiRoutes } from './openapi/serve.js';
-import { batchRoutes } from './record/batch/routes.js';
-import { endpointRoutes, reverseLookupRoutes } from './record/relayed-routes.js';
-import { recordRoutes } from './record/routes.js';
-import { redirectRoutes } from './redirect/routes.js';
-import { v2Routes } from './v2/routes.js';
+import type { Config } from '../config/schema.js';
+import type { Route } from '../http/route-table.js';
+import { nativeRoutes } from '../native/routes.js';
+import { openApiRoutes } from '../openapi/serve.js';
+import { batchRoutes } from '../record/batch/routes.js';
+import { endpointRoutes, reverseLookupRoutes } from '../record/relayed-routes.js';
+import { recordRoutes } from '../record/routes.js';
+import { redirectRoutes } from '../redirect/routes.js';
+import { v2Routes } from '../v2/routes.js';
 
 type Switch = 'batch' | 'v2' | 'redirect' | 'reverseLookup' | 'tunnel';
 
