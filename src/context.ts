@@ -1,5 +1,6 @@
-// The log, metrics, clock and tracer that all parts share. They are fixed for the life of a process.
+// The log, metrics, clock, tracer and hooks that all parts share. They are fixed for the life of a process.
 import type { Clock } from './cache/clock.js';
+import type { Hooks } from './hooks.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { ReadCounter } from './reports/read-counter.js';
@@ -11,6 +12,7 @@ export interface Context {
   readonly isLogged: IsLogged;
   readonly metrics: Metrics;
   readonly clock: Clock;
+  readonly hooks: Hooks;
   /** Undefined without a tracing endpoint. */
   readonly tracer: Tracer | undefined;
   /** Undefined unless resolution reports are enabled. */

@@ -47,6 +47,8 @@ interface OperationsParts {
   coordination: Pick<Coordination, 'limitedNetworks'>;
   changes: Pick<Changes, 'record'>;
   reports: Pick<Reports, 'read'>;
+  /** Returns the members that plugins add to the statistics. */
+  statistics: () => Promise<object>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
@@ -55,7 +57,7 @@ const MAX_CONCURRENT_PURGES = 200;
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now, wall } }: Context,
-  { cache, resolver, restoring, coordination, changes, reports }: OperationsParts,
+  { cache, resolver, restoring, coordination, changes, reports, statistics }: OperationsParts,
 ): Operations {
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
@@ -65,12 +67,14 @@ export function createOperations(
       return { isShared: cache.redisState() !== 'down' };
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
-    stats: () =>
-      readStatistics(
+    stats: async () => ({
+      ...(await statistics()),
+      ...(await readStatistics(
         metrics,
         { version: VERSION, startedAt: startDate, redis: cache.redisState(), logLevel: log.level },
         now() - startedAt,
-      ),
+      )),
+    }),
     async traffic() {
       const { networks, agents } = metrics.recent.clients();
       return {

@@ -2,13 +2,12 @@
 import { createFindPeriod, createIsServed, createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { createAdmin } from '../admin/app.js';
-import { type Audit, createAudit } from '../audit/audit.js';
 import { type Operations, createOperations } from '../admin/operations.js';
-import { type CacheEvents, createCache } from '../cache/cache.js';
+import { createCache } from '../cache/cache.js';
 import { createChanges } from '../changes/changes.js';
 import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
-import { type Restoring, createRestoring } from '../cache/snapshot/restoring.js';
+import { createRestoring } from '../cache/snapshot/restoring.js';
 import type { Config } from '../config/schema.js';
 import {
   type ConfiguredServer,
@@ -18,11 +17,9 @@ import {
 } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createCoordination } from '../coordination/coordination.js';
-import { FOREVER_MS } from '../config/fields.js';
 import { createMemoryBudget } from '../http/request-body.js';
 import { createRunStepsOf } from '../http/request-work.js';
 import type { NativeAnswer } from '../native/answer.js';
-import { type Mirror, createMirror } from '../mirror/mirror.js';
 import { createNative, type NativeListeners, createNativeListeners } from '../native/native.js';
 import {
   type EventLoop,
@@ -38,11 +35,14 @@ import type { Metrics } from '../observe/metrics.js';
 import { ReadCounter } from '../reports/read-counter.js';
 import { createReports } from '../reports/reports.js';
 import { createTracing } from '../observe/tracer.js';
+import { type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
+import { PLUGINS, pluginMetrics } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
 import { referralOf } from '../resolver/resolution.js';
 import { type Resolver, createResolver } from '../resolver/resolver.js';
 import { createFindClient, createProxyTrust } from '../server/client-address.js';
 import type { ClientConnections } from '../server/http-server.js';
+import { type Hooks, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { newPseudonym } from '../upstream/caller.js';
@@ -91,32 +91,32 @@ interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
   /** Prefixes without a server. */
   unserved: readonly string[];
-  /** `cache.staleIfError`, plus an unlimited period for each mirrored prefix that it does not list. */
-  staleIfError: Config['cache']['staleIfError'];
 }
 
 const settingsOf = (config: Config): AppSettings => ({
   ...config,
-  staleIfError: [
-    ...config.mirror.prefixes.map((prefix) => ({ prefixes: [prefix] as const, ms: FOREVER_MS })),
-    ...config.cache.staleIfError,
-  ],
   servers: upstreamServers(config),
   unserved: unservedPrefixes(config),
 });
 
 /** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
-export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
-  if (!isUpstreamGiven(config)) throw new Error('upstream.url is not set');
+export async function createApp(deps: AppDeps): Promise<App> {
+  if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
+  return assemble(deps, await loadPlugins(PLUGINS, deps.config));
+}
+
+function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: LoadedPlugins): App {
   let current = settingsOf(config);
   const settings = (): AppSettings => current;
   const shared = createShared(settings, createDispatcher);
   const { context, closeTracing } = createContext(settings, { ...deps, ...shared });
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams, changes, audit, mirror } = sources;
+  const { cache, restoring, coordination, upstreams, changes } = sources;
+  const { hooks } = context;
+  startPlugins(plugins, { ...context, ...sources, whenRestored: restoring.whenRestored }, config);
   const reports = createReports(config, context, coordination.reportStore);
   const createPrepared = (): PreparedCache =>
-    new PreparedCache(config.http.responseCache, { ...cache, onHit: audit.onPreparedHit });
+    new PreparedCache(config.http.responseCache, { ...cache, onRepeat: hooks.repeat });
   let prepared = createPrepared();
   const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
   const native = createNative(config, context, parts);
@@ -125,7 +125,11 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     native,
   });
   const nativeParts = { ...shared, native, admit: admitMessage };
-  const operations = createOperations(settings, context, { ...sources, reports });
+  const operations = createOperations(settings, context, {
+    ...sources,
+    reports,
+    statistics: createStatistics(hooks),
+  });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
   return {
@@ -148,12 +152,16 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     },
     async close() {
       eventLoop.close();
-      audit.close();
-      mirror.close();
       coordination.close();
       // Concurrently, so that a helper that does not respond leaves the others their time.
       const helpers = [changes.close(), closeTracing()];
-      await Promise.all([listening.close(), upstreams.close(), restoring.close(), ...helpers]);
+      await Promise.all([
+        listening.close(),
+        upstreams.close(),
+        restoring.close(),
+        ...helpers,
+        ...hooks.close.map((close) => close()),
+      ]);
       await reports.close();
       await cache.close();
     },
@@ -170,6 +178,7 @@ function createContext(
   }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<ClientConnections, 'isTrustedProxy'>,
 ) {
   const clock = { ...systemClock, ...replaced };
+  metrics.add(pluginMetrics());
   onDroppedLines(log, (count) => {
     metrics.countDroppedTelemetry('log', count);
   });
@@ -179,6 +188,7 @@ function createContext(
     isLogged: createIsLogged(settings),
     metrics,
     clock,
+    hooks: createHooks(),
     tracer: tracing?.tracer,
     reads: createReadCounter(settings(), clock.wall),
   };
@@ -219,14 +229,10 @@ function createSources(
   shared: ReturnType<typeof createShared>,
 ) {
   const { servers, unserved, upstream } = settings();
-  const staleIfErrorMs = createFindPeriod(() => settings().staleIfError);
+  const staleIfErrorMs = createStalePeriods(settings, context);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const isServed = createIsServed(servers, unserved);
-  const cache = createCache(
-    settings(),
-    context,
-    cacheEvents(() => ({ resolver, restoring, audit, mirror })),
-  );
+  const cache = createCache(settings(), context);
   const restoring = createRestoring(settings(), context, {
     memory: cache.memory,
     refOf,
@@ -245,46 +251,35 @@ function createSources(
     networks: coordination.limitedNetworks,
     servers: upstreams.servers,
   });
-  const audit = createAudit(settings(), context, { cache, reads: upstreams.reads, resolver: () => resolver });
-  const { whenRestored } = restoring;
-  const mirroring = { cache, upstreams, refOf, resolver: () => resolver, whenRestored };
-  const mirror = createMirror(settings(), context, mirroring);
   const { slicer } = shared;
   const loading = { cache, upstream: upstreams.reads, limitMiss, slicer, refOf, staleIfErrorMs };
   const resolver: Resolver<unknown> = createResolver(settings, context, {
     ...loading,
-    unknownTtlMs: mirror.unknownTtlMs,
-    onHit: audit.onHit,
   });
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, changes, upstreams, limitMiss, audit, mirror, resolver, originOf };
+  return { cache, restoring, coordination, changes, upstreams, limitMiss, resolver, refOf, originOf };
 }
 
-/**
- * Connects cache events to their receivers. `parts` is a function, because the cache is created before them.
- */
-const cacheEvents = (
-  parts: () => { resolver: Resolver<unknown>; restoring: Restoring; audit: Audit; mirror: Mirror },
-): CacheEvents => ({
-  onInvalidated(key) {
-    const { resolver, mirror } = parts();
-    resolver.detachLoads(key);
-    mirror.onInvalidated(key);
-  },
-  onBanned(prefix) {
-    const { resolver, mirror } = parts();
-    resolver.detachLoadsUnder(prefix);
-    mirror.onBanned(prefix);
-  },
-  onDeleted(deleted) {
-    parts().restoring.recordDeletion(deleted);
-  },
-  onWritten(key) {
-    const { audit, mirror } = parts();
-    audit.onWritten(key);
-    mirror.onWritten(key);
-  },
-});
+/** Creates the lookup of `cache.staleIfError`, whose prefixes take precedence over those of plugins. */
+function createStalePeriods(settings: () => AppSettings, { hooks }: Context): (key: string) => number {
+  let known: Config['cache']['staleIfError'] | undefined;
+  let periods: Config['cache']['staleIfError'] = [];
+  return createFindPeriod(() => {
+    const { staleIfError } = settings().cache;
+    const isCurrent =
+      known === staleIfError && periods.length === hooks.stalePeriod.length + staleIfError.length;
+    if (!isCurrent) periods = [...hooks.stalePeriod, ...staleIfError];
+    known = staleIfError;
+    return periods;
+  });
+}
+
+/** Creates the function that returns the members of plugins in `GET /stats`. */
+const createStatistics = (hooks: Hooks) => async (): Promise<object> => {
+  const whileOff = PLUGINS.map(({ statistics }) => statistics);
+  const current = await Promise.all(hooks.statistics.map(async (read) => read()));
+  return [...whileOff, ...current].reduce<object>((all, more) => ({ ...all, ...more }), {});
+};
 
 /** Watches the event loop. While its delay is too long, the process is not ready. */
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {

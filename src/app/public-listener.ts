@@ -16,7 +16,6 @@ import { createAcceptRequestId } from '../http/context.js';
 import { createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
 import { type Route, RouteTable } from '../http/route-table.js';
-import type { Mirror } from '../mirror/mirror.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Hits } from '../observe/hits.js';
@@ -46,7 +45,6 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   cache: Cache;
   coordination: Coordination;
   changes: Pick<Changes, 'record'>;
-  mirror: Pick<Mirror, 'findList'>;
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
@@ -186,6 +184,7 @@ function createInterfaces(
       reverseLookup: parts.reverse?.passThrough,
       forwardRead: createForwardRead({
         ...parts,
+        hooks: context.hooks,
         now: context.clock.now,
         gzipMinBytes: config.http.gzipMinBytes,
       }),

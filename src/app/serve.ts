@@ -63,7 +63,7 @@ export async function serve(
 
 /** Opens the public and native listeners. */
 async function servePublic(config: Config, logger: Logger) {
-  const app = createApp({ config, logger, metrics: createMetrics() });
+  const app = await createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();
   const server = createHttpServer(app.handler, config, app.context, app.connections);
   const drain = createDrain(server);

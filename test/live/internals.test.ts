@@ -41,7 +41,7 @@ ServerResponse.prototype.writeHead = function (...given) {
 const config = loadConfig({ env: process.env, readFile: () => '' });
 const logger = createLogger({ level: 'silent' });
 const now = () => 1_800_000_000_000;
-const app = createApp({ config, logger, metrics: createMetrics(), clock: { now, wall: now } });
+const app = await createApp({ config, logger, metrics: createMetrics(), clock: { now, wall: now } });
 const server = createHttpServer(app.handler, config, app.context, app.connections);
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
 const url = 'http://127.0.0.1:' + server.address().port + '${PATH}';

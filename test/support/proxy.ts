@@ -112,7 +112,7 @@ export async function openProxy(
   let time = STARTED_AT;
   const now = (): number => time;
   const metrics = createMetrics(now);
-  const app = createApp({
+  const app = await createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level, destination: UNREAD }),

@@ -1,5 +1,5 @@
 // Decides which handle of a mirrored prefix to read next. Pure: the caller passes the time and the entries.
-import type { Entry } from '../cache/entry.js';
+import type { Entry } from '../../cache/entry.js';
 
 type KnownEntry = Pick<Entry, 'kind' | 'requestedAt'>;
 

@@ -1,12 +1,12 @@
 // Mirrors one prefix: repeatedly lists its handles and reads each into the cache.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Cache } from '../cache/cache.js';
-import type { Entry } from '../cache/entry.js';
-import type { Context } from '../context.js';
-import { ServiceError } from '../errors.js';
-import { refOfKey } from '../handle/handle.js';
-import type { Resolver } from '../resolver/resolver.js';
-import { OWN_WORK } from '../upstream/caller.js';
+import type { Cache } from '../../cache/cache.js';
+import type { Entry } from '../../cache/entry.js';
+import type { Context } from '../../context.js';
+import { ServiceError } from '../../errors.js';
+import { refOfKey } from '../../handle/handle.js';
+import type { Resolver } from '../../resolver/resolver.js';
+import { OWN_WORK } from '../../upstream/caller.js';
 import { type HandleList, ListRefused } from './names.js';
 import { createPause } from './pause.js';
 import { type Visit, Walk } from './walk.js';
@@ -19,7 +19,7 @@ interface PrefixMirrorParts {
   list: (previous: ReadonlySet<string>) => Promise<HandleList>;
   memory: Pick<Cache['memory'], 'inspect'>;
   trustedSince: Cache['trustedSince'];
-  resolver: () => Pick<Resolver<unknown>, 'refresh'>;
+  resolver: Pick<Resolver<unknown>, 'refresh'>;
 }
 
 /** The last list, for clients. */
@@ -45,7 +45,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 export class PrefixMirror {
   readonly #parts: PrefixMirrorParts;
-  readonly #context: Context;
+  readonly #context: Pick<Context, 'log' | 'clock'>;
   readonly #pause: ReturnType<typeof createPause>;
   /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
   readonly #cycleMs: number;
@@ -58,7 +58,7 @@ export class PrefixMirror {
   #isSpread = false;
   #isListFailing = false;
 
-  constructor(parts: PrefixMirrorParts, context: Context) {
+  constructor(parts: PrefixMirrorParts, context: Pick<Context, 'log' | 'clock'>) {
     this.#parts = parts;
     this.#context = context;
     this.#pause = createPause(context.clock);
@@ -163,7 +163,7 @@ export class PrefixMirror {
   async #read(visit: Visit, walk: Walk): Promise<void> {
     const { key, newerThan } = visit;
     try {
-      const read = await this.#parts.resolver().refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
+      const read = await this.#parts.resolver.refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();

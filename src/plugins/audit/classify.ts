@@ -1,7 +1,7 @@
 // Classifies an audited response by the Handle server's record and the writes known to this instance.
-import type { Entry } from '../cache/entry.js';
-import type { Outcome } from '../handle/outcome.js';
-import type { LabelValue } from '../observe/metric-list.js';
+import type { Entry } from '../../cache/entry.js';
+import type { Outcome } from '../../handle/outcome.js';
+import type { SampleResult } from './plugin.js';
 
 export interface AuditedAnswer {
   /** The entry that was served for a hit, or would have been. */
@@ -20,7 +20,7 @@ export interface KnownWrites {
   marginMs: number;
 }
 
-export type AuditResult = Exclude<LabelValue<'auditResult'>, 'skipped'>;
+export type AuditResult = Exclude<SampleResult, 'skipped'>;
 
 /**
  * Returns `older-after-acknowledged-write` only for an entry that was loaded before a write and served after

@@ -1,10 +1,10 @@
 // Reads the list of a prefix's handles from its server, page by page.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { RecordAnswer } from '../upstream/reply.js';
-import { isTooBusy } from '../upstream/response.js';
+import { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import type { RecordAnswer } from '../../upstream/reply.js';
+import { isTooBusy } from '../../upstream/response.js';
 
 export interface HandleList {
   /** Keys of the listed handles. */

@@ -1,5 +1,5 @@
 // The pauses of a mirror: after failures of the server, and by its schedule.
-import type { Clock } from '../cache/clock.js';
+import type { Clock } from '../../cache/clock.js';
 
 /** Returns the pause after a number of consecutive failures (ms). */
 export const pauseMsAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), 60_000);

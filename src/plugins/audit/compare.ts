@@ -1,11 +1,11 @@
 // Compares a cache entry with the record at the Handle server.
-import type { Cache } from '../cache/cache.js';
-import type { Context } from '../context.js';
-import type { HandleRef } from '../handle/handle.js';
-import type { Outcome } from '../handle/outcome.js';
-import { exceptServiceError } from '../resolver/loader.js';
-import { OWN_WORK } from '../upstream/caller.js';
-import type { UpstreamClient } from '../upstream/client.js';
+import type { Cache } from '../../cache/cache.js';
+import type { Context } from '../../context.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { Outcome } from '../../handle/outcome.js';
+import { exceptServiceError } from '../../resolver/loader.js';
+import { OWN_WORK } from '../../upstream/caller.js';
+import type { UpstreamClient } from '../../upstream/client.js';
 import { type AuditResult, type AuditedAnswer, classify, isSameRecord } from './classify.js';
 
 interface CompareDeps {

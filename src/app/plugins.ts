@@ -1,0 +1,13 @@
+// The plugins, in the order in which their hooks run.
+import { audit } from '../plugins/audit/plugin.js';
+import { mirror } from '../plugins/mirror/plugin.js';
+import { METRICS, type MetricEntry } from '../observe/metric-list.js';
+import type { Plugin } from './plugin.js';
+
+export const PLUGINS: readonly Plugin[] = [audit, mirror];
+
+/** Returns the metrics of the plugins. */
+export const pluginMetrics = (): MetricEntry[] =>
+  PLUGINS.flatMap(({ metrics = {} }) => Object.values(metrics));
+
+export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...pluginMetrics()];
