@@ -28,13 +28,12 @@ const APP = [
   'traffic',
   'config',
   'observe',
-  'reports',
   ...INTERFACE,
 ];
 const modules = {
   errors: [],
-  context: ['cache', 'hooks', 'observe', 'reports'],
-  hooks: ['cache', 'config', 'handle'],
+  context: ['cache', 'hooks', 'observe'],
+  hooks: ['cache', 'config', 'handle', 'observe'],
   maybe: [],
   'time-slicer': [],
   handle: ['time-slicer'],
@@ -43,7 +42,6 @@ const modules = {
   cache: ['config', ...KERNEL],
   coordination: ['cache', ...KERNEL],
   changes: ['coordination', 'cache', ...KERNEL],
-  reports: ['coordination', 'observe', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
@@ -67,13 +65,12 @@ const modules = {
     'coordination',
     'server',
     'observe',
-    'reports',
     'config',
     ...KERNEL,
   ],
   app: APP,
   'dev-server': ['app', 'config', ...KERNEL],
-  cli: ['dev-server', 'app', 'admin', 'native', 'upstream', 'config', ...KERNEL],
+  cli: ['dev-server', 'app', 'plugins', 'admin', 'native', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -97,6 +94,7 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
+  plugins: ['redis/commands'],
   app: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
 };
 const notInCache = (from, files) => ({
@@ -148,7 +146,8 @@ module.exports = {
       name: 'only-the-list-imports-plugins',
       severity: 'error',
       from: { pathNot: ['^src/plugins/', '^src/app/plugins\\.ts$'] },
-      to: { path: '^src/plugins/' },
+      // The command of a plugin knows the types of its responses.
+      to: { path: '^src/plugins/', dependencyTypesNot: ['type-only'] },
     },
     ...arrows,
     ...cacheFiles,
@@ -169,7 +168,7 @@ module.exports = {
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('prom-client', ['observe']),
-    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin']),
+    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'plugins']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

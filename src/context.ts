@@ -3,7 +3,6 @@ import type { Clock } from './cache/clock.js';
 import type { Hooks } from './hooks.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
-import type { ReadCounter } from './reports/read-counter.js';
 import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
@@ -15,6 +14,4 @@ export interface Context {
   readonly hooks: Hooks;
   /** Undefined without a tracing endpoint. */
   readonly tracer: Tracer | undefined;
-  /** Undefined unless resolution reports are enabled. */
-  readonly reads: ReadCounter | undefined;
 }

@@ -3,8 +3,16 @@
 import type { Deleted } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
+import type { PreparedHit } from './observe/hits.js';
+import type { LabelValue } from './observe/metric-list.js';
 import type { ListPage } from './handle/handle-list.js';
 import type { HandleRef } from './handle/handle.js';
+
+export interface AnsweredRead {
+  handle: HandleRef;
+  interface: LabelValue<'interface'> | 'batch';
+  exists: boolean;
+}
 
 /** A request for the list of a prefix. */
 export interface ListRequest {
@@ -28,6 +36,12 @@ export interface Hooks {
   hit: ((handle: HandleRef, entry: Entry) => void)[];
   /** A prepared response is sent again; `key` is the key of its entry. */
   repeat: ((key: string) => void)[];
+  /** Called after `repeat` with the description of the response that is sent again. Copy it to keep it. */
+  repeated: ((hit: PreparedHit) => void)[];
+  /** An anonymous read of a handle has an answer, which is not a prepared response. */
+  answered: ((read: AnsweredRead) => void)[];
+  /** A traffic rule attributes an anonymous read to a robot. */
+  robotRead: ((handle: HandleRef) => void)[];
   /** A record has changed or is no longer trusted: new readers must not join its load in flight. */
   invalidated: ((key: string) => void)[];
   /** The same for all records whose keys start with `prefix`. */
@@ -51,6 +65,9 @@ export interface Hooks {
 export const createHooks = (): Hooks => ({
   hit: [],
   repeat: [],
+  repeated: [],
+  answered: [],
+  robotRead: [],
   invalidated: [],
   banned: [],
   deleted: [],

@@ -11,10 +11,9 @@ import type { Changes } from '../changes/changes.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
-import type { ReportQuery, Reports } from '../reports/reports.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
-import type { CacheCopy, ResolutionReport, Traffic } from './schemas.js';
+import type { CacheCopy, Traffic } from './schemas.js';
 import { type Statistics, readRules, readStatistics } from './statistics.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
@@ -37,7 +36,6 @@ export interface Operations {
   importLines: Restoring['importLines'];
   /** Streams the in-memory records of a prefix. */
   exportRecords: Restoring['exportRecords'];
-  report: (query: ReportQuery) => Promise<ResolutionReport>;
 }
 
 interface OperationsParts {
@@ -46,7 +44,6 @@ interface OperationsParts {
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
   changes: Pick<Changes, 'record'>;
-  reports: Pick<Reports, 'read'>;
   /** Returns the members that plugins add to the statistics. */
   statistics: () => Promise<object>;
 }
@@ -57,7 +54,7 @@ const MAX_CONCURRENT_PURGES = 200;
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, clock: { now, wall } }: Context,
-  { cache, resolver, restoring, coordination, changes, reports, statistics }: OperationsParts,
+  { cache, resolver, restoring, coordination, changes, statistics }: OperationsParts,
 ): Operations {
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
@@ -93,7 +90,6 @@ export function createOperations(
     },
     importLines: restoring.importLines,
     exportRecords: restoring.exportRecords,
-    report: reports.read,
   };
 }
 

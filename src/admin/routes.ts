@@ -1,23 +1,9 @@
 // Defines the admin listener's routes.
 import { openApiRoutes } from '../openapi/serve.js';
 import { z } from 'zod';
-import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
-import { type Route, type Security, defineRoutes } from '../http/route-table.js';
-import {
-  cacheCopies,
-  logLevelBody,
-  purgeBody,
-  reportQuery,
-  resolutionReport,
-  trafficReport,
-} from './schemas.js';
-
-const ADMIN_GROUP = {
-  tag: { name: 'Admin', description: 'Monitoring and administration by the operator.' },
-  errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_CROSS_ORIGIN', 'METHOD_NOT_ALLOWED'],
-  errorContent: PROBLEM,
-  security: ['none', 'adminToken'] satisfies Security[],
-} as const;
+import { ADMIN_GROUP, anyObject, json, pathText } from '../http/schemas.js';
+import { type Route, defineRoutes } from '../http/route-table.js';
+import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
 
 /** Calls that monitoring and the status page repeat; the call log records them at `debug`. */
 const ROUTINE: ReadonlySet<string> = new Set([
@@ -176,15 +162,6 @@ const operatorRoutes = defineRoutes(
       },
       errors: ['BAD_PARAMETER'],
     },
-    'GET /reports': {
-      id: 'report',
-      summary: 'Read the resolution report of a prefix for a month',
-      query: reportQuery,
-      responses: {
-        200: json('The sum over all instances, up to a minute old for other instances', resolutionReport),
-      },
-      errors: ['BAD_PARAMETER', 'REPORTS_DISABLED', 'REPORT_UNAVAILABLE'],
-    },
     'POST /import': {
       id: 'importRecords',
       summary: 'Import exported records into memory',
@@ -226,6 +203,11 @@ const operatorRoutes = defineRoutes(
 
 const adminRoutes = [...probeRoutes, ...operatorRoutes];
 
-export const routesOfAdmin: readonly Route[] = [...adminRoutes, ...openApiRoutes(ADMIN_GROUP)];
+/** Returns the routes of the admin listener, with those of plugins. */
+export const routesOfAdmin = (ofPlugins: readonly Route[]): readonly Route[] => [
+  ...adminRoutes,
+  ...ofPlugins,
+  ...openApiRoutes(ADMIN_GROUP),
+];
 
 export type AdminId = (typeof adminRoutes)[number]['id'];

@@ -32,8 +32,6 @@ import {
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
-import { ReadCounter } from '../reports/read-counter.js';
-import { createReports } from '../reports/reports.js';
 import { createTracing } from '../observe/tracer.js';
 import { type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
 import { PLUGINS, pluginMetrics } from './plugins.js';
@@ -113,8 +111,11 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams, changes } = sources;
   const { hooks } = context;
-  startPlugins(plugins, { ...context, ...sources, whenRestored: restoring.whenRestored }, config);
-  const reports = createReports(config, context, coordination.reportStore);
+  const pluginHandlers = startPlugins(
+    plugins,
+    { ...context, ...sources, whenRestored: restoring.whenRestored },
+    config,
+  );
   const createPrepared = (): PreparedCache =>
     new PreparedCache(config.http.responseCache, { ...cache, onRepeat: hooks.repeat });
   let prepared = createPrepared();
@@ -125,20 +126,18 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
     native,
   });
   const nativeParts = { ...shared, native, admit: admitMessage };
-  const operations = createOperations(settings, context, {
-    ...sources,
-    reports,
-    statistics: createStatistics(hooks),
-  });
+  const statistics = createStatistics(hooks);
+  const operations = createOperations(settings, context, { ...sources, statistics });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
+  const admin = { readiness, operations, changes, plugins: PLUGINS, pluginHandlers };
   return {
     handler: listener,
     context,
     connections: shared,
     native,
     nativeListeners: createNativeListeners(config, context, nativeParts),
-    admin: createAdmin(settings, context, { readiness, blockedMs: eventLoop.blockedMs, operations, changes }),
+    admin: createAdmin(settings, context, { ...admin, blockedMs: eventLoop.blockedMs }),
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
@@ -162,7 +161,6 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
         ...helpers,
         ...hooks.close.map((close) => close()),
       ]);
-      await reports.close();
       await cache.close();
     },
   };
@@ -190,16 +188,9 @@ function createContext(
     clock,
     hooks: createHooks(),
     tracer: tracing?.tracer,
-    reads: createReadCounter(settings(), clock.wall),
   };
   return { context, closeTracing: async () => tracing?.close() };
 }
-
-const createReadCounter = (
-  { reports, upstream: { caseSensitive } }: AppSettings,
-  now: () => number,
-): ReadCounter | undefined =>
-  reports.enabled ? new ReadCounter({ ...reports, caseSensitive, now }) : undefined;
 
 /**
  * Creates the parts that limit the work and memory of all requests together, and those that identify clients.

@@ -4,6 +4,9 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
+import type { ServiceError } from '../errors.js';
+import type { AdminHandler } from '../http/express-listener.js';
+import type { Route } from '../http/route-table.js';
 import type { MetricEntry } from '../observe/metric-list.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Upstreams } from '../upstream/upstreams.js';
@@ -21,8 +24,13 @@ export interface Host {
   readonly whenRestored: () => Promise<void>;
 }
 
-/** The function of an enabled plugin for each hook that it needs. */
-export type Started = { readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined };
+/** Handlers on the admin listener, by the `id` of their route. */
+export type AdminHandlers = Readonly<Record<string, AdminHandler>>;
+
+/** The function of an enabled plugin for each hook that it needs, and the handlers of its admin routes. */
+export type Started = { readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined } & {
+  readonly adminHandlers?: AdminHandlers;
+};
 
 interface PluginModule {
   start: (host: Host, settings: Config) => Started;
@@ -34,6 +42,10 @@ export interface Plugin {
   readonly metrics?: Readonly<Record<string, MetricEntry>>;
   /** Members of `GET /stats` while the plugin is off. */
   readonly statistics?: object;
+  /** Routes on the admin listener, which exist also while the plugin is off. */
+  readonly adminRoutes?: readonly Route[];
+  /** The response to these routes while the plugin is off. */
+  readonly offError?: () => ServiceError;
   readonly isEnabled: (settings: Config) => boolean;
   /** Imports the plugin; not called while it is off. */
   readonly load: () => Promise<PluginModule>;
@@ -46,16 +58,18 @@ export type LoadedPlugins = readonly PluginModule[];
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
   Promise.all(plugins.filter(({ isEnabled }) => isEnabled(settings)).map(({ load }) => load()));
 
-/** Starts the plugins, and adds their functions to the hooks. */
+/** Starts the plugins, and adds their functions to the hooks. Returns the handlers of their admin routes. */
 export function startPlugins(
   loaded: LoadedPlugins,
   { hooks, ...host }: Host & { hooks: Hooks },
   settings: Config,
-): void {
-  for (const { start } of loaded) addTo(hooks, start(host, settings));
-}
-
-function addTo(hooks: Hooks, started: Started): void {
-  for (const [name, take] of Object.entries(started))
-    if (take !== undefined) (hooks[name as keyof Hooks] as unknown[]).push(take);
+): AdminHandlers {
+  let handlers: AdminHandlers = {};
+  for (const { start } of loaded) {
+    const { adminHandlers, ...functions } = start(host, settings);
+    for (const [name, take] of Object.entries(functions))
+      if (take !== undefined) (hooks[name as keyof Hooks] as unknown[]).push(take);
+    handlers = { ...handlers, ...adminHandlers };
+  }
+  return handlers;
 }

@@ -94,7 +94,7 @@ export class PreparedMessages {
         handle: handle.text,
         status,
         exists: entry.kind !== 'not-found',
-        uncounted: 0,
+        repeats: 0,
       } as const;
       return { ...hit, ...start, bytes: text.length, text };
     });

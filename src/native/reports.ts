@@ -31,10 +31,11 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Creates the report for TCP and UDP messages without a prepared response. */
-export function createReport({ metrics, log, isLogged, tracer, reads }: Context): ReportMessage {
+export function createReport({ metrics, log, isLogged, tracer, hooks }: Context): ReportMessage {
   function countRead({ handle, outcome }: AnsweredMessage, family: 'native-tcp' | 'native-udp'): void {
     const exists = existsBy(outcome);
-    if (handle !== undefined && exists !== undefined) reads?.count({ handle, exists, interface: family });
+    if (handle === undefined || exists === undefined) return;
+    for (const each of hooks.answered) each({ handle, exists, interface: family });
   }
 
   return function report(family, work) {
@@ -120,7 +121,7 @@ function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
     const known = posts.get(hit);
     if (known?.target === target) return known;
     const { family, handle, exists } = hit;
-    const post = { family, handle, method: 'POST', target, status: 200, exists, uncounted: 0 };
+    const post = { family, handle, method: 'POST', target, status: 200, exists, repeats: 0 };
     if (target.length <= MAX_KEPT_TARGET_CHARS) posts.set(hit, post);
     return post;
   };

@@ -24,7 +24,6 @@ export const noOperations: Operations = {
   setLogLevel: unused,
   importLines: unused,
   exportRecords: unused,
-  report: unused,
 };
 
 interface AloneOptions extends Partial<AdminParts> {
@@ -50,6 +49,8 @@ export function createAdminAlone({
     blockedMs: () => undefined,
     operations: noOperations,
     changes: { feed: undefined },
+    plugins: [],
+    pluginHandlers: {},
   };
   return createAdmin(() => config, context, { ...defaults, ...parts });
 }

@@ -27,7 +27,6 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     clock: { ...systemClock, now: () => Date.now() },
     hooks: createHooks(),
     tracer: undefined,
-    reads: undefined,
     lines,
     ...changes,
   };

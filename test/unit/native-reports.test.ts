@@ -7,7 +7,7 @@ const hit = {
   handle: '21.T1/page',
   status: 1,
   exists: true,
-  uncounted: 0,
+  repeats: 0,
 } as const;
 
 function reportTwice(target: string): object[] {

@@ -1,41 +1,76 @@
 // Adds the counts of this instance to the reports each minute, and reads the reports.
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
+import type { Host, Started } from '../../app/plugin.js';
+import type { AdminHandler } from '../../http/express-listener.js';
+import type { Config } from '../../config/schema.js';
 import {
   type NameCounts,
   type PrefixCounts,
   type ReportStore,
   OTHER_PREFIXES,
-} from '../coordination/report-store.js';
-import { ServiceError } from '../errors.js';
-import { upperAscii } from '../handle/handle.js';
+  createReportStore,
+} from './redis-store.js';
+import { ServiceError } from '../../errors.js';
+import { upperAscii } from '../../handle/handle.js';
 import { FileReportStore } from './file-store.js';
-import type { TakenRow } from './read-counter.js';
+import { type ResolutionReport, reportQuery } from './plugin.js';
+import { ReadCounter, type TakenRow } from './read-counter.js';
 
 /** Identifies a report; the month is the current one by default. */
-export interface ReportQuery {
+interface ReportQuery {
   prefix: string;
   month?: string | undefined;
 }
 
-export interface Reports {
-  /** @throws ServiceError REPORTS_DISABLED, REPORT_UNAVAILABLE */
-  read: (query: ReportQuery) => Promise<ReturnType<typeof reportOf>>;
+interface Reports {
+  /** @throws ServiceError REPORT_UNAVAILABLE */
+  read: (query: ReportQuery) => Promise<ResolutionReport>;
   close: () => Promise<void>;
 }
 
 const HITS_EVERY_MS = 1000;
 const PUBLISH_EVERY_MS = 60_000;
 
-/** Creates the reports. `shared`: the store in Redis; undefined without Redis. */
+export function start(host: Host, { reports: { folder, maxPrefixes }, upstream }: Config): Started {
+  const { clock, log, cache } = host;
+  const counter = new ReadCounter({ now: clock.wall, maxPrefixes, caseSensitive: upstream.caseSensitive });
+  const shared = cache.commands;
+  const store =
+    shared === undefined
+      ? new FileReportStore({ folder, maxPrefixes }, host)
+      : createReportStore({ shared, maxPrefixes, runId: clock.randomId() });
+  const { read, close } = createReports({ clock, log }, counter, store);
+  return {
+    repeated: (hit) => {
+      counter.addHit(hit);
+    },
+    answered: (answered) => {
+      counter.count(answered);
+    },
+    robotRead: (handle) => {
+      counter.countRobot(handle);
+    },
+    adminHandlers: { report: createReportHandler(read) },
+    close,
+  };
+}
+
+const USAGE = 'give ?prefix=… without a slash, and optionally &month=YYYY-MM';
+
+const createReportHandler =
+  (read: Reports['read']): AdminHandler =>
+  async (req, res) => {
+    const { success, data } = reportQuery.safeParse(req.query);
+    if (!success) throw new ServiceError('BAD_PARAMETER', { detail: USAGE });
+    Object.assign(res.locals, { details: data });
+    res.json(await read(data));
+  };
+
+/** Adds the counts of `counter` to the store each minute, and reads the reports. */
 export function createReports(
-  { reports: { folder, maxPrefixes } }: Pick<Config, 'reports'>,
-  context: Context,
-  shared: ReportStore | undefined,
+  { clock, log }: Pick<Host, 'clock' | 'log'>,
+  counter: ReadCounter,
+  store: ReportStore,
 ): Reports {
-  const { reads: counter, clock, log } = context;
-  if (counter === undefined) return DISABLED;
-  const store = shared ?? new FileReportStore({ folder, maxPrefixes }, context);
   const publish = createPublish(() => counter.take(), store);
   const timers = [
     repeat(clock, HITS_EVERY_MS, () => {
@@ -56,11 +91,6 @@ export function createReports(
     },
   };
 }
-
-const DISABLED: Reports = {
-  read: () => Promise.reject(new ServiceError('REPORTS_DISABLED', { detail: 'set reports.enabled' })),
-  close: () => Promise.resolve(),
-};
 
 /**
  * Creates a function that adds all counts to the store, in order, and returns whether the store has them.
@@ -98,7 +128,7 @@ function createPublish(take: () => TakenRow[], store: ReportStore): () => Promis
 }
 
 /** Repeats `work` until the returned function is called. */
-function repeat({ after }: Context['clock'], everyMs: number, work: () => unknown): () => void {
+function repeat({ after }: Host['clock'], everyMs: number, work: () => unknown): () => void {
   let cancel = (): void => undefined;
   const schedule = (): void => {
     cancel = after(everyMs, () => {

@@ -1,5 +1,5 @@
 // Resolution reports of all instances, summed in Redis.
-import type { RedisCommands } from '../cache/redis/commands.js';
+import type { RedisCommands } from '../../cache/redis/commands.js';
 
 /** Counts of names, of which only the most frequent are kept. */
 export interface NameCounts {

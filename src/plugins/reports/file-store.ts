@@ -4,14 +4,9 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Context } from '../context.js';
-import {
-  type CountedReads,
-  type PrefixCounts,
-  type ReportStore,
-  OTHER_PREFIXES,
-} from '../coordination/report-store.js';
-import { readFileLines } from '../handle/file-lines.js';
+import type { Context } from '../../context.js';
+import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
+import { readFileLines } from '../../handle/file-lines.js';
 import { PrefixRow } from './prefix-row.js';
 
 interface FileStoreOptions {

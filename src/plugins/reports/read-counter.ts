@@ -1,7 +1,7 @@
 // Counts the reads of this instance by prefix, until they are added to the reports.
-import { OTHER_PREFIXES } from '../coordination/report-store.js';
-import { type HandleRef, handleRef } from '../handle/handle.js';
-import type { PreparedHit } from '../observe/hits.js';
+import { OTHER_PREFIXES } from './redis-store.js';
+import { type HandleRef, handleRef } from '../../handle/handle.js';
+import type { PreparedHit } from '../../observe/hits.js';
 import { PrefixRow } from './prefix-row.js';
 
 /** A row that no longer changes. */
@@ -27,7 +27,7 @@ interface ReadCounterDeps {
 }
 
 /**
- * Maximum number of prepared responses with uncounted hits; each stays in memory until its hits are counted.
+ * Maximum number of prepared responses with repeats hits; each stays in memory until its hits are counted.
  */
 const MAX_UNCOUNTED = 16_384;
 
@@ -42,7 +42,7 @@ export class ReadCounter {
   #monthEnd = -Infinity;
   /** The prefixes of the month that have a row; they remain when counts are taken. */
   readonly #prefixes = new Set<string>();
-  #uncounted: PreparedHit[] = [];
+  #repeats: PreparedHit[] = [];
 
   constructor(deps: ReadCounterDeps) {
     this.#deps = deps;
@@ -57,19 +57,19 @@ export class ReadCounter {
 
   /** Adds a prepared hit, which the next `countHits` counts. A repeated hit costs only an increment. */
   addHit(hit: PreparedHit): void {
-    if (hit.uncounted++ > 0) return;
-    this.#uncounted.push(hit);
-    if (this.#uncounted.length === MAX_UNCOUNTED) this.countHits();
+    if (hit.repeats++ > 0) return;
+    this.#repeats.push(hit);
+    if (this.#repeats.length === MAX_UNCOUNTED) this.countHits();
   }
 
   /** Counts the added hits. Call it about once a second, because it releases their responses. */
   countHits(): void {
-    for (const hit of this.#uncounted) {
+    for (const hit of this.#repeats) {
       const handle = handleRef(hit.handle, this.#deps.caseSensitive);
-      this.count({ handle, interface: hit.family, exists: hit.exists, times: hit.uncounted });
-      hit.uncounted = 0;
+      this.count({ handle, interface: hit.family, exists: hit.exists, times: hit.repeats });
+      hit.repeats = 0;
     }
-    this.#uncounted = [];
+    this.#repeats = [];
   }
 
   /** Counts a read that a traffic rule attributes to a robot, in addition to `count`. */
