@@ -5,17 +5,7 @@ const TYPES = ['config/schema', 'config/upstream-servers', 'context', 'app/plugi
   (name) => `^src/${name}\\.ts$`,
 );
 const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context', 'hooks'];
-const INTERFACE = [
-  'write',
-  'changes',
-  'http',
-  'html',
-  'resolver',
-  'cache',
-  'coordination',
-  'upstream',
-  ...KERNEL,
-];
+const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const APP = [
   'record',
   'v2',
@@ -41,7 +31,6 @@ const modules = {
   observe: ['config', ...KERNEL],
   cache: ['config', ...KERNEL],
   coordination: ['cache', ...KERNEL],
-  changes: ['coordination', 'cache', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
@@ -49,14 +38,13 @@ const modules = {
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
   plugins: ['http', 'resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
-  write: ['changes', 'http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
+  write: ['http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
   record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['write', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
   admin: [
-    'changes',
     'openapi',
     'http',
     'html',
@@ -156,7 +144,18 @@ module.exports = {
     inCache('snapshot', ['memory']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
-    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'html']),
+    onlyIn('express', [
+      'http',
+      'server',
+      'record',
+      'v2',
+      'redirect',
+      'native',
+      'openapi',
+      'admin',
+      'html',
+      'plugins',
+    ]),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination', 'resolver', 'redirect', 'native']),

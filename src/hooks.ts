@@ -5,6 +5,7 @@ import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
 import type { PreparedHit } from './observe/hits.js';
 import type { LabelValue } from './observe/metric-list.js';
+import type { LoggedChange } from './handle/change.js';
 import type { ListPage } from './handle/handle-list.js';
 import type { HandleRef } from './handle/handle.js';
 
@@ -50,6 +51,8 @@ export interface Hooks {
   deleted: ((deleted: Deleted) => void)[];
   /** A write by any instance has been applied to the memory of this instance. */
   written: ((key: string) => void)[];
+  /** Records the changes of a write or a purge, in order. Never throws; the response waits for it. */
+  changed: ((changes: readonly LoggedChange[]) => Promise<void>)[];
   /** Returns a minimum TTL of a not-found answer (ms); a `cache.notFound.ttl` of 0 wins. */
   notFoundTtlMs: ((key: string) => number)[];
   /** A period of `cache.staleIfError` for prefixes that the key does not list. */
@@ -72,6 +75,7 @@ export const createHooks = (): Hooks => ({
   banned: [],
   deleted: [],
   written: [],
+  changed: [],
   notFoundTtlMs: [],
   stalePeriod: [],
   list: [],

@@ -13,10 +13,8 @@ import { NOSNIFF } from '../http/raw-response.js';
 import { type Route, RouteTable } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
 import type { AdminHandlers, Plugin } from '../app/plugin.js';
-import type { Changes } from '../changes/changes.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from './call.js';
-import { createChangeStream } from './changes.js';
 import type { Operations } from './operations.js';
 import { type AdminId, isRoutine, routesOfAdmin } from './routes.js';
 import { createHistory } from './statistics.js';
@@ -29,7 +27,6 @@ export interface AdminParts {
   /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   blockedMs: () => number | undefined;
   operations: Operations;
-  changes: Pick<Changes, 'feed'>;
   /** Plugins, with their routes. */
   plugins: readonly Plugin[];
   /** The handlers of the plugins that are on. */
@@ -136,7 +133,6 @@ function createHandlers({
   readiness,
   blockedMs,
   operations,
-  changes,
   openApi,
   onUnexpected,
 }: HandlerDeps): Record<AdminId | 'openApi', RequestHandler> {
@@ -156,7 +152,6 @@ function createHandlers({
     statusPage,
     statusFile: createStatusFiles(),
     events: createEventStream({ status: createStatusReader(operations), onUnexpected }),
-    changes: createChangeStream(changes.feed),
     openApi,
     ...createApi(operations),
   };

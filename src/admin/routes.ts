@@ -14,10 +14,9 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'statusFile',
   'events',
   'stats',
-  'changes',
 ] satisfies AdminId[]);
 
-export const isRoutine = ({ id }: Route): boolean => ROUTINE.has(id);
+export const isRoutine = ({ id, isRoutine: isMarked = false }: Route): boolean => isMarked || ROUTINE.has(id);
 
 const text = z.string();
 const ofType = (description: string, type: string) => ({ description, content: { [type]: text } });
@@ -91,16 +90,6 @@ const operatorRoutes = defineRoutes(
         ),
       },
       errors: ['ADMIN_BUSY'],
-    },
-    'GET /changes': {
-      id: 'changes',
-      summary: 'Stream writes and purges as server-sent events',
-      description:
-        'Requires `changes.enabled`. Starts after the event in `Last-Event-ID` (`0-0`: with the oldest retained change), otherwise with the next change. An event `gap` replaces lost changes.',
-      responses: {
-        200: ofType('Events `change` and `gap`, each with an id and the change as data', 'text/event-stream'),
-      },
-      errors: ['UNKNOWN_ENDPOINT', 'BAD_REQUEST', 'ADMIN_BUSY'],
     },
     'GET /stats': {
       id: 'stats',

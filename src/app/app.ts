@@ -4,7 +4,6 @@ import type { RequestListener } from 'node:http';
 import { createAdmin } from '../admin/app.js';
 import { type Operations, createOperations } from '../admin/operations.js';
 import { createCache } from '../cache/cache.js';
-import { createChanges } from '../changes/changes.js';
 import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
 import { createRestoring } from '../cache/snapshot/restoring.js';
@@ -109,7 +108,7 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
   const shared = createShared(settings, createDispatcher);
   const { context, closeTracing } = createContext(settings, { ...deps, ...shared });
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams, changes } = sources;
+  const { cache, restoring, coordination, upstreams } = sources;
   const { hooks } = context;
   const pluginHandlers = startPlugins(
     plugins,
@@ -130,7 +129,7 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
   const operations = createOperations(settings, context, { ...sources, statistics });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
-  const admin = { readiness, operations, changes, plugins: PLUGINS, pluginHandlers };
+  const admin = { readiness, operations, plugins: PLUGINS, pluginHandlers };
   return {
     handler: listener,
     context,
@@ -153,12 +152,11 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
       eventLoop.close();
       coordination.close();
       // Concurrently, so that a helper that does not respond leaves the others their time.
-      const helpers = [changes.close(), closeTracing()];
       await Promise.all([
         listening.close(),
         upstreams.close(),
         restoring.close(),
-        ...helpers,
+        closeTracing(),
         ...hooks.close.map((close) => close()),
       ]);
       await cache.close();
@@ -231,7 +229,6 @@ function createSources(
     staleIfErrorMs,
   });
   const coordination = createCoordination(settings, context, cache);
-  const changes = createChanges(settings(), context, cache);
   const upstreams = createUpstreams(settings(), context, {
     ...shared,
     // Prefix records are read through the cache.
@@ -248,7 +245,7 @@ function createSources(
     ...loading,
   });
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, changes, upstreams, limitMiss, resolver, refOf, originOf };
+  return { cache, restoring, coordination, upstreams, limitMiss, resolver, refOf, originOf };
 }
 
 /** Creates the lookup of `cache.staleIfError`, whose prefixes take precedence over those of plugins. */

@@ -1,12 +1,13 @@
 // The plugins, in the order in which their hooks run.
 import { audit } from '../plugins/audit/plugin.js';
+import { changes } from '../plugins/changes/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import type { Route } from '../http/route-table.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import type { Plugin } from './plugin.js';
 
-export const PLUGINS: readonly Plugin[] = [audit, mirror, reports];
+export const PLUGINS: readonly Plugin[] = [audit, mirror, changes, reports];
 
 /** Returns the metrics of the plugins. */
 export const pluginMetrics = (): MetricEntry[] =>

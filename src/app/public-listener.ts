@@ -3,7 +3,6 @@
 import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
-import type { Changes } from '../changes/changes.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { Coordination } from '../coordination/coordination.js';
@@ -44,7 +43,6 @@ interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
-  changes: Pick<Changes, 'record'>;
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
@@ -168,7 +166,7 @@ function createInterfaces(
   context: Context,
   steps: InterfaceParts,
 ): ReturnType<typeof createPipeline> {
-  const writing = { rules: config.deletion, recordChanges: steps.changes.record };
+  const writing = { rules: config.deletion, hooks: context.hooks };
   const parts = { ...steps, carryOut: createCarryOut({ ...steps, ...writing }) };
   const epic = config.v2.enabled ? createV2(config, context, parts) : undefined;
   const { pages } = steps;

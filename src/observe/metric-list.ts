@@ -27,7 +27,6 @@ export const VALUES = {
     'claim',
     'changes',
   ],
-  destination: ['file', 'feed', 'webhook'],
   telemetry: ['log', 'trace'],
 } as const;
 
@@ -280,19 +279,6 @@ export const METRICS = {
     type: 'gauge',
     labelNames: [],
     help: '1 while Redis is connected, 0 while it is unreachable; no value if Redis is not configured.',
-  },
-  changesQueued: {
-    name: 'handle_proxy_changes_queued',
-    type: 'gauge',
-    labelNames: ['destination'],
-    help: 'Recorded writes and purges waiting for delivery, by destination (file: `audit.file`; feed: Redis); at most 10,000 each.',
-  },
-  changesDropped: {
-    name: 'handle_proxy_changes_dropped_total',
-    type: 'counter',
-    labelNames: ['destination'],
-    help: 'Recorded writes and purges that were never delivered and are replaced by a `gap`, by destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no 2xx response before the feed dropped them).',
-    fromStart: VALUES.destination.map((destination) => ({ destination })),
   },
   telemetryDropped: {
     name: 'handle_proxy_telemetry_dropped_total',

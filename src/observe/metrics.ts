@@ -42,11 +42,6 @@ interface LimitUsage {
   limit: number;
 }
 
-interface QueueUsage {
-  destination: string;
-  length: number;
-}
-
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Creates metrics with a separate registry, so that several proxies can run in one test process. */
@@ -171,7 +166,6 @@ function createCounters(registry: Registry) {
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
     countUdpLimited: countsBy(METRICS.udpLimited),
     countLimitedMiss: countsBy(METRICS.limitedMisses),
-    countDroppedChange: countsBy(METRICS.changesDropped),
     countDroppedTelemetry: countsBy(METRICS.telemetryDropped),
   };
 }
@@ -229,12 +223,6 @@ function createGauges(registry: Registry, recent: Recent) {
     ]),
     registerEventLoopDelay: addGauges(registry, [
       [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
-    ]),
-    registerQueuedChanges: addGauges(registry, [
-      [
-        METRICS.changesQueued,
-        ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
-      ],
     ]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],

@@ -48,7 +48,6 @@ export function createAdminAlone({
     readiness: createReadiness(),
     blockedMs: () => undefined,
     operations: noOperations,
-    changes: { feed: undefined },
     plugins: [],
     pluginHandlers: {},
   };

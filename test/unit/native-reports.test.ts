@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createReportHit } from '../../src/native/reports.js';
+import { createReportHit } from '../../src/native/message-log.js';
 
 const hit = {
   family: 'native-tunnel',

@@ -2,10 +2,11 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import { isGap } from '../changes/change.js';
-import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
-import { ServiceError } from '../errors.js';
-import { signalOfLeaving } from '../http/request-work.js';
+import { isGap } from './change.js';
+import type { ChangeLog, LogEntry } from './change-log.js';
+import { noFeed } from './plugin.js';
+import { ServiceError } from '../../errors.js';
+import { signalOfLeaving } from '../../http/request-work.js';
 
 export const MAX_SUBSCRIBERS = 16;
 
@@ -19,7 +20,7 @@ const STALL_MS = 10_000;
 export function createChangeStream(feed: ChangeLog | undefined): RequestHandler {
   let subscribers = 0;
   return async function streamChanges(req: Request, res: Response): Promise<void> {
-    if (feed === undefined) throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'set changes.enabled' });
+    if (feed === undefined) throw noFeed();
     if (subscribers >= MAX_SUBSCRIBERS)
       throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_SUBSCRIBERS}` });
     const lastId = readLastId(req);

@@ -1,5 +1,5 @@
 // A bounded queue that delivers lines in order and retries after a failure.
-import { untilDeadline } from '../cache/clock.js';
+import { untilDeadline } from '../../cache/clock.js';
 
 interface DeliveryQueueDeps {
   /** Delivers a batch of lines. @throws any error; the queue then retries the batch */

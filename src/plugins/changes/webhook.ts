@@ -2,9 +2,9 @@
 // response is 2xx.
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, untilDeadline } from '../cache/clock.js';
-import type { Config } from '../config/schema.js';
-import type { ChangeLog, LogEntry } from '../coordination/change-log.js';
+import { type Clock, untilDeadline } from '../../cache/clock.js';
+import type { Config } from '../../config/schema.js';
+import type { ChangeLog, LogEntry } from './change-log.js';
 
 interface WebhookDeps {
   feed: ChangeLog;

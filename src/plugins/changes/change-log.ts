@@ -1,6 +1,6 @@
 // An append-only log of recent changes: a Redis stream shared by all instances, or local memory.
-import type { Cache } from '../cache/cache.js';
-import type { RedisCommands } from '../cache/redis/commands.js';
+import type { Cache } from '../../cache/cache.js';
+import type { RedisCommands } from '../../cache/redis/commands.js';
 
 export interface LogEntry {
   /** `<epoch>-<number>`. Numbers are consecutive; entry 1 of an epoch is a gap, because entries may be lost. */

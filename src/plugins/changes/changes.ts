@@ -2,68 +2,41 @@
 import { createReadStream } from 'node:fs';
 import { appendFile, constants, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import type { Cache } from '../cache/cache.js';
-import { untilDeadline } from '../cache/clock.js';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import { type ChangeLog, createChangeLog } from '../coordination/change-log.js';
-import { type RecordChanges, formatChange, formatGap } from './change.js';
+import { untilDeadline } from '../../cache/clock.js';
+import type { Host, Started } from '../../app/plugin.js';
+import type { Config } from '../../config/schema.js';
+import { createChangeLog } from './change-log.js';
+import { formatChange, formatGap } from './change.js';
 import { DeliveryQueue } from './delivery-queue.js';
+import { METRICS, type Destination, settingsOf } from './plugin.js';
+import { createChangeStream } from './stream.js';
 import { createWebhook } from './webhook.js';
 
 /** Maximum time of a stop for the last deliveries to all destinations. */
 const CLOSE_MS = 1000;
 
-export interface Changes {
-  record: RecordChanges;
-  /** Undefined if the feed is disabled. */
-  feed: ChangeLog | undefined;
-  /** Attempts a last delivery of the queued changes within a second. */
-  close: () => Promise<void>;
-}
-
-/** Creates the change recorder, with the feed and the webhook if they are enabled. */
-export function createChanges(
-  { audit, changes }: Pick<Config, 'audit' | 'changes'>,
-  { log, metrics, clock }: Context,
-  cache: Pick<Cache, 'commands' | 'era'>,
-): Changes {
-  const stamp = () => ({
-    time: new Date(clock.wall()).toISOString(),
-    instance: `${hostname()}:${process.pid}`,
-  });
-  const reportsOf = (destination: 'file' | 'feed' | 'webhook') => ({
-    formatGap: (dropped: number) => formatGap(dropped, stamp()),
-    onDropped(count: number) {
-      metrics.countDroppedChange(destination, count);
-    },
-    onFailing(err: unknown) {
-      log.warn({ err, destination }, 'changes cannot be delivered, retrying');
-    },
-    onRecovered(dropped: number) {
-      log.info({ destination, dropped }, 'changes are delivered again');
-    },
-  });
-  const { enabled, maxEntries, webhook: hook } = changes;
-  const feed =
-    enabled || hook.url !== undefined
-      ? createChangeLog({ maxEntries, now: clock.wall, ...reportsOf('feed') }, cache)
-      : undefined;
+export function start(host: Host, settings: Config): Started {
+  const { metrics, clock, cache } = host;
+  const { webhook: hook, maxEntries } = settings.changes;
+  const { file, hasFeed } = settingsOf(settings);
+  const { stampNow, reportsOf } = createReports(host);
+  const feed = hasFeed
+    ? createChangeLog({ maxEntries, now: clock.wall, ...reportsOf('feed') }, cache)
+    : undefined;
   const queues = new Map<string, DeliveryQueue>();
-  if (audit.file !== undefined)
-    queues.set('file', new DeliveryQueue({ deliver: createAppendToFile(audit.file), ...reportsOf('file') }));
+  if (file !== undefined)
+    queues.set('file', new DeliveryQueue({ deliver: createAppendToFile(file), ...reportsOf('file') }));
   if (feed) queues.set('feed', new DeliveryQueue({ deliver: feed.append, ...reportsOf('feed') }));
-  metrics.registerQueuedChanges(() =>
-    [...queues].map(([destination, { length }]) => ({ destination, length })),
+  metrics.readGauge(METRICS.queued, () =>
+    [...queues].map(([destination, { length }]) => ({ labels: { destination }, value: length })),
   );
   const webhook = feed && createWebhook(hook, { feed, clock, ...reportsOf('webhook') });
   return {
-    feed,
-    async record(made) {
-      if (queues.size === 0) return;
-      const lines = made.map((change) => formatChange(change, { ...stamp(), id: clock.randomId() }));
+    async changed(made) {
+      const lines = made.map((change) => formatChange(change, { ...stampNow(), id: clock.randomId() }));
       await Promise.all([...queues.values()].map((queue) => queue.add(lines)));
     },
+    adminHandlers: { changes: createChangeStream(feed) },
     async close() {
       const closeAll = async (): Promise<void> => {
         await Promise.all([...queues.values()].map((queue) => queue.close()));
@@ -73,6 +46,28 @@ export function createChanges(
       await untilDeadline(closeAll(), CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
     },
   };
+}
+
+/** Creates the callbacks that log and count what happens to the lines of a destination. */
+function createReports({ log, metrics, clock }: Host) {
+  const countDropped = metrics.counterOf(METRICS.dropped);
+  const stampNow = () => ({
+    time: new Date(clock.wall()).toISOString(),
+    instance: `${hostname()}:${process.pid}`,
+  });
+  const reportsOf = (destination: Destination) => ({
+    formatGap: (dropped: number) => formatGap(dropped, stampNow()),
+    onDropped(count: number) {
+      countDropped({ destination }, count);
+    },
+    onFailing(err: unknown) {
+      log.warn({ err, destination }, 'changes cannot be delivered, retrying');
+    },
+    onRecovered(dropped: number) {
+      log.info({ destination, dropped }, 'changes are delivered again');
+    },
+  });
+  return { stampNow, reportsOf };
 }
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;

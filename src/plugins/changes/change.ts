@@ -1,25 +1,5 @@
-// A recorded change, and its JSON line in the audit file, the feed and the webhook.
-import type { WriteOutcome } from '../handle/outcome.js';
-
-/** A purge, or a write that may have been executed. It contains neither values nor credentials. */
-export interface RecordedChange {
-  operation: 'create' | 'update' | 'delete' | 'purge';
-  handle?: string;
-  /** The purged prefix; empty for all handles. */
-  prefix?: string;
-  /** Indexes of the written values: undefined for a whole record, `various` if only the body names them. */
-  indexes?: readonly number[] | 'various' | undefined;
-  /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
-  identity?: string | undefined;
-  /** Whether the Handle server has accepted the login; otherwise anyone may have claimed the identity. */
-  isConfirmed: boolean;
-  interface: string;
-  outcome: Exclude<WriteOutcome, 'unchanged'>;
-  requestId?: string;
-}
-
-/** Records changes in order. Never throws. The reply to the client waits for it. */
-export type RecordChanges = (changes: readonly RecordedChange[]) => Promise<void>;
+// The JSON line of a change in the audit file, the feed and the webhook.
+import type { LoggedChange } from '../../handle/change.js';
 
 export interface Stamp {
   /** Identifies the change, which may be delivered more than once. */
@@ -33,7 +13,7 @@ export interface Stamp {
 const MAX_CLAIMED_CHARS = 256;
 
 /** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
-export function formatChange(change: RecordedChange, { id, time, instance }: Stamp): string {
+export function formatChange(change: LoggedChange, { id, time, instance }: Stamp): string {
   const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
   const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };
   const via = { interface: change.interface, instance, outcome, requestId };
