@@ -81,7 +81,7 @@ const licenses = {
 const PROGRAMS = {
   dist: {
     main: 'src/main.ts',
-    app: 'src/app.ts',
+    app: 'src/app/app.ts',
     config: 'src/config/load.ts',
     logger: 'src/observe/logger.ts',
     metrics: 'src/observe/metrics.ts',

@@ -1,38 +1,29 @@
 // Allowed imports between modules, enforced by `npm run lint`.
-const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'routes', 'public-listener', 'app', 'main'];
+const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'hooks', 'main'];
 // Files whose types any module may import; context contains only types.
-const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
-const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context'];
-const INTERFACE = [
-  'write',
-  'changes',
-  'http',
-  'html',
-  'resolver',
-  'cache',
-  'coordination',
-  'upstream',
-  ...KERNEL,
-];
+const TYPES = ['config/schema', 'config/upstream-servers', 'context', 'app/plugin'].map(
+  (name) => `^src/${name}\\.ts$`,
+);
+const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context', 'hooks'];
+const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const APP = [
   'record',
   'v2',
   'redirect',
   'native',
   'admin',
-  'audit',
-  'mirror',
+  'plugins',
   'openapi',
   'server',
   'traffic',
   'config',
   'observe',
-  'reports',
   ...INTERFACE,
 ];
 const modules = {
   errors: [],
-  context: ['cache', 'observe', 'reports'],
+  context: ['cache', 'hooks', 'observe'],
+  hooks: ['cache', 'config', 'handle', 'observe'],
   maybe: [],
   'time-slicer': [],
   handle: ['time-slicer'],
@@ -40,24 +31,20 @@ const modules = {
   observe: ['config', ...KERNEL],
   cache: ['config', ...KERNEL],
   coordination: ['cache', ...KERNEL],
-  changes: ['coordination', 'cache', ...KERNEL],
-  reports: ['coordination', 'observe', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
   traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
-  audit: ['resolver', 'cache', 'coordination', 'upstream', 'observe', ...KERNEL],
-  mirror: ['resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
-  write: ['changes', 'http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
-  record: ['write', 'mirror', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
+  plugins: ['http', 'resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
+  write: ['http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
+  record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['write', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
   admin: [
-    'changes',
     'openapi',
     'http',
     'html',
@@ -66,16 +53,12 @@ const modules = {
     'coordination',
     'server',
     'observe',
-    'reports',
     'config',
     ...KERNEL,
   ],
-  routes: APP,
-  'public-listener': ['routes', ...APP],
-  app: ['public-listener', ...APP],
-  process: ['app', ...APP],
-  'dev-server': ['process', 'config', ...KERNEL],
-  cli: ['dev-server', 'process', 'admin', 'native', 'upstream', 'config', ...KERNEL],
+  app: APP,
+  'dev-server': ['app', 'config', ...KERNEL],
+  cli: ['dev-server', 'app', 'plugins', 'admin', 'native', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -99,7 +82,8 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
-  process: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
+  plugins: ['redis/commands'],
+  app: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',
@@ -133,7 +117,26 @@ const onlyIn = (library, folders) => ({
 
 module.exports = {
   forbidden: [
-    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    // A plugin uses what its plugin.ts declares, which imports the plugin dynamically.
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['dynamic-import'] } },
+    },
+    {
+      name: 'no-plugin-imports-another',
+      severity: 'error',
+      from: { path: '^src/plugins/([^/]+)/' },
+      to: { path: '^src/plugins/', pathNot: '^src/plugins/$1/' },
+    },
+    {
+      name: 'only-the-list-imports-plugins',
+      severity: 'error',
+      from: { pathNot: ['^src/plugins/', '^src/app/plugins\\.ts$'] },
+      // The command of a plugin knows the types of its responses.
+      to: { path: '^src/plugins/', dependencyTypesNot: ['type-only'] },
+    },
     ...arrows,
     ...cacheFiles,
     inCache('coherence', []),
@@ -141,7 +144,18 @@ module.exports = {
     inCache('snapshot', ['memory']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
-    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'html']),
+    onlyIn('express', [
+      'http',
+      'server',
+      'record',
+      'v2',
+      'redirect',
+      'native',
+      'openapi',
+      'admin',
+      'html',
+      'plugins',
+    ]),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination', 'resolver', 'redirect', 'native']),
@@ -153,7 +167,7 @@ module.exports = {
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('prom-client', ['observe']),
-    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin']),
+    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'plugins']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

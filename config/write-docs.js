@@ -10,6 +10,7 @@ const sources = await createViteServer({ configFile: false, server: { middleware
 const { configKeys, configRows } = await sources.ssrLoadModule('/src/config/keys.ts');
 const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');
 const { metricRows } = await sources.ssrLoadModule('/src/observe/metric-list.ts');
+const { allMetrics } = await sources.ssrLoadModule('/src/app/plugins.ts');
 const { createProgram } = await sources.ssrLoadModule('/src/cli/program.ts');
 await sources.close();
 
@@ -80,6 +81,6 @@ writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram(
 for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(path('package.json'), 'utf8')))))
   writeFileSync(path(`config/helm/${name}`), text);
 replaceTable('config/README.md', 'key', configRows());
-replaceTable('src/observe/README.md', 'name', metricRows());
+replaceTable('src/observe/README.md', 'name', metricRows(allMetrics()));
 replaceTable('config/troubleshooting.md', 'code', errorRows());
 replaceTable('CONTRIBUTING.md', 'module', moduleRows());

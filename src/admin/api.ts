@@ -1,5 +1,5 @@
 // Handles the admin API: purge, cache inspection, statistics, log level, export, import, traffic.
-import { BODY_LIMITS, logLevelBody, purgeBody, reportQuery } from './schemas.js';
+import { BODY_LIMITS, logLevelBody, purgeBody } from './schemas.js';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
@@ -15,8 +15,6 @@ const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
 const BODY_ERRORS = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
 
-const REPORT_USAGE = 'give ?prefix=… without a slash, and optionally &month=YYYY-MM';
-
 /** Whether the parameter is a prefix, without a slash. */
 const isPrefix = (given: unknown): given is string =>
   typeof given === 'string' && given !== '' && !given.includes('/');
@@ -28,7 +26,6 @@ type ApiHandler =
   | 'setLogLevel'
   | 'exportRecords'
   | 'importRecords'
-  | 'report'
   | 'traffic'
   | 'unblockNetwork';
 
@@ -91,7 +88,6 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       Object.assign(res.locals, { details: counts });
       res.json(counts);
     },
-    report: createReport(operations),
     async traffic(_req, res) {
       res.json(await operations.traffic());
     },
@@ -106,15 +102,6 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
     },
   };
 }
-
-const createReport =
-  ({ report }: Operations): RequestHandler =>
-  async (req, res) => {
-    const { success, data } = reportQuery.safeParse(req.query);
-    if (!success) throw new ServiceError('BAD_PARAMETER', { detail: REPORT_USAGE });
-    Object.assign(res.locals, { details: data });
-    res.json(await report(data));
-  };
 
 /**
  * Trailer field (RFC 9110 §6.5) with the number of skipped "not found" entries, known only after the last

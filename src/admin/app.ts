@@ -10,12 +10,11 @@ import { errorHeaders, problemOf } from '../http/error-reply.js';
 import { expressListener } from '../http/express-listener.js';
 import { guard } from '../http/guard.js';
 import { NOSNIFF } from '../http/raw-response.js';
-import { RouteTable } from '../http/route-table.js';
+import { type Route, RouteTable } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
-import type { Changes } from '../changes/changes.js';
+import type { AdminHandlers, Plugin } from '../app/plugin.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from './call.js';
-import { createChangeStream } from './changes.js';
 import type { Operations } from './operations.js';
 import { type AdminId, isRoutine, routesOfAdmin } from './routes.js';
 import { createHistory } from './statistics.js';
@@ -28,13 +27,15 @@ export interface AdminParts {
   /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   blockedMs: () => number | undefined;
   operations: Operations;
-  changes: Pick<Changes, 'feed'>;
+  /** Plugins, with their routes. */
+  plugins: readonly Plugin[];
+  /** The handlers of the plugins that are on. */
+  pluginHandlers: AdminHandlers;
 }
 
 type AdminSettings = Pick<Config, 'admin'> & Parameters<typeof createOpenApi>[0];
 
 const DESCRIPTION = {
-  routes: routesOfAdmin,
   summary: 'Operate a caching proxy for persistent identifiers.',
   cacheControl: 'no-store',
 };
@@ -50,9 +51,13 @@ export function createAdmin(
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
   };
-  const openApi = createCurrentOpenApi(settings);
-  const handlers = createHandlers({ ...parts, metrics, openApi, onUnexpected });
-  const table = new RouteTable(routesOfAdmin);
+  const routes = routesOfAdmin(parts.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes));
+  const openApi = createCurrentOpenApi(settings, routes);
+  const handlers = {
+    ...createHandlers({ ...parts, metrics, openApi, onUnexpected }),
+    ...handlersOf(parts),
+  };
+  const table = new RouteTable(routes);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -80,16 +85,30 @@ export function createAdmin(
 }
 
 /** Recreates the OpenAPI page after a configuration reload, which may change its title and branding. */
-function createCurrentOpenApi(settings: () => AdminSettings): RequestHandler {
+function createCurrentOpenApi(settings: () => AdminSettings, routes: readonly Route[]): RequestHandler {
+  const description = { ...DESCRIPTION, routes };
   let current = settings();
-  let openApi = createOpenApi(current, DESCRIPTION);
+  let openApi = createOpenApi(current, description);
   return (req, res, next) => {
     if (current !== settings()) {
       current = settings();
-      openApi = createOpenApi(current, DESCRIPTION);
+      openApi = createOpenApi(current, description);
     }
     return openApi(req, res, next);
   };
+}
+
+/** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */
+function handlersOf({ plugins, pluginHandlers }: AdminParts): AdminHandlers {
+  const whileOff = plugins.flatMap(({ adminRoutes = [], offError }) =>
+    adminRoutes.map(({ handler }): [string, RequestHandler] => [
+      handler,
+      () => {
+        throw offError?.() ?? new ServiceError('UNKNOWN_ENDPOINT');
+      },
+    ]),
+  );
+  return { ...Object.fromEntries(whileOff), ...pluginHandlers };
 }
 
 interface HandlerDeps extends AdminParts {
@@ -114,7 +133,6 @@ function createHandlers({
   readiness,
   blockedMs,
   operations,
-  changes,
   openApi,
   onUnexpected,
 }: HandlerDeps): Record<AdminId | 'openApi', RequestHandler> {
@@ -134,7 +152,6 @@ function createHandlers({
     statusPage,
     statusFile: createStatusFiles(),
     events: createEventStream({ status: createStatusReader(operations), onUnexpected }),
-    changes: createChangeStream(changes.feed),
     openApi,
     ...createApi(operations),
   };

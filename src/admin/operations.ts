@@ -6,15 +6,13 @@ import type { Restoring } from '../cache/snapshot/restoring.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import type { RecordedChange } from '../changes/change.js';
-import type { Changes } from '../changes/changes.js';
+import type { LoggedChange } from '../handle/change.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
-import type { ReportQuery, Reports } from '../reports/reports.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
-import type { CacheCopy, ResolutionReport, Traffic } from './schemas.js';
+import type { CacheCopy, Traffic } from './schemas.js';
 import { type Statistics, readRules, readStatistics } from './statistics.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
@@ -37,7 +35,6 @@ export interface Operations {
   importLines: Restoring['importLines'];
   /** Streams the in-memory records of a prefix. */
   exportRecords: Restoring['exportRecords'];
-  report: (query: ReportQuery) => Promise<ResolutionReport>;
 }
 
 interface OperationsParts {
@@ -45,8 +42,8 @@ interface OperationsParts {
   resolver: Resolver<unknown>;
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
-  changes: Pick<Changes, 'record'>;
-  reports: Pick<Reports, 'read'>;
+  /** Returns the members that plugins add to the statistics. */
+  statistics: () => Promise<object>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
@@ -54,23 +51,25 @@ const MAX_CONCURRENT_PURGES = 200;
 /** Calls `settings` on each use, because a reload may change the traffic rules. */
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
-  { log, metrics, clock: { now, wall } }: Context,
-  { cache, resolver, restoring, coordination, changes, reports }: OperationsParts,
+  { log, metrics, hooks, clock: { now, wall } }: Context,
+  { cache, resolver, restoring, coordination, statistics }: OperationsParts,
 ): Operations {
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
     async purge(request) {
       await purge(resolver, request);
-      await changes.record(changesOf(request));
+      await Promise.all(hooks.changed.map((record) => record(changesOf(request))));
       return { isShared: cache.redisState() !== 'down' };
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
-    stats: () =>
-      readStatistics(
+    stats: async () => ({
+      ...(await statistics()),
+      ...(await readStatistics(
         metrics,
         { version: VERSION, startedAt: startDate, redis: cache.redisState(), logLevel: log.level },
         now() - startedAt,
-      ),
+      )),
+    }),
     async traffic() {
       const { networks, agents } = metrics.recent.clients();
       return {
@@ -89,7 +88,6 @@ export function createOperations(
     },
     importLines: restoring.importLines,
     exportRecords: restoring.exportRecords,
-    report: reports.read,
   };
 }
 
@@ -114,7 +112,7 @@ async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promis
 }
 
 /** Returns one change per purged handle, or a single change for a prefix. */
-function changesOf(request: PurgeRequest): RecordedChange[] {
+function changesOf(request: PurgeRequest): LoggedChange[] {
   const by = { identity: 'operator', isConfirmed: true } as const;
   const made = { operation: 'purge', ...by, interface: 'admin', outcome: 'changed' } as const;
   if ('prefix' in request) return [{ ...made, prefix: request.prefix }];

@@ -1,23 +1,9 @@
 // Defines the admin listener's routes.
 import { openApiRoutes } from '../openapi/serve.js';
 import { z } from 'zod';
-import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
-import { type Route, type Security, defineRoutes } from '../http/route-table.js';
-import {
-  cacheCopies,
-  logLevelBody,
-  purgeBody,
-  reportQuery,
-  resolutionReport,
-  trafficReport,
-} from './schemas.js';
-
-const ADMIN_GROUP = {
-  tag: { name: 'Admin', description: 'Monitoring and administration by the operator.' },
-  errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_CROSS_ORIGIN', 'METHOD_NOT_ALLOWED'],
-  errorContent: PROBLEM,
-  security: ['none', 'adminToken'] satisfies Security[],
-} as const;
+import { ADMIN_GROUP, anyObject, json, pathText } from '../http/schemas.js';
+import { type Route, defineRoutes } from '../http/route-table.js';
+import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
 
 /** Calls that monitoring and the status page repeat; the call log records them at `debug`. */
 const ROUTINE: ReadonlySet<string> = new Set([
@@ -28,10 +14,9 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'statusFile',
   'events',
   'stats',
-  'changes',
 ] satisfies AdminId[]);
 
-export const isRoutine = ({ id }: Route): boolean => ROUTINE.has(id);
+export const isRoutine = ({ id, isRoutine: isMarked = false }: Route): boolean => isMarked || ROUTINE.has(id);
 
 const text = z.string();
 const ofType = (description: string, type: string) => ({ description, content: { [type]: text } });
@@ -106,16 +91,6 @@ const operatorRoutes = defineRoutes(
       },
       errors: ['ADMIN_BUSY'],
     },
-    'GET /changes': {
-      id: 'changes',
-      summary: 'Stream writes and purges as server-sent events',
-      description:
-        'Requires `changes.enabled`. Starts after the event in `Last-Event-ID` (`0-0`: with the oldest retained change), otherwise with the next change. An event `gap` replaces lost changes.',
-      responses: {
-        200: ofType('Events `change` and `gap`, each with an id and the change as data', 'text/event-stream'),
-      },
-      errors: ['UNKNOWN_ENDPOINT', 'BAD_REQUEST', 'ADMIN_BUSY'],
-    },
     'GET /stats': {
       id: 'stats',
       summary: 'Read the statistics of this instance',
@@ -176,15 +151,6 @@ const operatorRoutes = defineRoutes(
       },
       errors: ['BAD_PARAMETER'],
     },
-    'GET /reports': {
-      id: 'report',
-      summary: 'Read the resolution report of a prefix for a month',
-      query: reportQuery,
-      responses: {
-        200: json('The sum over all instances, up to a minute old for other instances', resolutionReport),
-      },
-      errors: ['BAD_PARAMETER', 'REPORTS_DISABLED', 'REPORT_UNAVAILABLE'],
-    },
     'POST /import': {
       id: 'importRecords',
       summary: 'Import exported records into memory',
@@ -226,6 +192,11 @@ const operatorRoutes = defineRoutes(
 
 const adminRoutes = [...probeRoutes, ...operatorRoutes];
 
-export const routesOfAdmin: readonly Route[] = [...adminRoutes, ...openApiRoutes(ADMIN_GROUP)];
+/** Returns the routes of the admin listener, with those of plugins. */
+export const routesOfAdmin = (ofPlugins: readonly Route[]): readonly Route[] => [
+  ...adminRoutes,
+  ...ofPlugins,
+  ...openApiRoutes(ADMIN_GROUP),
+];
 
 export type AdminId = (typeof adminRoutes)[number]['id'];

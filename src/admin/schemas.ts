@@ -79,43 +79,5 @@ export const trafficReport = z.object({
   ),
 });
 
-export const reportQuery = z.object({
-  prefix: z
-    .string()
-    .regex(/^[^/]+$/)
-    .meta({
-      description: 'The prefix, without a slash; `other` for all prefixes without a separate report.',
-      example: '21.T11998',
-    }),
-  month: z
-    .string()
-    .regex(/^\d{4}-(?:0[1-9]|1[0-2])$/)
-    .optional()
-    .meta({ description: 'The month in UTC, as `YYYY-MM`. Default: the current month.', example: '2026-11' }),
-});
-
-const topHandles = z.object({
-  exact: z.boolean().describe('Whether every handle is listed with its exact count.'),
-  maxError: z.int().describe('Maximum difference between a count and the exact count.'),
-  handles: z.array(z.object({ handle: z.string(), count: z.int() })),
-});
-
-/** Counts of anonymous reads; those of `topHandles` and `topUnknown` in descending order. */
-export const resolutionReport = z
-  .object({
-    prefix: z.string(),
-    month: z.string(),
-    resolutions: z.int().describe('Number of answered reads, including those of handles that do not exist.'),
-    unknown: z.int().describe('Number of answered reads of handles that do not exist.'),
-    robots: z
-      .int()
-      .describe('Number of reads that matched a traffic rule with `robot: true`, including failed reads.'),
-    byInterface: z.record(z.string(), z.int()),
-    topHandles,
-    topUnknown: topHandles,
-  })
-  .meta({ id: 'ResolutionReport' });
-
 export type CacheCopy = z.output<typeof cacheCopies>['copies'][number];
-export type ResolutionReport = z.output<typeof resolutionReport>;
 export type Traffic = z.output<typeof trafficReport>;

@@ -21,7 +21,7 @@ interface InstanceFacts {
 export type Statistics = Awaited<ReturnType<typeof readStatistics>>;
 
 export async function readStatistics(
-  { registry, recent, auditsOfLastDay }: Pick<Metrics, 'registry' | 'recent' | 'auditsOfLastDay'>,
+  { registry, recent }: Pick<Metrics, 'registry' | 'recent'>,
   { version, startedAt, redis, logLevel }: InstanceFacts,
   uptimeMs: number,
 ) {
@@ -43,9 +43,6 @@ export async function readStatistics(
     recentErrors: recent.errors(),
     redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
     memory,
-    /** Counts for the last 24 hours; zeros if `audit.hits` is 0. */
-    audit: auditsOfLastDay(),
-    mirrors: await readMirrors(read),
     logLevel,
     process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },
   };
@@ -119,25 +116,6 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
     bytes: bytes[store] ?? 0,
     evictions: evictions[store] ?? 0,
   }));
-}
-
-/** Returns the mirrored prefixes; an age is null before the first list, or before the first complete copy. */
-async function readMirrors(read: ReadMetric) {
-  const [handles, ages] = await Promise.all([read(METRICS.mirrorHandles), read(METRICS.mirrorAge)]);
-  const prefixes = new Set(handles.map(({ labels }) => String(labels['prefix'])));
-  return [...prefixes].map((prefix) => {
-    const isOfPrefix = ({ labels }: Reading): boolean => labels['prefix'] === prefix;
-    const ageOf = (part: string): number | null => {
-      const age = ages.find((reading) => isOfPrefix(reading) && reading.labels['part'] === part)?.value;
-      return age === undefined || age === Infinity ? null : Math.round(age);
-    };
-    return {
-      prefix,
-      handles: { listed: 0, checked: 0, absent: 0, failed: 0, ...sumBy(handles.filter(isOfPrefix), 'state') },
-      listAgeSeconds: ageOf('list'),
-      recordsAgeSeconds: ageOf('records'),
-    };
-  });
 }
 
 /** Merges all series. Includes the buckets, so that readers can compute percentiles between two readings. */

@@ -2,6 +2,7 @@
 import type { MemoryStore } from './memory/memory-store.js';
 import { Bans, type NumberedBan } from './coherence/bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
+import type { Deleted } from './store.js';
 
 interface MessageApplierDeps {
   memory: MemoryStore;
@@ -14,9 +15,6 @@ interface MessageApplierDeps {
   /** Called when a write by any instance has been applied to memory. */
   onWritten?: ((key: string) => void) | undefined;
 }
-
-/** A deletion by a write or an operator: of one entry, or of all entries with a prefix. */
-export type Deleted = { key: string } | { prefix: string };
 
 export interface MessageApplier {
   apply: (message: Message) => void;

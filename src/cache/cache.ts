@@ -2,7 +2,9 @@
 import type { Config } from '../config/schema.js';
 import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
-import { type Deleted, createMessageApplier } from './apply-message.js';
+import type { Hooks } from '../hooks.js';
+import { createMessageApplier } from './apply-message.js';
+import type { Deleted } from './store.js';
 import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type DisconnectedWrites } from './coherence/hub.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
@@ -30,7 +32,7 @@ interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
   servers: readonly ServerConfig[];
 }
 
-export interface CacheEvents {
+interface CacheEvents {
   /** Called when new readers of a key must not join its load in flight. */
   onInvalidated: (key: string) => void;
   /** Called when new readers of any key with the prefix must not join a load in flight. */
@@ -82,11 +84,11 @@ interface Inspection {
 /** Time after `upstream.writeTimeout` during which the upstream may still execute a write. */
 const FENCE_MARGIN_MS = 15_000;
 
-export function createCache(settings: CacheSettings, context: Context, events: CacheEvents): Cache {
+export function createCache(settings: CacheSettings, context: Context): Cache {
   const { maxBytes, found, notFound } = settings.cache;
   const { log, metrics, clock } = context;
   const cache = assembleCache({
-    ...events,
+    ...eventsOf(context.hooks),
     bounds: { maxBytes, found, notFound },
     redis: redisOptions(settings, context),
     fenceLifeMs: maxWriteMs(settings.servers) + FENCE_MARGIN_MS,
@@ -103,6 +105,21 @@ export function createCache(settings: CacheSettings, context: Context, events: C
   metrics.registerStoreUsage(() => cache.memory.usage());
   return cache;
 }
+
+const eventsOf = ({ invalidated, banned, deleted, written }: Hooks): CacheEvents => ({
+  onInvalidated(key) {
+    for (const each of invalidated) each(key);
+  },
+  onBanned(prefix) {
+    for (const each of banned) each(prefix);
+  },
+  onDeleted(what) {
+    for (const each of deleted) each(what);
+  },
+  onWritten(key) {
+    for (const each of written) each(key);
+  },
+});
 
 /** Returns the Redis options; undefined if no Redis is configured. */
 function redisOptions(

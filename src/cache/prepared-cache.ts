@@ -12,8 +12,8 @@ interface WatchParts {
 }
 
 interface PreparedCacheParts extends WatchParts {
-  /** Called for each hit, with the entry's key. */
-  onHit?: ((key: string) => void) | undefined;
+  /** Called for each response that is sent again, with the key of its entry. */
+  onRepeat?: readonly ((key: string) => void)[];
 }
 
 /** A pinned entry in memory, and its times. */
@@ -82,6 +82,7 @@ const OVERHEAD_BYTES = 700;
 export class PreparedCache {
   readonly #bounds: Config['http']['responseCache'];
   readonly #parts: PreparedCacheParts;
+  readonly #onRepeat: readonly ((key: string) => void)[];
   #young = new Map<string, Prepared>();
   #old = new Map<string, Prepared>();
   #youngBytes = 0;
@@ -89,6 +90,7 @@ export class PreparedCache {
   constructor(bounds: Config['http']['responseCache'], parts: PreparedCacheParts) {
     this.#bounds = bounds;
     this.#parts = parts;
+    this.#onRepeat = parts.onRepeat ?? [];
   }
 
   /**
@@ -99,7 +101,7 @@ export class PreparedCache {
     const prepared = this.#get(name);
     if (prepared === undefined || !isCurrent(prepared, now, this.#parts)) return undefined;
     if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return undefined;
-    this.#parts.onHit?.(prepared.key);
+    for (const onRepeat of this.#onRepeat) onRepeat(prepared.key);
     return prepared;
   }
 

@@ -80,3 +80,6 @@ export interface PinnedEntries {
    */
   touchIfCurrent(key: string, pin: EntryPin): boolean;
 }
+
+/** A deletion by a write or an operator: of one entry, or of all entries with a prefix. */
+export type Deleted = { key: string } | { prefix: string };

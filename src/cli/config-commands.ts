@@ -3,7 +3,7 @@
 import { ConfigError, type StartConfig, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/site-data.js';
-import type { Probe } from '../process/probes.js';
+import type { Probe } from '../app/probes.js';
 import { EXIT, Failure, print, printable, section } from './terminal.js';
 
 interface ConfigOption {
@@ -51,7 +51,7 @@ type ProbeResult = Pick<Probe, 'target' | 'server'> & Awaited<ReturnType<Probe['
 
 async function probeServers(config: Config): Promise<ProbeResult[]> {
   // Imported on demand, because the import slows down startup.
-  const { createProbes } = await import('../process/probes.js');
+  const { createProbes } = await import('../app/probes.js');
   const { signal } = new AbortController();
   return Promise.all(
     createProbes(config).map(async ({ target, server, run }) => ({ target, server, ...(await run(signal)) })),

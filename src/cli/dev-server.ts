@@ -4,8 +4,8 @@ import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { prefixesOf, readSeedFile } from '../dev-server/seed-file.js';
 import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
-import { exitOnFailure, stopOnSignal } from '../process/run.js';
-import { type Service, serve } from '../process/serve.js';
+import { exitOnFailure, stopOnSignal } from '../app/run.js';
+import { type Service, serve } from '../app/serve.js';
 import { Failure, print, printNote, printable } from './terminal.js';
 
 export interface DevServerOptions {

@@ -38,7 +38,7 @@ function addConfigured(program: Command): void {
     .command('serve')
     .description('start the proxy; the default command')
     .option(...CONFIG)
-    .action(lazy(async () => (await import('../process/run.js')).run));
+    .action(lazy(async () => (await import('../app/run.js')).run));
   program
     .command('check-config')
     .description('check the configuration as serve does; print each value and its source, secrets masked')

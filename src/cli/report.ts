@@ -1,7 +1,7 @@
 // The command `report`: the resolutions of a prefix in a month, as text, JSON or CSV files.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ResolutionReport } from '../admin/schemas.js';
+import type { ResolutionReport } from '../plugins/reports/plugin.js';
 import { type AdminOptions, askAdmin } from './client.js';
 import { type Rows, countOf, print, printable, section } from './terminal.js';
 

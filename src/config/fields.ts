@@ -215,7 +215,7 @@ function parseQuantity(text: string, units: Record<string, number>): number | un
 
 /** A period for the handles under a prefix (`21.T1`, `21.T1.*` or `*`, in upper case). */
 export interface PrefixPeriod {
-  prefixes: readonly [string];
+  prefixes: readonly string[];
   ms: number;
 }
 

@@ -1,5 +1,4 @@
-// Coordinates instances apart from the cache: key locks, token buckets, limited networks, unclaimed names,
-// resolution reports.
+// Coordinates instances apart from the cache: key locks, token buckets, limited networks, unclaimed names.
 import type { Cache } from '../cache/cache.js';
 import { systemClock } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
@@ -7,12 +6,11 @@ import type { ConfiguredServer } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { type KeyLock, createKeyLock } from './key-lock.js';
 import { type LimitedNetwork, type LimitReports, LimitedNetworks } from './limited-networks.js';
-import { type ReportStore, createReportStore } from './report-store.js';
 import { createRedisLock } from './redis-lock.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js';
 
-interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic' | 'reports'> {
+interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic'> {
   servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
 }
 
@@ -24,8 +22,6 @@ export interface Coordination {
   limitedNetworks: LimitedNetworks;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
-  /** Undefined without Redis. */
-  reportStore: ReportStore | undefined;
   close: () => void;
 }
 
@@ -37,8 +33,8 @@ export function createCoordination(
   context: Context,
   { commands: shared, era }: Pick<Cache, 'commands' | 'era'>,
 ): Coordination {
-  const { v2, redis, servers, reports } = settings();
-  const { now, wall, randomId } = context.clock;
+  const { v2, redis, servers } = settings();
+  const { now, wall } = context.clock;
   const withRedis = shared && { shared };
   const limitedNetworks = new LimitedNetworks({ now: wall, shared, ...logLimits(context) });
   const timer = setInterval(() => {
@@ -53,7 +49,6 @@ export function createCoordination(
     lock: createKeyLock({ waitMs: v2.lockWaitMs, ...(acquireShared && { acquireShared }) }),
     limitedNetworks,
     unclaimed: createUnclaimedNames({ now, ...withRedis }),
-    reportStore: shared && createReportStore({ shared, ...reports, runId: randomId() }),
     close() {
       clearInterval(timer);
     },

@@ -1,9 +1,12 @@
 // Wraps an Express app as a listener for any request target, and an error sender as its error handler.
-import type { ErrorRequestHandler, Express, NextFunction, Request, Response } from 'express';
+import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import { hasContext } from './context.js';
 import type { SendError } from './error-reply.js';
 import type { FailingListener } from './guard.js';
 import { originForm, readTarget } from './target.js';
+
+/** A handler on the admin listener. */
+export type AdminHandler = RequestHandler;
 
 /**
  * Converts absolute targets to origin form, because Express cannot parse an

@@ -82,7 +82,7 @@ const newResponse = ({ target, handle, entry, status, made }: Hit, start: Prepar
   target,
   status,
   exists: entry.kind !== 'not-found',
-  uncounted: 0,
+  repeats: 0,
   identity: undefined,
   gzip: undefined,
   isWorthGzip: made.isWorthGzip,
@@ -145,7 +145,7 @@ export function createSendHit(parts: SendHitParts): SendHit {
 function reportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
   if (method === prepared.method && status === prepared.status) return prepared;
   const { family, handle, target, exists } = prepared;
-  return { family, handle, target, method, status, exists, uncounted: 0 };
+  return { family, handle, target, method, status, exists, repeats: 0 };
 }
 
 const variantFor = (

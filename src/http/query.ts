@@ -1,6 +1,7 @@
 // Parses the query parameters of the record interface like a Handle server.
 import { ServiceError } from '../errors.js';
 import type { Selection } from '../handle/value.js';
+import type { ListPage } from '../handle/handle-list.js';
 
 /** JSON format options. */
 export interface Format {
@@ -69,3 +70,10 @@ const isNameCharacter = (char: string, at: number): boolean =>
   /[A-Za-z_$]/.test(char) ||
   (at > 0 && /\d/.test(char)) ||
   (char >= '\u00A0' && char !== '\u2028' && char !== '\u2029');
+
+/** Returns the requested page; an empty object unless both numbers are set. */
+export function pageIn(parameters: URLSearchParams): ListPage {
+  const [page = '', pageSize = ''] = ['page', 'pageSize'].map((name) => parameters.get(name) ?? '');
+  const areNumbers = [page, pageSize].every((text) => /^\d{1,9}$/.test(text));
+  return areNumbers ? { page: Number(page), pageSize: Number(pageSize) } : {};
+}

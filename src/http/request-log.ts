@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Context } from '../context.js';
+import type { Hooks } from '../hooks.js';
 import { type RequestContext, contextOf, requestIdOf } from './context.js';
 
 type AddressOf = (req: IncomingMessage) => { address: string; network: string };
@@ -14,10 +15,10 @@ export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
  * which may contain credentials.
  */
 export function createRequestLog(
-  { metrics, log, isLogged, tracer, reads }: Context,
+  { metrics, log, isLogged, tracer, hooks }: Context,
   findClient: AddressOf,
 ): RequestLog {
-  const countRead = createCountRead(reads);
+  const countRead = createCountRead(hooks);
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
@@ -56,11 +57,11 @@ function lineOf(res: ServerResponse, request: object, trace: { traceId: string }
   return { ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) };
 }
 
-/** Creates the function that counts anonymous reads for the resolution reports, if enabled. */
 const createCountRead =
-  (reads: Context['reads']) =>
+  ({ answered }: Pick<Hooks, 'answered'>) =>
   ({ handle, exists, family }: RequestContext): void => {
-    if (handle !== undefined && exists !== undefined) reads?.count({ handle, exists, interface: family });
+    if (handle === undefined || exists === undefined) return;
+    for (const each of answered) each({ handle, exists, interface: family });
   };
 
 /** Maximum logged path length, because rejected request lines may be much longer. */

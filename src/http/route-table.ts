@@ -59,6 +59,8 @@ export interface RouteEntry<Id extends string, Handler extends string> extends R
   interface?: Interface;
   handler?: Handler;
   security?: readonly Security[];
+  /** Whether monitoring repeats the call, which the log of the admin listener records at `debug`. */
+  isRoutine?: boolean;
   /** Condition of the route. Conditional routes are tried first. */
   when?: (req: IncomingMessage, target: Target) => boolean;
 }

@@ -1,7 +1,7 @@
 // OpenAPI schemas for all interfaces: errors, parameters, JSON.
 import { z } from 'zod';
 import { CATALOGUE } from '../errors.js';
-import type { Content } from './route-table.js';
+import type { Content, Security } from './route-table.js';
 
 export const errorCode = z.enum(Object.keys(CATALOGUE)).meta({ id: 'ErrorCode' });
 
@@ -34,3 +34,11 @@ export const json = (description: string, schema: z.ZodType) => ({
   description,
   content: { 'application/json': schema },
 });
+
+/** The group of all routes of the admin listener. */
+export const ADMIN_GROUP = {
+  tag: { name: 'Admin', description: 'Monitoring and administration by the operator.' },
+  errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_CROSS_ORIGIN', 'METHOD_NOT_ALLOWED'],
+  errorContent: PROBLEM,
+  security: ['none', 'adminToken'] satisfies Security[],
+} as const;

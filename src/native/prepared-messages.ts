@@ -4,7 +4,7 @@ import type { Context } from '../context.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
 import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
-import { type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
+import { type ReportHit, type TunnelRequest, createReportHit } from './message-log.js';
 
 interface PreparedMessage extends Prepared, PreparedHit {
   /** One character per byte. For UDP: concatenated packets, all but the last of full length. */
@@ -94,7 +94,7 @@ export class PreparedMessages {
         handle: handle.text,
         status,
         exists: entry.kind !== 'not-found',
-        uncounted: 0,
+        repeats: 0,
       } as const;
       return { ...hit, ...start, bytes: text.length, text };
     });

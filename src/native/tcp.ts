@@ -19,7 +19,7 @@ import {
   problemOfLength,
 } from './reply.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
-import { type ReportMessage, createReport } from './reports.js';
+import { type ReportMessage, createReport } from './message-log.js';
 import type { AdmitMessage } from './resolve.js';
 type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
 

@@ -15,7 +15,7 @@ import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';
 import { type AnsweredMessage, cutOff, problemOfLength, existsBy } from './reply.js';
-import type { TunnelRequest } from './reports.js';
+import type { TunnelRequest } from './message-log.js';
 import { MESSAGE_TYPE, namesMessage, takesMessages } from './routes.js';
 
 const LINE_FEED = 0x0a;

@@ -26,7 +26,7 @@ import {
   problemOfLength,
 } from './reply.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
-import { type ReportMessage, createReport } from './reports.js';
+import { type ReportMessage, createReport } from './message-log.js';
 import { maybe } from '../maybe.js';
 
 type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &

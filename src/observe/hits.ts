@@ -20,8 +20,8 @@ export interface PreparedHit {
   status: number;
   /** Whether the handle exists. */
   exists: boolean;
-  /** Hits since the last count for the resolution reports. */
-  uncounted: number;
+  /** Hits that a plugin has not counted yet. */
+  repeats: number;
 }
 
 export type Hits = ReturnType<typeof createHits>;
@@ -30,8 +30,7 @@ interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
   log: Logger;
   isLogged: IsLogged;
-  /** Counts hits for the resolution reports, if enabled. */
-  reads: { addHit: (hit: PreparedHit) => void } | undefined;
+  hooks: { repeated: readonly ((hit: PreparedHit) => void)[] };
   clock: { wall: () => number; monotonic: () => number };
 }
 
@@ -43,7 +42,8 @@ const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;
 
-export function createHits({ metrics, log: logger, isLogged, reads, clock: { wall, monotonic } }: HitsDeps) {
+export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wall, monotonic } }: HitsDeps) {
+  const { repeated } = hooks;
   const { log, flush } = createHitLog(logger, wall);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -78,7 +78,7 @@ export function createHits({ metrics, log: logger, isLogged, reads, clock: { wal
       hits.byStatus.set(status, (hits.byStatus.get(status) ?? 0) + 1);
       hits.unmeasured++;
       hitsOfSecond++;
-      reads?.addHit(hit);
+      for (const each of repeated) each(hit);
       let ms: number | undefined;
       if (startedAt !== undefined) {
         ms = measure(hit, startedAt, hits.unmeasured);

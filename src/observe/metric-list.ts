@@ -14,8 +14,6 @@ export const VALUES = {
   udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],
-  auditSample: ['hit', 'write'],
-  auditResult: ['equal', 'older-within-ttl', 'older-after-acknowledged-write', 'inconclusive', 'skipped'],
   command: [
     'connect',
     'heartbeat',
@@ -29,7 +27,6 @@ export const VALUES = {
     'claim',
     'changes',
   ],
-  destination: ['file', 'feed', 'webhook'],
   telemetry: ['log', 'trace'],
 } as const;
 
@@ -86,6 +83,8 @@ export interface MetricEntry {
    * series.
    */
   readonly fromStart?: readonly Labels[];
+  /** Upper bounds of a histogram. */
+  readonly buckets?: readonly number[];
 }
 
 /** Response kinds and error codes. */
@@ -242,33 +241,6 @@ export const METRICS = {
     help: 'Misses of limited networks, rejected with 429, by reason (unknown-names: the network requested missing handles; most-misses: it caused most misses while reads were queued for the Handle server).',
     fromStart: VALUES.limitReason.map((reason) => ({ reason })),
   },
-  audits: {
-    name: 'handle_proxy_audit_total',
-    type: 'counter',
-    labelNames: ['sample', 'result'],
-    help: 'Cache entries compared with the Handle server, by sample (hit, write) and result (equal; older-within-ttl: changed by a write that bypassed the proxy; older-after-acknowledged-write: must not happen; inconclusive: a write was in flight, or the server did not respond; skipped: above `audit.readsPerSecond`).',
-    fromStart: VALUES.auditSample.flatMap((sample) =>
-      VALUES.auditResult.map((result) => ({ sample, result })),
-    ),
-  },
-  auditStaleAge: {
-    name: 'handle_proxy_audit_stale_age_seconds',
-    type: 'histogram',
-    labelNames: [],
-    help: 'Age of audited entries with the result older-within-ttl, which is an upper bound for the time since the record changed at the Handle server.',
-  },
-  mirrorHandles: {
-    name: 'handle_proxy_mirror_handles',
-    type: 'gauge',
-    labelNames: ['prefix', 'state'],
-    help: 'Handles of a mirrored prefix by state (listed; since the last list checked: read if the record was too old; absent: without an entry in memory when they were checked, as all are in the first copy, later a sign that `cache.maxBytes` is too small; failed: not read in three attempts).',
-  },
-  mirrorAge: {
-    name: 'handle_proxy_mirror_age_seconds',
-    type: 'gauge',
-    labelNames: ['prefix', 'part'],
-    help: 'Age of a mirrored prefix by part (list: time since the last list; records: time since the last whole list of which every handle has been checked and none has failed), `+Inf` before the first.',
-  },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',
     type: 'counter',
@@ -308,19 +280,6 @@ export const METRICS = {
     labelNames: [],
     help: '1 while Redis is connected, 0 while it is unreachable; no value if Redis is not configured.',
   },
-  changesQueued: {
-    name: 'handle_proxy_changes_queued',
-    type: 'gauge',
-    labelNames: ['destination'],
-    help: 'Recorded writes and purges waiting for delivery, by destination (file: `audit.file`; feed: Redis); at most 10,000 each.',
-  },
-  changesDropped: {
-    name: 'handle_proxy_changes_dropped_total',
-    type: 'counter',
-    labelNames: ['destination'],
-    help: 'Recorded writes and purges that were never delivered and are replaced by a `gap`, by destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no 2xx response before the feed dropped them).',
-    fromStart: VALUES.destination.map((destination) => ({ destination })),
-  },
   telemetryDropped: {
     name: 'handle_proxy_telemetry_dropped_total',
     type: 'counter',
@@ -330,9 +289,9 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-/** Returns the rows of the metrics table in this folder's README.md. */
-export function metricRows(): string[] {
-  return Object.values<MetricEntry>(METRICS).map(({ name, type, labelNames, help }) => {
+/** Returns rows of the metrics table in this folder's README.md. */
+export function metricRows(metrics: readonly MetricEntry[]): string[] {
+  return metrics.map(({ name, type, labelNames, help }) => {
     const labels = labelNames.map((label) => `\`${label}\``).join(', ') || 'none';
     return `| \`${name}\` | ${type} | ${labels} | ${help} |`;
   });

@@ -1,7 +1,6 @@
 // Creates the process's metrics, which every module updates through its `Context`.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
-import { LastDay } from './last-day.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
 import { registerProcessMetrics } from './process-metrics.js';
 import { Recent } from './recent.js';
@@ -27,12 +26,6 @@ export interface MeasuredHits {
   weight: number;
 }
 
-interface AuditSample {
-  sample: LabelValue<'auditSample'>;
-  result: LabelValue<'auditResult'>;
-  ageMs: number;
-}
-
 export interface StoreUsage {
   store: string;
   entries: number;
@@ -49,11 +42,6 @@ interface LimitUsage {
   limit: number;
 }
 
-interface QueueUsage {
-  destination: string;
-  length: number;
-}
-
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Creates metrics with a separate registry, so that several proxies can run in one test process. */
@@ -65,7 +53,7 @@ export function createMetrics(now: () => number = Date.now) {
     ...createRequestMetrics(registry, recent),
     ...createUpstreamMetrics(registry, recent),
     ...createTrafficMetrics(registry),
-    ...createAuditMetrics(registry, now),
+    ...createPluginMetrics(registry),
     ...createCounters(registry),
     ...createGauges(registry, recent),
     /** Returns the text that Prometheus scrapes. */
@@ -178,7 +166,6 @@ function createCounters(registry: Registry) {
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
     countUdpLimited: countsBy(METRICS.udpLimited),
     countLimitedMiss: countsBy(METRICS.limitedMisses),
-    countDroppedChange: countsBy(METRICS.changesDropped),
     countDroppedTelemetry: countsBy(METRICS.telemetryDropped),
   };
 }
@@ -192,30 +179,6 @@ function createTrafficMetrics(registry: Registry) {
     },
     countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void {
       requests.inc({ rule, result });
-    },
-  };
-}
-
-/** Buckets in seconds, up to a day (the default TTL of a handle value). */
-const STALE_AGE_BUCKETS = [1, 10, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
-
-function createAuditMetrics(registry: Registry, now: () => number) {
-  const audits = addCounter(registry, METRICS.audits);
-  const registers = [registry];
-  const staleAge = new Histogram({ ...METRICS.auditStaleAge, registers, buckets: STALE_AGE_BUCKETS });
-  const lastDay = new LastDay<LabelValue<'auditResult'>>(now);
-  return {
-    /** `ageMs` is the age of the audited entry, or 0 if there was no entry. */
-    countAudit({ sample, result, ageMs }: AuditSample): void {
-      audits.inc({ sample, result });
-      if (sample === 'hit') lastDay.add(result);
-      if (result === 'older-within-ttl') staleAge.observe(ageMs / 1000);
-    },
-    /** Returns how many hits were compared in the last 24 hours, and how many of them were equal. */
-    auditsOfLastDay() {
-      const equal = lastDay.count('equal');
-      const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');
-      return { compared: equal + older, equal };
     },
   };
 }
@@ -261,23 +224,47 @@ function createGauges(registry: Registry, recent: Recent) {
     registerEventLoopDelay: addGauges(registry, [
       [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
     ]),
-    registerQueuedChanges: addGauges(registry, [
-      [
-        METRICS.changesQueued,
-        ({ destination, length }: QueueUsage) => ({ labels: { destination }, value: length }),
-      ],
-    ]),
-    registerMirrorHandles: addGauges(registry, [
-      [METRICS.mirrorHandles, (reading: LabelledValue) => reading],
-    ]),
-    registerMirrorAges: addGauges(registry, [[METRICS.mirrorAge, (reading: LabelledValue) => reading]]),
     registerLimitedNetworks: addGauges(registry, [
       [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
     ]),
   };
 }
 
-interface LabelledValue {
+/** Creates the metrics that plugins declare; their series begin at 0 also while a plugin is off. */
+function createPluginMetrics(registry: Registry) {
+  const counters = new Map<string, Counter>();
+  const histograms = new Map<string, Histogram>();
+  const gauges = new Map<string, () => readonly LabelledValue[]>();
+  const registers = [registry];
+  function add(metric: MetricEntry): void {
+    const { name, type, buckets = [] } = metric;
+    if (type === 'counter') counters.set(name, addCounter(registry, metric));
+    else if (type === 'histogram')
+      histograms.set(name, new Histogram({ ...metric, registers, buckets: [...buckets] }));
+    else
+      addGauges(registry, [[metric, (reading: LabelledValue) => reading]])(() => gauges.get(name)?.() ?? []);
+  }
+  return {
+    /** Adds metrics that do not exist yet. */
+    add(metrics: Iterable<MetricEntry>): void {
+      for (const metric of metrics) if (registry.getSingleMetric(metric.name) === undefined) add(metric);
+    },
+    counterOf:
+      ({ name }: MetricEntry) =>
+      (labels: Labels, count = 1): void =>
+        counters.get(name)?.inc(labels, count),
+    histogramOf:
+      ({ name }: MetricEntry) =>
+      (value: number): void =>
+        histograms.get(name)?.observe(value),
+    /** Registers the source of a gauge, which is read at each scrape. */
+    readGauge({ name }: MetricEntry, read: () => readonly LabelledValue[]): void {
+      gauges.set(name, read);
+    },
+  };
+}
+
+export interface LabelledValue {
   labels: Labels;
   value: number;
 }

@@ -2,6 +2,11 @@
 // handle, lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
+import { listMembers } from '../handle/handle-list.js';
+import { writeJson } from '../handle/json.js';
+import { type Hooks, firstOf } from '../hooks.js';
+import { CACHE_NAME } from '../http/cache-headers.js';
+import { sendReply } from '../http/reply.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import type { ChecksLogin } from '../http/identity.js';
@@ -17,7 +22,6 @@ import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import { parseRecord, recordEtag } from './condition.js';
 import { type RepositoryReadDeps, readAtRepository } from './repository-read.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { type MirroredListDeps, readFromMirror } from './mirrored-list.js';
 
 import {
   decodeResponseBody,
@@ -102,7 +106,35 @@ function* etagFor(
   return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
 }
 
-export interface ForwardReadDeps extends RepositoryReadDeps, MirroredListDeps {
+/** Sends a list that a plugin knows; returns false, and sends nothing, if it must come from the server. */
+async function sendKnownList(
+  req: Request,
+  res: Response,
+  { hooks, now, gzipMinBytes, runStepsOf }: ForwardReadDeps,
+): Promise<boolean> {
+  const context = contextOf(res);
+  const parameters = readParameters(context.target.query);
+  const prefix = parameters.get('prefix') ?? '';
+  const hasLogin = req.headers.authorization !== undefined;
+  const request = { method: req.method, hasLogin, parameters };
+  const list = firstOf(hooks.list, (find) => find(prefix, request));
+  if (list === undefined) return false;
+  context.result = 'hit';
+  const headers = {
+    Age: String(Math.max(0, Math.floor((now() - list.listedAt) / 1000))),
+    'Cache-Control': 'no-store',
+    'Cache-Status': `${CACHE_NAME}; hit; detail=${list.detail}`,
+  };
+  const json = writeJson(listMembers(prefix, list.handles, list.page));
+  await sendReply(req, res, { status: 200, json, headers, gzipMinBytes, runSteps: runStepsOf(res) });
+  return true;
+}
+
+export interface ForwardReadDeps extends RepositoryReadDeps {
+  hooks: Pick<Hooks, 'list'>;
+  now: () => number;
+  /** Minimum body length for compression (bytes). */
+  gzipMinBytes: number;
   passThrough: PassThrough;
   limitMiss: LimitMiss;
   checksLogin: ChecksLogin;
@@ -117,7 +149,7 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
   return async function forwardRead(req: Request, res: Response): Promise<void> {
     parseHandle(res, deps.resolver);
     const { handle, caller } = contextOf(res);
-    if (handle === undefined && (await readFromMirror(req, res, deps))) return;
+    if (handle === undefined && (await sendKnownList(req, res, deps))) return;
     if (await readAtRepository(req, res, deps)) return;
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await passThrough(req, res);

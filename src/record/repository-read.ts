@@ -1,8 +1,7 @@
 // Serves reads with a login, and lists, from a repository, which has neither logins nor private values.
 import type { Request, Response } from 'express';
-import type { ListPage } from '../handle/handle-list.js';
 import { contextOf } from '../http/context.js';
-import { readParameters, readRecordQuery } from '../http/query.js';
+import { pageIn, readParameters, readRecordQuery } from '../http/query.js';
 import { sendReply } from '../http/reply.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -36,11 +35,4 @@ export async function readAtRepository(
   const runSteps = deps.runStepsOf(res);
   await sendReply(req, res, { status, json: body, headers, gzipMinBytes: Infinity, runSteps });
   return true;
-}
-
-/** Returns the requested page; an empty object unless both numbers are set. */
-export function pageIn(parameters: URLSearchParams): ListPage {
-  const [page = '', pageSize = ''] = ['page', 'pageSize'].map((name) => parameters.get(name) ?? '');
-  const areNumbers = [page, pageSize].every((text) => /^\d{1,9}$/.test(text));
-  return areNumbers ? { page: Number(page), pageSize: Number(pageSize) } : {};
 }

@@ -40,7 +40,7 @@ export interface LoaderDeps<Ticket> {
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
   /** Called when a fresh entry is served. */
-  onHit?: ((handle: HandleRef, entry: Entry) => void) | undefined;
+  onHit?: readonly ((handle: HandleRef, entry: Entry) => void)[];
 }
 
 export type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
@@ -94,7 +94,7 @@ export class Loader<Ticket> {
     if (task.authoritative || entry === undefined) return undefined;
     const state = this.judge(entry);
     if (state === 'fresh' && entry.requestedAt > task.newerThan) {
-      this.#deps.onHit?.(task.handle, entry);
+      for (const onHit of this.#deps.onHit ?? []) onHit(task.handle, entry);
       return { kind: 'entry', entry, from, collapsed: false };
     }
     if (state === 'stale' && this.#deps.failures.has(task.handle.key)) {

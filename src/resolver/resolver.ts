@@ -64,7 +64,7 @@ export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'is
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
-interface ResolverParts extends Pick<LoaderDeps<unknown>, 'onHit'> {
+interface ResolverParts {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
   upstream: UpstreamClient;
   limitMiss: LimitMiss;
@@ -72,8 +72,6 @@ interface ResolverParts extends Pick<LoaderDeps<unknown>, 'onHit'> {
   refOf: RefOf;
   /** Returns `cache.staleIfError` for a key. */
   staleIfErrorMs: (key: string) => number;
-  /** Returns the minimum TTL of a not-found answer for a key (ms); a `cache.notFound.ttl` of 0 wins. */
-  unknownTtlMs: (key: string) => number;
 }
 
 /** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
@@ -82,11 +80,11 @@ const MAX_FAILURES = 100_000;
 /** Creates the resolver. `settings` is called repeatedly, because a reload may change them. */
 export function createResolver(
   settings: () => Pick<Config, 'cache' | 'upstream'>,
-  { clock: { now, wall } }: Context,
-  { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs, unknownTtlMs, onHit }: ResolverParts,
+  { clock: { now, wall }, hooks }: Context,
+  { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
-  return new Resolver({
+  const resolver = new Resolver<unknown>({
     store: cache.store,
     memory: cache.memory,
     trustedSince: cache.trustedSince,
@@ -94,7 +92,10 @@ export function createResolver(
     failures: new ExpiringMap({ ttlMs: retryAfterMs, maxEntries: MAX_FAILURES, now }),
     ttlBoundsOf(key) {
       const { found, notFound } = settings().cache;
-      const ttlMs = notFound.ttlMs === 0 ? 0 : Math.max(notFound.ttlMs, unknownTtlMs(key));
+      const ttlMs =
+        notFound.ttlMs === 0
+          ? 0
+          : Math.max(notFound.ttlMs, ...hooks.notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key)));
       return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), mirrorMaxTtlMs };
     },
     get refreshAheadMinHits() {
@@ -104,10 +105,17 @@ export function createResolver(
     refOf,
     limitMiss,
     slicer,
-    onHit,
+    onHit: hooks.hit,
     now,
     wall,
   });
+  hooks.invalidated.push((key) => {
+    resolver.detachLoads(key);
+  });
+  hooks.banned.push((prefix) => {
+    resolver.detachLoadsUnder(prefix);
+  });
+  return resolver;
 }
 
 /** The rejection reason of a wait that times out. */
@@ -189,7 +197,7 @@ export class Resolver<Ticket> {
   #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
     if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
     const newerThan = entry.requestedAt;
-    this.#deps.onHit?.(handle, entry);
+    for (const onHit of this.#deps.onHit ?? []) onHit(handle, entry);
     this.#refreshAhead(entry, { handle, authoritative: false, newerThan, caller: OWN_WORK });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }

@@ -277,12 +277,12 @@ const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
   reads !== undefined && credentials === undefined;
 
 /** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
-function createReport({ metrics, log, reads }: Context) {
+function createReport({ metrics, log, hooks }: Context) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
     metrics.countTrafficRule(rule.name, result);
     if (rule.robot && result !== 'limited' && facts.handle && isAnonymousRead(facts))
-      reads?.countRobot(facts.handle);
+      for (const each of hooks.robotRead) each(facts.handle);
     if (!rule.log) return;
     const { address, method, handle, userAgent } = facts;
     log.info(

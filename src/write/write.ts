@@ -1,9 +1,10 @@
 // The write path of every interface: rule, body, condition, fence, request, settlement.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RecordedChange, RecordChanges } from '../changes/change.js';
 import { ServiceError } from '../errors.js';
+import type { LoggedChange } from '../handle/change.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
+import type { Hooks } from '../hooks.js';
 import type { Resolver } from '../resolver/resolver.js';
 import {
   type DeletionRules,
@@ -40,7 +41,7 @@ export interface Plan<Answer extends WriteAnswer, Result> {
   /** Sent sequentially until a request is refused. Each calls `assertHeld` just before it is sent. */
   requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
   /** Indexes of the written values; undefined for a write of the whole record. */
-  indexes?: RecordedChange['indexes'];
+  indexes?: LoggedChange['indexes'];
   /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
   isStored?: () => Promise<boolean>;
   /**
@@ -65,7 +66,7 @@ interface WriteParts {
   rules: DeletionRules;
   lock: HandleLock;
   resolver: Pick<Resolver<unknown>, 'fence' | 'recheck'>;
-  recordChanges: RecordChanges;
+  hooks: Pick<Hooks, 'changed'>;
 }
 
 /**
@@ -74,7 +75,7 @@ interface WriteParts {
  */
 const MAX_TRIES = 3;
 
-export function createCarryOut({ rules, lock, resolver, recordChanges }: WriteParts): CarryOut {
+export function createCarryOut({ rules, lock, resolver, hooks }: WriteParts): CarryOut {
   return async function carryOut({ req, res, origin, deletion, withBody, read, isAtomic, plan }) {
     const { handle, server, caller } = origin;
     assertNoRepository(server);
@@ -88,8 +89,10 @@ export function createCarryOut({ rules, lock, resolver, recordChanges }: WritePa
         assertWritable(server);
         const fence = await resolver.fence(handle);
         const sending = planned.requests.map((send) => () => send(held.assertHeld));
-        const onSettled = (written: Written): Promise<void> =>
-          recordChanges([changeOf(written, { req, res, origin }, planned)]);
+        const onSettled = async (written: Written): Promise<void> => {
+          const change = changeOf(written, { req, res, origin }, planned);
+          await Promise.all(hooks.changed.map((record) => record([change])));
+        };
         const answer = await sendFenced(fence, sending, { ...planned, onSettled });
         if (answer?.status === 401 || answer?.status === 403) held.onRefused();
         return planned.conclude(answer);
@@ -127,7 +130,7 @@ const isFailedCondition = (failure: unknown): boolean =>
 type AnyPlan = Plan<WriteAnswer, unknown>;
 
 /** The result of a write that has, or may have, changed the record. */
-interface Written extends Pick<RecordedChange, 'outcome' | 'isConfirmed'> {
+interface Written extends Pick<LoggedChange, 'outcome' | 'isConfirmed'> {
   /** The last response; undefined if the last request failed. */
   answer: WriteAnswer | undefined;
 }
@@ -136,7 +139,7 @@ function changeOf(
   { outcome, isConfirmed, answer }: Written,
   { req, res, origin }: Pick<Write<unknown, unknown, WriteAnswer, unknown>, 'req' | 'res' | 'origin'>,
   { indexes, isStored }: Pick<AnyPlan, 'indexes' | 'isStored'>,
-): RecordedChange {
+): LoggedChange {
   // `isStored` is defined only for creations.
   const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
   return {

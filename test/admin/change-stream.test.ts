@@ -5,8 +5,8 @@ import { type AddressInfo, connect } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import express, { type Response } from 'express';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createChangeStream } from '../../src/admin/changes.js';
-import type { ChangeLog } from '../../src/coordination/change-log.js';
+import { createChangeStream } from '../../src/plugins/changes/stream.js';
+import type { ChangeLog } from '../../src/plugins/changes/change-log.js';
 
 const BATCH = 100;
 const LINE = JSON.stringify({ operation: 'update', handle: `21.T1/${'a'.repeat(2000)}` });

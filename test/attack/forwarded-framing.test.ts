@@ -3,7 +3,7 @@
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
-import { serve } from '../../src/process/serve.js';
+import { serve } from '../../src/app/serve.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.js';

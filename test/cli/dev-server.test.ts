@@ -107,10 +107,10 @@ describe('built proxy', () => {
   it('does not load the dev-server module', () => {
     const chunks = readdirSync('dist').filter((name) => name.endsWith('.js'));
     const [serve = ''] = chunks.filter((name) =>
-      sourcesOf(name).some((path) => path.endsWith('src/process/run.ts')),
+      sourcesOf(name).some((path) => path.endsWith('src/app/run.ts')),
     );
     const loaded = [...chunksOf('main.js'), ...chunksOf(serve)].flatMap(sourcesOf);
-    expect(loaded.some((path) => path.endsWith('src/app.ts'))).toBe(true);
+    expect(loaded.some((path) => path.endsWith('src/app/app.ts'))).toBe(true);
     expect(loaded.filter((path) => path.includes('src/dev-server/'))).toEqual([]);
     const all = chunks.flatMap(sourcesOf);
     expect(all.some((path) => path.endsWith('src/dev-server/server.ts'))).toBe(true);

@@ -5,7 +5,7 @@ import {
   type CountedReads,
   type NameCounts,
   createReportStore,
-} from '../../src/coordination/report-store.js';
+} from '../../src/plugins/reports/redis-store.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
 const EMPTY: NameCounts = { names: [], maxError: 0 };

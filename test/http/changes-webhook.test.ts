@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
-import { createWebhook } from '../../src/changes/webhook.js';
-import { createChangeLog } from '../../src/coordination/change-log.js';
+import { createWebhook } from '../../src/plugins/changes/webhook.js';
+import { createChangeLog } from '../../src/plugins/changes/change-log.js';
 import { newAuditFile, startWebhookReceiver } from '../support/changes.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';

@@ -1,7 +1,7 @@
 // The change log in memory and on a real Redis: positions, gaps, and the webhook's reader lease.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { type ChangeLog, createChangeLog } from '../../src/coordination/change-log.js';
+import { type ChangeLog, createChangeLog } from '../../src/plugins/changes/change-log.js';
 import { PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
 import { useRedis } from '../support/use-redis.js';
 

@@ -11,7 +11,7 @@ const PATH = '/api/handles/21.T11998/page';
 describe('Node, V8, Express and undici', () => {
   test('accept the V8 flags set at start without a warning on stderr', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    expect(readFileSync(`${ROOT}/src/process/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
+    expect(readFileSync(`${ROOT}/src/app/run.ts`, 'utf8')).toContain('setFlagsFromString(HEAP_GROWTH)');
     expect(proxy.output().split('\n').slice(0, -1).map(parses)).not.toContain(false);
   });
 
@@ -41,7 +41,7 @@ ServerResponse.prototype.writeHead = function (...given) {
 const config = loadConfig({ env: process.env, readFile: () => '' });
 const logger = createLogger({ level: 'silent' });
 const now = () => 1_800_000_000_000;
-const app = createApp({ config, logger, metrics: createMetrics(), clock: { now, wall: now } });
+const app = await createApp({ config, logger, metrics: createMetrics(), clock: { now, wall: now } });
 const server = createHttpServer(app.handler, config, app.context, app.connections);
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
 const url = 'http://127.0.0.1:' + server.address().port + '${PATH}';

@@ -1,7 +1,7 @@
 // Lists of a prefix, which the server sends in pages of 10,000 handles.
 import { describe, expect, it } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import { ListRefused, PAGE_SIZE, listNames } from '../../src/mirror/names.js';
+import { ListRefused, PAGE_SIZE, listNames } from '../../src/plugins/mirror/names.js';
 import type { RecordAnswer } from '../../src/upstream/reply.js';
 
 const namesOf = (count: number): string[] => Array.from({ length: count }, (_, at) => `21.t1/${at}`);

@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
-import { createMirror } from '../../src/mirror/mirror.js';
-import { ListRefused } from '../../src/mirror/names.js';
-import { PrefixMirror } from '../../src/mirror/prefix-mirror.js';
+import type { Host } from '../../src/app/plugin.js';
+import type { Config } from '../../src/config/schema.js';
+import { start } from '../../src/plugins/mirror/mirror.js';
+import { ListRefused } from '../../src/plugins/mirror/names.js';
+import { PrefixMirror } from '../../src/plugins/mirror/prefix-mirror.js';
 import type { FromEntry } from '../../src/resolver/resolution.js';
 import { testContext } from '../support/context.js';
 import { createManualClock, settled } from '../support/manual-clock.js';
@@ -42,7 +44,7 @@ function startMirror({ trustedSince = 0 } = {}) {
         },
       },
       trustedSince: () => trustedSince,
-      resolver: () => ({
+      resolver: {
         refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
           reads++;
           failIfAway();
@@ -52,7 +54,7 @@ function startMirror({ trustedSince = 0 } = {}) {
           entries.set(key, entry);
           return Promise.resolve({ kind: 'entry', entry, from: 'upstream', collapsed: false });
         },
-      }),
+      },
     },
     context,
   );
@@ -210,13 +212,15 @@ describe('mirrors', () => {
     let restored = (): void => undefined;
     const whenRestored = new Promise<void>((resolve) => (restored = resolve));
     const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, maxHandles: 10, publicLists: false };
-    createMirror({ mirror: { ...mirror, user: undefined, password: undefined } }, context, {
+    const host = {
+      ...context,
       cache: { trustedSince: () => 0, memory: { inspect: () => undefined } },
       upstreams: { findServers: () => [] },
-      refOf: (text) => handleRef(text, false),
-      resolver: () => ({ refresh: () => Promise.reject(new Error('no handle is listed')) }),
+      refOf: (text: string) => handleRef(text, false),
+      resolver: { refresh: () => Promise.reject(new Error('no handle is listed')) },
       whenRestored: () => whenRestored,
-    });
+    };
+    start(host as unknown as Host, { mirror: { ...mirror, user: undefined, password: undefined } } as Config);
     await settled();
     expect(context.lines).toEqual([]);
     restored();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { PAGE_SIZE } from '../../src/mirror/names.js';
+import { PAGE_SIZE } from '../../src/plugins/mirror/names.js';
 import { startProxy } from '../support/proxy.js';
 
 const { MIRROR_HANDLES } = process.env;

@@ -1,8 +1,8 @@
 // The order of reads in one walk over a mirrored prefix, with given times and entries.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
-import { pauseMsAfter } from '../../src/mirror/pause.js';
-import { type Step, type WalkPlan, Walk } from '../../src/mirror/walk.js';
+import { pauseMsAfter } from '../../src/plugins/mirror/pause.js';
+import { type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/walk.js';
 
 const NOW = 1_000_000;
 

@@ -1,6 +1,6 @@
 // The number of client connections that a process accepts under its file descriptor limit.
 import { describe, expect, test } from 'vitest';
-import { fitToFileLimit, readFileLimit, wantedFiles } from '../../src/process/file-limit.js';
+import { fitToFileLimit, readFileLimit, wantedFiles } from '../../src/app/file-limit.js';
 import { configFrom } from '../support/load-config.js';
 
 const UPSTREAM_URL = 'https://handle.example.org';

@@ -1,6 +1,6 @@
 // Error messages for a listener that cannot open.
 import { describe, expect, test } from 'vitest';
-import { describeListenFailure } from '../../src/process/listen.js';
+import { describeListenFailure } from '../../src/app/listen.js';
 
 const AT = { host: '127.0.0.1', port: 80 };
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { processSources } from '../../src/config/load.js';
-import { explainFailure, start } from '../../src/process/run.js';
+import { explainFailure, start } from '../../src/app/run.js';
 import { ask } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';

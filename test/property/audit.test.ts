@@ -1,7 +1,7 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { createSampler } from '../../src/audit/sampler.js';
-import { type AuditedAnswer, classify } from '../../src/audit/classify.js';
+import { createSampler } from '../../src/plugins/audit/sampler.js';
+import { type AuditedAnswer, classify } from '../../src/plugins/audit/classify.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 

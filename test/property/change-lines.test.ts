@@ -1,7 +1,8 @@
 // Each serialized change is exactly one line for any line reader, and contains only members of a change.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { type RecordedChange, formatChange, formatGap, isGap } from '../../src/changes/change.js';
+import type { LoggedChange } from '../../src/handle/change.js';
+import { formatChange, formatGap, isGap } from '../../src/plugins/changes/change.js';
 import { identityOf } from '../../src/http/identity.js';
 
 const MEMBERS = [
@@ -14,7 +15,7 @@ const text = fc.oneof(
     unit: fc.constantFrom('\n', '\r', '\u2028', '\u2029', '\u0085', '\v', '\0', '"', '\\', '\ud800'),
   }),
 );
-const change: fc.Arbitrary<RecordedChange> = fc.record(
+const change: fc.Arbitrary<LoggedChange> = fc.record(
   {
     operation: fc.constantFrom('create', 'update', 'delete', 'purge'),
     interface: fc.constantFrom('record', 'v2', 'admin'),
@@ -36,7 +37,7 @@ describe('change line', () => {
     (made, stamped) => {
       const line = formatChange(made, stamped);
       expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
-      const { operation, ...parsed } = JSON.parse(line) as RecordedChange;
+      const { operation, ...parsed } = JSON.parse(line) as LoggedChange;
       const { isConfirmed, ...members } = made;
       expect(isConfirmed).toBe(true);
       expect({ operation, ...parsed }).toEqual(JSON.parse(JSON.stringify({ ...members, ...stamped })));
@@ -48,7 +49,7 @@ describe('change line', () => {
     'contains only the members of a change',
     (made, stamped, others) => {
       const line = formatChange(
-        { ...others, values: ['v'], password: 'p', ...made } as RecordedChange,
+        { ...others, values: ['v'], password: 'p', ...made } as LoggedChange,
         stamped,
       );
       const names = Object.keys(JSON.parse(line) as object);

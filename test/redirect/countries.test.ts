@@ -1,7 +1,7 @@
 // The operator may provide a database of client countries.
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/config/load.js';
-import { createReload } from '../../src/process/reload.js';
+import { createReload } from '../../src/app/reload.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { writeCountryDatabase } from '../support/country-database.js';
 import { startLeads, value } from '../support/leads.js';

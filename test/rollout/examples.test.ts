@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
-import { wantedFiles } from '../../src/process/file-limit.js';
+import { wantedFiles } from '../../src/app/file-limit.js';
 import {
   exampleDocuments,
   exampleNames,

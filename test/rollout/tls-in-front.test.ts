@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished } from 'vitest';
 import { createDemoServer } from '../../src/dev-server/server.js';
 import { loadConfig } from '../../src/config/load.js';
-import { serve } from '../../src/process/serve.js';
+import { serve } from '../../src/app/serve.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { FRONT_NAMES, NAME } from '../support/front-configs.js';
 import { itWithProgram } from '../support/programs.js';

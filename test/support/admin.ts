@@ -24,7 +24,6 @@ export const noOperations: Operations = {
   setLogLevel: unused,
   importLines: unused,
   exportRecords: unused,
-  report: unused,
 };
 
 interface AloneOptions extends Partial<AdminParts> {
@@ -49,7 +48,8 @@ export function createAdminAlone({
     readiness: createReadiness(),
     blockedMs: () => undefined,
     operations: noOperations,
-    changes: { feed: undefined },
+    plugins: [],
+    pluginHandlers: {},
   };
   return createAdmin(() => config, context, { ...defaults, ...parts });
 }

@@ -1,6 +1,7 @@
 // Creates a context for testing a part alone, with the log as a list of lines.
 import { systemClock } from '../../src/cache/clock.js';
 import type { Context } from '../../src/context.js';
+import { createHooks } from '../../src/hooks.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 
@@ -24,8 +25,8 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     metrics: METRICS,
     // Calls Date.now each time, because a test may fake it.
     clock: { ...systemClock, now: () => Date.now() },
+    hooks: createHooks(),
     tracer: undefined,
-    reads: undefined,
     lines,
     ...changes,
   };

@@ -1,7 +1,8 @@
 // Checks requests and responses against the OpenAPI documents of both listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { pluginAdminRoutes } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
-import { publicRoutes } from '../../src/routes.js';
+import { publicRoutes } from '../../src/app/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
@@ -12,6 +13,8 @@ import {
   createDocument,
 } from '../../src/openapi/document.js';
 
+const ADMIN_ROUTES = routesOfAdmin(pluginAdminRoutes());
+
 const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves.' };
 
 export const publicDocument = (has: Parameters<typeof publicRoutes>[0]): OpenApiDocument =>
@@ -21,7 +24,7 @@ const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel
 
 export const DOCUMENT = publicDocument(ALL);
 
-export const ADMIN_DOCUMENT = createDocument(INFO, routesOfAdmin);
+export const ADMIN_DOCUMENT = createDocument(INFO, ADMIN_ROUTES);
 
 export interface Exchange {
   method: string;
@@ -39,7 +42,7 @@ const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true
 
 const TABLES = new Map([
   [DOCUMENT, new RouteTable(publicRoutes(ALL))],
-  [ADMIN_DOCUMENT, new RouteTable(routesOfAdmin)],
+  [ADMIN_DOCUMENT, new RouteTable(ADMIN_ROUTES)],
 ]);
 
 /** Returns the document's operation for a request; undefined if there is none. */

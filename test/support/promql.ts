@@ -1,5 +1,6 @@
 // Extracts metrics and labels from Prometheus expressions, with just enough PromQL for the files in config.
-import { METRICS, type MetricEntry } from '../../src/observe/metric-list.js';
+import { allMetrics } from '../../src/app/plugins.js';
+import type { MetricEntry } from '../../src/observe/metric-list.js';
 
 export interface Used {
   metric: string;
@@ -9,7 +10,7 @@ export interface Used {
 /** Labels that Prometheus adds to every series. */
 const OF_THE_TARGET = ['job', 'instance'];
 
-const own = new Map<string, MetricEntry>(Object.values(METRICS).map((entry) => [entry.name, entry]));
+const own = new Map<string, MetricEntry>(allMetrics().map((entry) => [entry.name, entry]));
 
 /** Returns the series in an expression, each with its selector's labels. */
 export function selected(expression: string): Used[] {

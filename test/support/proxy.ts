@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest';
-import { type App, type AppDeps, createApp } from '../../src/app.js';
+import { type App, type AppDeps, createApp } from '../../src/app/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
-import { openNative } from '../../src/process/listen.js';
+import { openNative } from '../../src/app/listen.js';
 import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
@@ -112,7 +112,7 @@ export async function openProxy(
   let time = STARTED_AT;
   const now = (): number => time;
   const metrics = createMetrics(now);
-  const app = createApp({
+  const app = await createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level, destination: UNREAD }),

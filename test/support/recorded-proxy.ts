@@ -4,7 +4,7 @@ import { type DemoServer, createDemoServer } from '../../src/dev-server/server.j
 import { waivers } from './proxy-waivers.js';
 import { createRecordedWorld } from './recorded-world.js';
 import { type Answer, type Recording, handleServerRecordings, recordedAnswer, replay } from './recordings.js';
-import { serve, type Service } from '../../src/process/serve.js';
+import { serve, type Service } from '../../src/app/serve.js';
 import { loadConfig } from '../../src/config/load.js';
 
 /** The compared parts of a response. Headers differ, because they are the proxy's. */

@@ -1,6 +1,6 @@
 // Reads resolution reports, and keeps the ledger they are compared with.
 import request from 'supertest';
-import type { ResolutionReport } from '../../src/admin/schemas.js';
+import type { ResolutionReport } from '../../src/plugins/reports/plugin.js';
 import type { Proxy } from './proxy.js';
 
 export async function reportOf({ app }: Proxy, prefix: string, month?: string): Promise<ResolutionReport> {

@@ -1,6 +1,6 @@
 // The audit comparison when instances share a Redis, whose messages may arrive late.
 import { describe, expect, it } from 'vitest';
-import { createCompare } from '../../src/audit/compare.js';
+import { createCompare } from '../../src/plugins/audit/compare.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createReportHit } from '../../src/native/reports.js';
+import { createReportHit } from '../../src/native/message-log.js';
 
 const hit = {
   family: 'native-tunnel',
@@ -7,7 +7,7 @@ const hit = {
   handle: '21.T1/page',
   status: 1,
   exists: true,
-  uncounted: 0,
+  repeats: 0,
 } as const;
 
 function reportTwice(target: string): object[] {

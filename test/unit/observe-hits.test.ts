@@ -14,7 +14,7 @@ function start(destination?: Writable) {
     metrics: { ...createMetrics(), observeHits: (hit) => measured.push(hit) },
     log: createLogger(destination ? { level: 'info', destination } : { level: 'silent' }),
     isLogged: () => true,
-    reads: undefined,
+    hooks: { repeated: [] },
     clock: {
       wall: () => 1_000_000,
       monotonic: () => {
@@ -28,7 +28,7 @@ function start(destination?: Writable) {
     readings: () => readings,
     flush: hits.flush,
     hit: (handle: string, times: number): void => {
-      const line = { ...LINE, handle, exists: true, uncounted: 0 };
+      const line = { ...LINE, handle, exists: true, repeats: 0 };
       for (let at = 0; at < times; at++) {
         const startedAt = hits.startTimer();
         time += 0.25;

@@ -1,7 +1,7 @@
 // The counts of one instance: exact below the bound, close above it, bounded for any names.
 import { describe, expect, it } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import { ReadCounter } from '../../src/reports/read-counter.js';
+import { ReadCounter } from '../../src/plugins/reports/read-counter.js';
 import { thorough } from '../support/thorough.js';
 
 const MAX_PREFIXES = 10;
@@ -98,11 +98,11 @@ describe('counted reads', () => {
     const line = { family: 'redirect', method: 'GET', status: 302, exists: true } as const;
     const hits = Array.from({ length: 10_000 }, (_, at) => ({
       ...line,
-      uncounted: 0,
+      repeats: 0,
       handle: `21.T1/${at % 3}-${at}`,
     }));
     for (let times = 0; times < 3; times++) for (const hit of hits) counter.addHit(hit);
     expect(take()[0]?.totals).toEqual({ redirect: 30_000 });
-    expect(new Set(hits.map(({ uncounted }) => uncounted))).toEqual(new Set([0]));
+    expect(new Set(hits.map(({ repeats }) => repeats))).toEqual(new Set([0]));
   });
 });

@@ -1,23 +1,22 @@
 // The schedule on which counts are added to the reports, on a manual clock and with a store that fails.
 import { describe, expect, it } from 'vitest';
-import type { CountedReads } from '../../src/coordination/report-store.js';
+import type { CountedReads } from '../../src/plugins/reports/redis-store.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { ReadCounter } from '../../src/reports/read-counter.js';
-import { createReports } from '../../src/reports/reports.js';
+import { ReadCounter } from '../../src/plugins/reports/read-counter.js';
+import { createReports } from '../../src/plugins/reports/reports.js';
 import { testContext } from '../support/context.js';
 import { createManualClock } from '../support/manual-clock.js';
 
 const MINUTE_MS = 60_000;
-const KEYS = { reports: { enabled: true, folder: undefined, maxPrefixes: 10 } };
 
 function start() {
   const clock = createManualClock();
   const counter = new ReadCounter({ now: clock.now, maxPrefixes: 10, caseSensitive: false });
-  const context = testContext({ clock, reads: counter });
+  const context = testContext({ clock });
   const state = { isUp: true };
   /** Additions in the order of arrival: sequence, prefix and number of reads. */
   const added: [sequence: number, prefix: string, count: number | undefined][] = [];
-  const reports = createReports(KEYS, context, {
+  const reports = createReports(context, counter, {
     add({ prefix, totals }: CountedReads, sequence) {
       added.push([sequence, prefix, totals['record']]);
       return Promise.resolve(state.isUp);
@@ -80,10 +79,10 @@ describe('counts of an instance', () => {
   it('include prepared hits once a second, which releases their responses', async () => {
     const { clock, counter } = start();
     const family = 'record' as const;
-    const counted = { family, method: 'GET', handle: 'A/1', status: 200, exists: true, uncounted: 0 };
+    const counted = { family, method: 'GET', handle: 'A/1', status: 200, exists: true, repeats: 0 };
     counter.addHit(counted);
-    expect(counted.uncounted).toBe(1);
+    expect(counted.repeats).toBe(1);
     await clock.pass(1000);
-    expect(counted.uncounted).toBe(0);
+    expect(counted.repeats).toBe(0);
   });
 });

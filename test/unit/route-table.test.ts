@@ -2,10 +2,13 @@
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
+import { pluginAdminRoutes } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
-import { publicRoutes } from '../../src/routes.js';
+import { publicRoutes } from '../../src/app/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
+
+const ADMIN_ROUTES = routesOfAdmin(pluginAdminRoutes());
 
 const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true };
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
@@ -75,7 +78,7 @@ describe('route table', () => {
     });
 
     it('rejects a path that ends before its parameter', () => {
-      const admin = new RouteTable(routesOfAdmin);
+      const admin = new RouteTable(ADMIN_ROUTES);
       expect(admin.at('/traffic/blocked/x')?.rest).toBe('x');
       expect(admin.at('/traffic/blocked/')).toBeUndefined();
     });
@@ -97,7 +100,7 @@ describe('route table', () => {
 
   test.each([
     ['the public listener', publicRoutes(ALL)],
-    ['the admin listener', routesOfAdmin],
+    ['the admin listener', ADMIN_ROUTES],
   ])('has a unique operationId for each route of %s', (_listener, routes) => {
     const ids = routes.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Probe, startProbes } from '../../src/process/probes.js';
+import { type Probe, startProbes } from '../../src/app/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
 
 beforeEach(() => {

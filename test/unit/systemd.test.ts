@@ -1,6 +1,6 @@
 // The interval comes from environment variables, as for sd_watchdog_enabled(3).
 import { describe, expect, test } from 'vitest';
-import { watchdogIntervalMs } from '../../src/process/systemd.js';
+import { watchdogIntervalMs } from '../../src/app/systemd.js';
 
 const PID = 42;
 

@@ -35,7 +35,9 @@ async function write(held: Held, status: number) {
         }),
       recheck: () => Promise.resolve(),
     },
-    recordChanges: (changes) => Promise.resolve(void recorded.push(...changes.map(({ outcome }) => outcome))),
+    hooks: {
+      changed: [(changes) => Promise.resolve(void recorded.push(...changes.map(({ outcome }) => outcome)))],
+    },
   });
   const send = (assertHeld: () => void): Promise<WriteAnswer> => {
     assertHeld();

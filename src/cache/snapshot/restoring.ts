@@ -5,7 +5,6 @@ import { type ServerConfig, describeServers } from '../../config/upstream-server
 import type { Context } from '../../context.js';
 import { readFileLines } from '../../handle/file-lines.js';
 import { type HandleRef, upperAscii } from '../../handle/handle.js';
-import type { Deleted } from '../apply-message.js';
 import { shiftTimes } from '../entry.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { makeUncheckedEntry } from '../policy.js';
@@ -45,7 +44,6 @@ const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 
 type Lines = Iterable<string> | AsyncIterable<string>;
 
 export interface Restoring {
-  recordDeletion: (deleted: Deleted) => void;
   /** Imports newline-delimited records. */
   importLines: (text: string) => Promise<RestoredLines>;
   /**
@@ -107,6 +105,7 @@ export function createRestoring(
       ? undefined
       : new Snapshot({ file, everyMs, identity, memory, restore: restoreOne }, context);
   let isSeeded = seed.file === undefined;
+  context.hooks.deleted.push((deleted) => snapshot?.recordDeletion(deleted));
   const ticket = memory.moment();
   const start = async (): Promise<void> => {
     // Snapshot records are newer than seed records, so they are restored first.
@@ -117,7 +116,6 @@ export function createRestoring(
   };
   const restored = start();
   return {
-    recordDeletion: (deleted) => snapshot?.recordDeletion(deleted),
     async importLines(text) {
       const counts = noLines();
       await restoreLines(linesIn(text), counts, memory.moment());

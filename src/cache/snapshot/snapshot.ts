@@ -2,7 +2,7 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
-import type { Deleted } from '../apply-message.js';
+import type { Deleted } from '../store.js';
 import type { Clock } from '../clock.js';
 import { shiftTimes } from '../entry.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';

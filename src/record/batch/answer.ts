@@ -63,7 +63,7 @@ export function createBatch(
     holdFor: createHoldFor(unsent, context),
     onStale: context.metrics.countStale,
     onElement: context.metrics.countBatchHandle,
-    reads: context.reads,
+    hooks: context.hooks,
     onUnexpected: createReportUnexpected(context),
   };
   return {

@@ -23,8 +23,7 @@ export interface ElementDeps {
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
-  /** Counts reads for the resolution reports, if enabled. */
-  reads: Context['reads'];
+  hooks: Pick<Context['hooks'], 'answered'>;
   onUnexpected: ReportUnexpected;
 }
 
@@ -68,7 +67,8 @@ export function createStartElement(
     if (selectedChars > MAX_SELECTED_CHARS) return yield* fail(name, tooMuchWork(), handle);
     deps.onElement(resultOf(resolution, query));
     const exists = existsBy(resolution);
-    if (exists !== undefined) deps.reads?.count({ handle, interface: 'batch', exists });
+    if (exists !== undefined)
+      for (const each of deps.hooks.answered) each({ handle, interface: 'batch', exists });
     const stale = resolution.kind === 'entry' ? resolution.stale : undefined;
     if (stale !== undefined) deps.onStale(stale);
     const body = yield* bodyOfResolution(resolution, { handle, query });

@@ -1,0 +1,279 @@
+// Creates the application: each part once, wired by hand. Importing it has no side effects.
+import { createFindPeriod, createIsServed, createRefOf } from '../upstream/routing.js';
+import type { RequestListener } from 'node:http';
+import { createAdmin } from '../admin/app.js';
+import { type Operations, createOperations } from '../admin/operations.js';
+import { createCache } from '../cache/cache.js';
+import { type Clock, systemClock } from '../cache/clock.js';
+import { PreparedCache } from '../cache/prepared-cache.js';
+import { createRestoring } from '../cache/snapshot/restoring.js';
+import type { Config } from '../config/schema.js';
+import {
+  type ConfiguredServer,
+  isUpstreamGiven,
+  unservedPrefixes,
+  upstreamServers,
+} from '../config/upstream-servers.js';
+import type { Context } from '../context.js';
+import { createCoordination } from '../coordination/coordination.js';
+import { createMemoryBudget } from '../http/request-body.js';
+import { createRunStepsOf } from '../http/request-work.js';
+import type { NativeAnswer } from '../native/answer.js';
+import { createNative, type NativeListeners, createNativeListeners } from '../native/native.js';
+import {
+  type EventLoop,
+  type Readiness,
+  createReadiness,
+  watchEventLoop,
+  type StartChecks,
+  addStartChecks,
+} from '../observe/health.js';
+import { createHits } from '../observe/hits.js';
+import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
+import type { Metrics } from '../observe/metrics.js';
+import { createTracing } from '../observe/tracer.js';
+import { type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
+import { PLUGINS, pluginMetrics } from './plugins.js';
+import { createPublicListener } from './public-listener.js';
+import { referralOf } from '../resolver/resolution.js';
+import { type Resolver, createResolver } from '../resolver/resolver.js';
+import { createFindClient, createProxyTrust } from '../server/client-address.js';
+import type { ClientConnections } from '../server/http-server.js';
+import { type Hooks, createHooks } from '../hooks.js';
+import { TimeSlicer } from '../time-slicer.js';
+import { createMissLimit } from '../traffic/miss-limit.js';
+import { newPseudonym } from '../upstream/caller.js';
+import type { createPools } from '../upstream/connections.js';
+import { createUpstreams } from '../upstream/upstreams.js';
+import { createOriginOf } from '../write/origin-record.js';
+
+export interface AppDeps {
+  config: Config;
+  logger: Logger;
+  metrics: Metrics;
+  /** Replaces parts of the system clock. */
+  clock?: Partial<Clock>;
+  /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
+  createDispatcher?: typeof createPools;
+}
+
+export interface App {
+  /** Handles requests on the public listener. */
+  handler: RequestListener;
+  context: Context;
+  /** Client identification and memory budgets for the public listener. */
+  connections: ClientConnections;
+  /** Answers native messages. */
+  native: NativeAnswer;
+  /** The enabled native listeners, not yet open. */
+  nativeListeners: NativeListeners;
+  /** Handles requests on the admin listener. */
+  admin: RequestListener;
+  /** Checks for `/readyz` on the admin listener. */
+  readiness: Readiness;
+  /** Adds readiness checks for the first contact with Redis, and for an upstream or records to serve. */
+  addStartChecks: () => StartChecks;
+  /** The admin API operations, for use without the listener. */
+  operations: Operations;
+  /** Applies the reloadable keys; all other keys must be unchanged. */
+  reload: (config: Config) => void;
+  close: () => Promise<void>;
+}
+
+/**
+ * The configuration with its Handle servers. Parts that follow reloads receive a function that returns the
+ * current settings; all other parts receive the initial settings.
+ */
+interface AppSettings extends Config {
+  servers: readonly ConfiguredServer[];
+  /** Prefixes without a server. */
+  unserved: readonly string[];
+}
+
+const settingsOf = (config: Config): AppSettings => ({
+  ...config,
+  servers: upstreamServers(config),
+  unserved: unservedPrefixes(config),
+});
+
+/** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
+export async function createApp(deps: AppDeps): Promise<App> {
+  if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
+  return assemble(deps, await loadPlugins(PLUGINS, deps.config));
+}
+
+function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: LoadedPlugins): App {
+  let current = settingsOf(config);
+  const settings = (): AppSettings => current;
+  const shared = createShared(settings, createDispatcher);
+  const { context, closeTracing } = createContext(settings, { ...deps, ...shared });
+  const sources = createSources(settings, context, shared);
+  const { cache, restoring, coordination, upstreams } = sources;
+  const { hooks } = context;
+  const pluginHandlers = startPlugins(
+    plugins,
+    { ...context, ...sources, whenRestored: restoring.whenRestored },
+    config,
+  );
+  const createPrepared = (): PreparedCache =>
+    new PreparedCache(config.http.responseCache, { ...cache, onRepeat: hooks.repeat });
+  let prepared = createPrepared();
+  const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
+  const native = createNative(config, context, parts);
+  const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
+    ...parts,
+    native,
+  });
+  const nativeParts = { ...shared, native, admit: admitMessage };
+  const statistics = createStatistics(hooks);
+  const operations = createOperations(settings, context, { ...sources, statistics });
+  const readiness = createReadiness();
+  const eventLoop = createEventLoop(config, context, readiness);
+  const admin = { readiness, operations, plugins: PLUGINS, pluginHandlers };
+  return {
+    handler: listener,
+    context,
+    connections: shared,
+    native,
+    nativeListeners: createNativeListeners(config, context, nativeParts),
+    admin: createAdmin(settings, context, { ...admin, blockedMs: eventLoop.blockedMs }),
+    readiness,
+    operations,
+    addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
+    reload(next) {
+      // A log level set on the admin listener persists unless the key itself has changed.
+      if (next.log.level !== current.log.level) context.log.level = next.log.level;
+      current = settingsOf(next);
+      // A new cache, because requests in flight still prepare responses with the previous settings.
+      prepared = createPrepared();
+      listening.reload();
+    },
+    async close() {
+      eventLoop.close();
+      coordination.close();
+      // Concurrently, so that a helper that does not respond leaves the others their time.
+      await Promise.all([
+        listening.close(),
+        upstreams.close(),
+        restoring.close(),
+        closeTracing(),
+        ...hooks.close.map((close) => close()),
+      ]);
+      await cache.close();
+    },
+  };
+}
+
+function createContext(
+  settings: () => AppSettings,
+  {
+    logger: log,
+    metrics,
+    clock: replaced,
+    isTrustedProxy,
+  }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<ClientConnections, 'isTrustedProxy'>,
+) {
+  const clock = { ...systemClock, ...replaced };
+  metrics.add(pluginMetrics());
+  onDroppedLines(log, (count) => {
+    metrics.countDroppedTelemetry('log', count);
+  });
+  const tracing = createTracing(settings(), { log, clock, metrics, isTrustedProxy });
+  const context: Context = {
+    log,
+    isLogged: createIsLogged(settings),
+    metrics,
+    clock,
+    hooks: createHooks(),
+    tracer: tracing?.tracer,
+  };
+  return { context, closeTracing: async () => tracing?.close() };
+}
+
+/**
+ * Creates the parts that limit the work and memory of all requests together, and those that identify clients.
+ */
+function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
+  const { http, upstream } = settings();
+  const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
+  const isTrustedProxy = createProxyTrust(() => settings().http.trustedProxies);
+  const findClient = createFindClient(isTrustedProxy);
+  return {
+    pseudonym: newPseudonym(),
+    // At least `maxBodyBytes`, so that one body of the maximum size always fits.
+    bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
+    unsent: createMemoryBudget(http.maxUnsentResponseBytes),
+    slicer,
+    isTrustedProxy,
+    findClient,
+    runStepsOf: createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes }),
+    createDispatcher,
+  };
+}
+
+/** Creates the cache, the Handle servers and the resolver above both, with the parts that depend on them. */
+function createSources(
+  settings: () => AppSettings,
+  context: Context,
+  shared: ReturnType<typeof createShared>,
+) {
+  const { servers, unserved, upstream } = settings();
+  const staleIfErrorMs = createStalePeriods(settings, context);
+  const refOf = createRefOf(servers, upstream.caseSensitive);
+  const isServed = createIsServed(servers, unserved);
+  const cache = createCache(settings(), context);
+  const restoring = createRestoring(settings(), context, {
+    memory: cache.memory,
+    refOf,
+    isServed,
+    staleIfErrorMs,
+  });
+  const coordination = createCoordination(settings, context, cache);
+  const upstreams = createUpstreams(settings(), context, {
+    ...shared,
+    // Prefix records are read through the cache.
+    findReferral: async (handle) =>
+      referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
+  });
+  const limitMiss = createMissLimit(settings, context, {
+    networks: coordination.limitedNetworks,
+    servers: upstreams.servers,
+  });
+  const { slicer } = shared;
+  const loading = { cache, upstream: upstreams.reads, limitMiss, slicer, refOf, staleIfErrorMs };
+  const resolver: Resolver<unknown> = createResolver(settings, context, {
+    ...loading,
+  });
+  const originOf = createOriginOf({ upstreams, resolver, limitMiss });
+  return { cache, restoring, coordination, upstreams, limitMiss, resolver, refOf, originOf };
+}
+
+/** Creates the lookup of `cache.staleIfError`, whose prefixes take precedence over those of plugins. */
+function createStalePeriods(settings: () => AppSettings, { hooks }: Context): (key: string) => number {
+  let known: Config['cache']['staleIfError'] | undefined;
+  let periods: Config['cache']['staleIfError'] = [];
+  return createFindPeriod(() => {
+    const { staleIfError } = settings().cache;
+    const isCurrent =
+      known === staleIfError && periods.length === hooks.stalePeriod.length + staleIfError.length;
+    if (!isCurrent) periods = [...hooks.stalePeriod, ...staleIfError];
+    known = staleIfError;
+    return periods;
+  });
+}
+
+/** Creates the function that returns the members of plugins in `GET /stats`. */
+const createStatistics = (hooks: Hooks) => async (): Promise<object> => {
+  const whileOff = PLUGINS.map(({ statistics }) => statistics);
+  const current = await Promise.all(hooks.statistics.map(async (read) => read()));
+  return [...whileOff, ...current].reduce<object>((all, more) => ({ ...all, ...more }), {});
+};
+
+/** Watches the event loop. While its delay is too long, the process is not ready. */
+function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
+  const mostMs = admin.maxEventLoopDelayMs;
+  const eventLoop = watchEventLoop(mostMs);
+  metrics.registerEventLoopDelay(() => [eventLoop.delayMs()]);
+  readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);
+  return eventLoop;
+}

@@ -1,0 +1,19 @@
+// The plugins, in the order in which their hooks run.
+import { audit } from '../plugins/audit/plugin.js';
+import { changes } from '../plugins/changes/plugin.js';
+import { mirror } from '../plugins/mirror/plugin.js';
+import { reports } from '../plugins/reports/plugin.js';
+import type { Route } from '../http/route-table.js';
+import { METRICS, type MetricEntry } from '../observe/metric-list.js';
+import type { Plugin } from './plugin.js';
+
+export const PLUGINS: readonly Plugin[] = [audit, mirror, changes, reports];
+
+/** Returns the metrics of the plugins. */
+export const pluginMetrics = (): MetricEntry[] =>
+  PLUGINS.flatMap(({ metrics = {} }) => Object.values(metrics));
+
+export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...pluginMetrics()];
+
+/** Returns the routes of the plugins on the admin listener. */
+export const pluginAdminRoutes = (): Route[] => PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoutes);

@@ -1,0 +1,196 @@
+// Creates the public listener, which passes each request to the traffic rules, the read path, the tunnel and
+// the route's handler, until one of them responds.
+import type { RequestListener } from 'node:http';
+import type { Cache } from '../cache/cache.js';
+import type { PreparedCache } from '../cache/prepared-cache.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
+import type { Coordination } from '../coordination/coordination.js';
+import { createReportUnexpected } from '../http/error-reply.js';
+import { createScanHeaders } from '../http/fast-headers.js';
+import { type Listener, guard } from '../http/guard.js';
+import { type ChecksLogin, createChecksLogin } from '../http/identity.js';
+import type { MemoryBudget } from '../http/request-body.js';
+import { createAcceptRequestId } from '../http/context.js';
+import { createRequestCheck } from '../http/request-check.js';
+import { createRequestLog } from '../http/request-log.js';
+import { type Route, RouteTable } from '../http/route-table.js';
+import type { NativeAnswer } from '../native/answer.js';
+import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
+import type { Hits } from '../observe/hits.js';
+import { createOpenApi } from '../openapi/serve.js';
+import { createBatch } from '../record/batch/answer.js';
+import { type Forwarding, createForwarding } from '../record/forwarding.js';
+import { createForwardRead } from '../record/pass-through.js';
+import { createPipeline } from '../record/pipeline.js';
+import { type ReadParts, createRead } from '../record/read.js';
+import { createWriteRoute } from '../record/write.js';
+import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
+import type { Resolver } from '../resolver/resolver.js';
+import { routesOf } from './routes.js';
+import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
+import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
+import type { LimitMiss } from '../upstream/caller.js';
+import type { createPools } from '../upstream/connections.js';
+import type { Upstreams } from '../upstream/upstreams.js';
+import { createV2 } from '../v2/answer.js';
+import { type HandleLock, createHandleLock } from '../write/handle-lock.js';
+import type { OriginOf } from '../write/origin-record.js';
+import { createCarryOut } from '../write/write.js';
+
+/** The parts of the public listener. */
+interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
+  resolver: Resolver<unknown>;
+  cache: Cache;
+  coordination: Coordination;
+  upstreams: Upstreams;
+  native: NativeAnswer;
+  limitMiss: LimitMiss;
+  originOf: OriginOf;
+  /** Returns the current prepared cache, which a reload replaces. */
+  preparedCache: () => PreparedCache;
+  hits: Hits;
+  isTrustedProxy: IsTrustedProxy;
+  findClient: FindClient;
+  /** Name of this proxy in `Via`. */
+  pseudonym: string;
+  /** Memory budget for request bodies. */
+  bodies: MemoryBudget;
+  /** Memory budget for responses that clients have not read. */
+  unsent: MemoryBudget;
+  createDispatcher?: typeof createPools | undefined;
+}
+
+export interface PublicListener {
+  listener: RequestListener;
+  /** Applies the traffic rules of the listener to native messages over TCP. */
+  admitMessage: TrafficPolicy['admitMessage'];
+  /**
+   * Recreates the listener with the current settings; requests in flight finish with the previous settings.
+   */
+  reload: () => void;
+  /** Writes the buffered log lines, and closes the connections to the reverse lookup service. */
+  close: () => Promise<void>;
+}
+
+/** The parts that a reload preserves. */
+interface KeptParts extends PublicParts, Forwarding {
+  lock: HandleLock;
+  checksLogin: ChecksLogin;
+}
+
+/** Creates the public listener. `settings` is called at startup and at each reload. */
+export function createPublicListener(
+  settings: () => Config,
+  context: Context,
+  parts: PublicParts,
+): PublicListener {
+  const kept: KeptParts = {
+    ...parts,
+    ...createForwarding(settings(), parts),
+    checksLogin: createChecksLogin(parts.upstreams.checksLogins),
+    lock: createHandleLock(parts),
+  };
+  let current = createListener(settings(), context, kept);
+  return {
+    listener: (req, res) => {
+      current.listener(req, res);
+    },
+    admitMessage: (address, handle) => current.admitMessage(address, handle),
+    reload() {
+      current = createListener(settings(), context, kept);
+    },
+    async close() {
+      kept.hits.flush();
+      await kept.reverse?.close();
+    },
+  };
+}
+
+/** Creates the parts that a reload replaces. */
+function createListener(
+  config: Config,
+  context: Context,
+  kept: KeptParts,
+): Pick<PublicListener, 'listener' | 'admitMessage'> {
+  const routes = routesOf(config);
+  const table = new RouteTable(routes);
+  const policy = createTrafficPolicy(config.traffic, context, { ...kept, table });
+  const steps: RequestSteps = {
+    ...kept,
+    ...policy,
+    scanHeaders: createScanHeaders(kept.pseudonym),
+    check: createRequestCheck({ ...config.http, ...policy }),
+    requestLog: createRequestLog(context, kept.findClient),
+    acceptRequestId: createAcceptRequestId(kept.isTrustedProxy),
+    prepared: kept.preparedCache(),
+  };
+  const onUnexpected = createReportUnexpected(context);
+  const pages = config.redirect.enabled ? createRedirect(config, context, steps) : undefined;
+  const read = createRead(config, context, { ...steps, findRedirect: pages?.findRedirect });
+  const tunnelHit = createTunnelHit(config, context, { ...steps, ...kept.native });
+  const answer = createInterfaces(config, context, { ...steps, routes, table, pages });
+  const handler: Listener = (req, res) => {
+    const reading = read(req, res);
+    if (reading !== false) return reading;
+    const place = table.locate(req.url ?? '');
+    const hit = tunnelHit?.(req, res, place) ?? false;
+    if (hit === false) return answer(req, res, place);
+    return hit.then((isSent) => (isSent ? undefined : answer(req, res, place)));
+  };
+  const judged = policy.wrap(handler);
+  return {
+    listener: guard(context.tracer?.wrap(judged) ?? judged, onUnexpected),
+    admitMessage: policy.admitMessage,
+  };
+}
+
+/** The parts shared by the read path, the tunnel and the pipeline. */
+interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'findRedirect' | keyof KeptParts> {}
+
+const DESCRIPTION = {
+  summary: 'Resolve and write persistent identifiers through a caching proxy.',
+  // Limited to five minutes, because an update of the proxy may change the document.
+  cacheControl: 'public, max-age=300',
+};
+
+interface InterfaceParts extends RequestSteps {
+  routes: readonly Route[];
+  table: RouteTable;
+  pages: RedirectInterface | undefined;
+}
+
+/** Creates the enabled interfaces. */
+function createInterfaces(
+  config: Config,
+  context: Context,
+  steps: InterfaceParts,
+): ReturnType<typeof createPipeline> {
+  const writing = { rules: config.deletion, hooks: context.hooks };
+  const parts = { ...steps, carryOut: createCarryOut({ ...steps, ...writing }) };
+  const epic = config.v2.enabled ? createV2(config, context, parts) : undefined;
+  const { pages } = steps;
+  return createPipeline(config, context, {
+    ...parts,
+    plainHandlers: {
+      ...createBatch(config, context, parts),
+      tunnel: createTunnelRoute({ ...parts, ...parts.native }),
+      ...pages?.handlers,
+    },
+    handlers: {
+      passThrough: parts.passThrough,
+      reverseLookup: parts.reverse?.passThrough,
+      forwardRead: createForwardRead({
+        ...parts,
+        hooks: context.hooks,
+        now: context.clock.now,
+        gzipMinBytes: config.http.gzipMinBytes,
+      }),
+      write: createWriteRoute(parts),
+      openApi: createOpenApi(config, { ...DESCRIPTION, routes: parts.routes }),
+      v2: epic?.route,
+    },
+    fallbacks: { ...(epic && { v2: epic.route }) },
+    errorReplies: { ...(epic && { v2: epic.sendError }), ...(pages && { redirect: pages.sendError }) },
+  });
+}

@@ -1,0 +1,106 @@
+// Opens the listeners, and closes them without losing a request.
+import { type App, createApp } from './app.js';
+import { createProbes, startProbes } from './probes.js';
+import type { Config } from '../config/schema.js';
+import { upstreamServers } from '../config/upstream-servers.js';
+import { VERSION } from '../config/package-files.js';
+import { createDrain } from '../server/drain.js';
+import { createAdminServer, createHttpServer } from '../server/http-server.js';
+import { type Logger, createLogger, flushLog } from '../observe/logger.js';
+import { createMetrics } from '../observe/metrics.js';
+import { fitToFileLimit, readFileLimit } from './file-limit.js';
+import { type NativeAddresses, listen, openNative } from './listen.js';
+import { type ReadConfig, createReload } from './reload.js';
+
+/** URLs of the public listener, for example `http://127.0.0.1:8080`, and of the enabled native listeners. */
+interface PublicAddresses extends NativeAddresses {
+  url: string;
+}
+
+export interface Service extends PublicAddresses {
+  adminUrl: string;
+  /**
+   * Stops accepting connections, completes requests in flight within `server.shutdownTimeout`, and closes all
+   * connections.
+   */
+  stop: (timeoutMs?: number) => Promise<void>;
+  /** Reads the configuration again and applies the keys that may change. */
+  reload: (read: ReadConfig) => void;
+  /** Logs an uncaught exception. */
+  onUncaught: (error: unknown) => void;
+}
+
+/** Opens all listeners. @throws ListenError when an address is unusable */
+export async function serve(
+  config: Config,
+  logger = createLogger({ level: config.log.level }),
+): Promise<Service> {
+  const open = await servePublic(fitToFileLimit(config, readFileLimit(), logger), logger);
+  const admin = await serveAdmin(config, open.app);
+  announce(config, logger, { ...open.addresses, adminUrl: admin.url });
+  const probes = createProbes(config);
+  const { metrics } = open.app.context;
+  const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
+  return {
+    ...open.addresses,
+    adminUrl: admin.url,
+    reload: createReload({ config, logger, apply: open.app.reload }),
+    onUncaught(error) {
+      const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
+      logger.fatal({ err }, 'uncaught exception, exiting');
+    },
+    async stop(timeoutMs) {
+      logger.info('stopping');
+      cancelProbes();
+      // The admin listener reports `not ready` until the last response is sent.
+      await open.stop(timeoutMs);
+      await admin.stop();
+      logger.info('stopped');
+      await flushLog(logger);
+    },
+  };
+}
+
+/** Opens the public and native listeners. */
+async function servePublic(config: Config, logger: Logger) {
+  const app = await createApp({ config, logger, metrics: createMetrics() });
+  const checks = app.addStartChecks();
+  const server = createHttpServer(app.handler, config, app.context, app.connections);
+  const drain = createDrain(server);
+  let isAccepting = false;
+  app.readiness.register('listener', () => isAccepting);
+  const url = await listen(server, 'server', config.server);
+  const native = await openNative(config, app.nativeListeners);
+  isAccepting = true;
+  return {
+    addresses: { url, ...native.addresses } satisfies PublicAddresses,
+    app,
+    checks,
+    stop: async (timeoutMs = Infinity): Promise<void> => {
+      isAccepting = false;
+      const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
+      await Promise.all([drain(withinMs), native.drain(withinMs)]);
+      await app.close();
+    },
+  };
+}
+
+async function serveAdmin(
+  config: Config,
+  { admin, context }: Pick<App, 'admin' | 'context'>,
+): Promise<{ url: string; stop: () => Promise<void> }> {
+  const server = createAdminServer(admin, context);
+  const drain = createDrain(server);
+  const url = await listen(server, 'admin', config.admin);
+  return { url, stop: () => drain(0) };
+}
+
+function announce(
+  config: Config,
+  logger: Logger,
+  { adminUrl, ...addresses }: PublicAddresses & { adminUrl: string },
+): void {
+  const servers = upstreamServers(config).map(({ url: server }) => server);
+  const upstream = servers.length === 0 ? config.upstream.url : servers.join(' ');
+  logger.info({ ...addresses, admin: adminUrl, upstream, version: VERSION }, 'listening');
+}

@@ -1,0 +1,93 @@
+// The places where a plugin takes part in the core. Each is a list that is filled at start, in the order of
+// `app/plugins.ts`, and never changes afterwards; an empty list costs nothing.
+import type { Deleted } from './cache/store.js';
+import type { Entry } from './cache/entry.js';
+import type { PrefixPeriod } from './config/fields.js';
+import type { PreparedHit } from './observe/hits.js';
+import type { LabelValue } from './observe/metric-list.js';
+import type { LoggedChange } from './handle/change.js';
+import type { ListPage } from './handle/handle-list.js';
+import type { HandleRef } from './handle/handle.js';
+
+export interface AnsweredRead {
+  handle: HandleRef;
+  interface: LabelValue<'interface'> | 'batch';
+  exists: boolean;
+}
+
+/** A request for the list of a prefix. */
+export interface ListRequest {
+  method: string;
+  hasLogin: boolean;
+  parameters: URLSearchParams;
+}
+
+/** The list of a prefix without a request to its server. */
+export interface KnownList {
+  handles: readonly string[];
+  page: ListPage;
+  /** Time at which the list was requested (ms). */
+  listedAt: number;
+  /** `detail` of `Cache-Status` (RFC 9211 §2.8). */
+  detail: string;
+}
+
+export interface Hooks {
+  /** A read is answered with a fresh entry. */
+  hit: ((handle: HandleRef, entry: Entry) => void)[];
+  /** A prepared response is sent again; `key` is the key of its entry. */
+  repeat: ((key: string) => void)[];
+  /** Called after `repeat` with the description of the response that is sent again. Copy it to keep it. */
+  repeated: ((hit: PreparedHit) => void)[];
+  /** An anonymous read of a handle has an answer, which is not a prepared response. */
+  answered: ((read: AnsweredRead) => void)[];
+  /** A traffic rule attributes an anonymous read to a robot. */
+  robotRead: ((handle: HandleRef) => void)[];
+  /** A record has changed or is no longer trusted: new readers must not join its load in flight. */
+  invalidated: ((key: string) => void)[];
+  /** The same for all records whose keys start with `prefix`. */
+  banned: ((prefix: string) => void)[];
+  /** A write or an operator has deleted entries of this instance. */
+  deleted: ((deleted: Deleted) => void)[];
+  /** A write by any instance has been applied to the memory of this instance. */
+  written: ((key: string) => void)[];
+  /** Records the changes of a write or a purge, in order. Never throws; the response waits for it. */
+  changed: ((changes: readonly LoggedChange[]) => Promise<void>)[];
+  /** Returns a minimum TTL of a not-found answer (ms); a `cache.notFound.ttl` of 0 wins. */
+  notFoundTtlMs: ((key: string) => number)[];
+  /** A period of `cache.staleIfError` for prefixes that the key does not list. */
+  stalePeriod: PrefixPeriod[];
+  /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
+  list: ((prefix: string, request: ListRequest) => KnownList | undefined)[];
+  /** Returns members of `GET /stats`. */
+  statistics: (() => object | Promise<object>)[];
+  /** Ends timers and connections. All run concurrently, so that a slow one leaves the others their time. */
+  close: (() => void | Promise<void>)[];
+}
+
+export const createHooks = (): Hooks => ({
+  hit: [],
+  repeat: [],
+  repeated: [],
+  answered: [],
+  robotRead: [],
+  invalidated: [],
+  banned: [],
+  deleted: [],
+  written: [],
+  changed: [],
+  notFoundTtlMs: [],
+  stalePeriod: [],
+  list: [],
+  statistics: [],
+  close: [],
+});
+
+/** Returns the first answer of a list of functions; undefined if none has one. */
+export function firstOf<F, T>(functions: readonly F[], ask: (each: F) => T | undefined): T | undefined {
+  for (const each of functions) {
+    const answer = ask(each);
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
+}

@@ -1,0 +1,163 @@
+// Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
+import type { Entry } from '../../cache/entry.js';
+import { judge } from '../../cache/policy.js';
+import type { Config } from '../../config/schema.js';
+import { ServiceError } from '../../errors.js';
+import { type HandleRef, refOfKey } from '../../handle/handle.js';
+import type { Host, Started } from '../../app/plugin.js';
+import { OWN_WORK } from '../../upstream/caller.js';
+import { ExpiringMap } from '../../upstream/expiring-map.js';
+import type { AuditResult, AuditedAnswer } from './classify.js';
+import { createCompare } from './compare.js';
+import { LastDay } from './last-day.js';
+import { METRICS, type SampleResult, type Sample } from './plugin.js';
+import { createSampler } from './sampler.js';
+
+/** Maximum remembered writes. After a forgotten write, an older entry counts as `older-within-ttl`. */
+const MAX_WRITTEN = 100_000;
+/** Delay that lets most loads that started before the write finish. */
+const AFTER_WRITE_MS = 1000;
+
+export function start(host: Host, { audit, cache: { found, notFound } }: Config): Started {
+  const { cache, clock, upstreams } = host;
+  const { now } = clock;
+  const ttlMs = Math.max(found.maxTtlMs, notFound.ttlMs);
+  const written = new ExpiringMap<number>({ ttlMs, maxEntries: MAX_WRITTEN, now });
+  const compare = createCompare({
+    cache,
+    reads: upstreams.reads,
+    clock,
+    appliedAt: (key) => written.get(key),
+  });
+  const { count, statistics } = createCounts(host);
+  const report = createReport(host, count);
+  const { run, close } = createLimit(audit, host, count);
+  const [isHitSampled, isWriteSampled] = [createSampler(audit.hits), createSampler(audit.writes)];
+
+  function auditHit(handle: HandleRef, entry: Entry): void {
+    const served = { entry, at: now() };
+    run('hit', async () => report('hit', { handle, served, result: await compare(handle, served) }));
+  }
+
+  /** Audits the oldest copy that this instance would serve as fresh, from memory or Redis. */
+  async function auditCopies(key: string): Promise<void> {
+    const { memory, redis } = await cache.inspect(key);
+    const at = now();
+    const [entry] = [memory?.entry, redis]
+      .filter((copy) => copy !== undefined)
+      .filter((copy) => judge(copy, at, cache.trustedSince()) === 'fresh')
+      .sort((one, other) => one.requestedAt - other.requestedAt);
+    if (entry === undefined) {
+      count({ sample: 'write', result: 'equal' });
+      return;
+    }
+    const [handle, served] = [refOfKey(key), { entry, at }];
+    await report('write', { handle, served, result: await compare(handle, served) });
+  }
+
+  const hit: Started['hit'] = (handle, entry) => {
+    if (isHitSampled()) auditHit(handle, entry);
+  };
+  const repeat: Started['repeat'] = (key) => {
+    const entry = isHitSampled() ? cache.memory.inspect(key)?.entry : undefined;
+    if (entry !== undefined) auditHit(refOfKey(key), entry);
+  };
+  return {
+    ...(audit.hits > 0 && { hit, repeat }),
+    written(key) {
+      written.set(key, now());
+      if (!isWriteSampled()) return;
+      clock.after(AFTER_WRITE_MS, () => {
+        run('write', () => auditCopies(key));
+      });
+    },
+    statistics,
+    close,
+  };
+}
+
+interface CountedSample {
+  sample: Sample;
+  result: SampleResult;
+  /** Age of the audited entry. */
+  ageMs?: number;
+}
+
+type Count = (audited: CountedSample) => void;
+
+/** Creates the function that counts an audit, and the figures of the last day. */
+function createCounts({ metrics, clock: { now } }: Host) {
+  const audits = metrics.counterOf(METRICS.audits);
+  const staleAge = metrics.histogramOf(METRICS.staleAge);
+  const lastDay = new LastDay<SampleResult>(now);
+  return {
+    count: ({ sample, result, ageMs = 0 }: CountedSample): void => {
+      audits({ sample, result });
+      if (sample === 'hit') lastDay.add(result);
+      if (result === 'older-within-ttl') staleAge(ageMs / 1000);
+    },
+    /** Returns how many hits were compared in the last 24 hours, and how many of them were equal. */
+    statistics: () => {
+      const equal = lastDay.count('equal');
+      const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');
+      return { audit: { compared: equal + older, equal } };
+    },
+  };
+}
+
+/**
+ * Creates a function that runs at most `audit.readsPerSecond` audits per second on average, and counts skipped
+ * audits.
+ */
+function createLimit(
+  { readsPerSecond }: Config['audit'],
+  { clock: { now }, metrics, log }: Host,
+  count: Count,
+) {
+  const intervalMs = 1000 / readsPerSecond;
+  /** When the bucket of `readsPerSecond` audits is full again. */
+  let fullAt = 0;
+  let isClosed = false;
+  function isTaken(): boolean {
+    const at = now();
+    const after = Math.max(at, fullAt) + intervalMs;
+    if (after > at + 1000) return false;
+    fullAt = after;
+    return true;
+  }
+  const onFailure = (err: unknown): void => {
+    // The recheck failed, so the entry was not replaced.
+    if (err instanceof ServiceError) return;
+    log.error({ err }, 'unexpected error in the audit');
+    metrics.countInternalError();
+  };
+  return {
+    run: (sample: Sample, work: () => Promise<void>): void => {
+      if (isClosed) return;
+      if (isTaken()) work().catch(onFailure);
+      else count({ sample, result: 'skipped' });
+    },
+    close: (): void => {
+      isClosed = true;
+    },
+  };
+}
+
+interface Compared {
+  handle: HandleRef;
+  served: AuditedAnswer['served'];
+  result: AuditResult;
+}
+
+/** Creates the function that reports a result, and reloads an entry that is older than the record. */
+function createReport({ log, resolver }: Host, count: Count) {
+  return async function report(sample: Sample, { handle, served, result }: Compared): Promise<void> {
+    const ageMs = served.at - served.entry.requestedAt;
+    count({ sample, result, ageMs });
+    if (result === 'equal' || result === 'inconclusive') return;
+    const line = { handle: handle.text, ageSeconds: Math.round(ageMs / 1000) };
+    if (result === 'older-within-ttl') log.info(line, 'record was changed at the Handle server');
+    else log.error(line, 'older record served after an acknowledged write');
+    await resolver.recheck(handle, OWN_WORK);
+  };
+}

@@ -1,0 +1,42 @@
+// The staleness audit: compares a sample of hits, and of entries after writes, with the Handle server.
+import type { Plugin } from '../../app/plugin.js';
+import type { MetricEntry } from '../../observe/metric-list.js';
+
+const SAMPLES = ['hit', 'write'] as const;
+const RESULTS = [
+  'equal',
+  'older-within-ttl',
+  'older-after-acknowledged-write',
+  'inconclusive',
+  'skipped',
+] as const;
+
+/** Whether the audit followed a hit or a write. */
+export type Sample = (typeof SAMPLES)[number];
+export type SampleResult = (typeof RESULTS)[number];
+
+export const METRICS = {
+  audits: {
+    name: 'handle_proxy_audit_total',
+    type: 'counter',
+    labelNames: ['sample', 'result'],
+    help: 'Cache entries compared with the Handle server, by sample (hit, write) and result (equal; older-within-ttl: changed by a write that bypassed the proxy; older-after-acknowledged-write: must not happen; inconclusive: a write was in flight, or the server did not respond; skipped: above `audit.readsPerSecond`).',
+    fromStart: SAMPLES.flatMap((sample) => RESULTS.map((result) => ({ sample, result }))),
+  },
+  staleAge: {
+    name: 'handle_proxy_audit_stale_age_seconds',
+    type: 'histogram',
+    labelNames: [],
+    help: 'Age of audited entries with the result older-within-ttl, which is an upper bound for the time since the record changed at the Handle server.',
+    // Up to a day, the default TTL of a handle value.
+    buckets: [1, 10, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400],
+  },
+} as const satisfies Record<string, MetricEntry>;
+
+export const audit: Plugin = {
+  name: 'audit',
+  metrics: METRICS,
+  statistics: { audit: { compared: 0, equal: 0 } },
+  isEnabled: ({ audit: { hits, writes } }) => hits > 0 || writes > 0,
+  load: () => import('./audit.js'),
+};

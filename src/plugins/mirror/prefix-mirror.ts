@@ -1,0 +1,192 @@
+// Mirrors one prefix: repeatedly lists its handles and reads each into the cache.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Cache } from '../../cache/cache.js';
+import type { Entry } from '../../cache/entry.js';
+import type { Context } from '../../context.js';
+import { ServiceError } from '../../errors.js';
+import { refOfKey } from '../../handle/handle.js';
+import type { Resolver } from '../../resolver/resolver.js';
+import { OWN_WORK } from '../../upstream/caller.js';
+import { type HandleList, ListRefused } from './names.js';
+import { createPause } from './pause.js';
+import { type Visit, Walk } from './walk.js';
+
+interface PrefixMirrorParts {
+  prefix: string;
+  /** Maximum age of a record (ms). */
+  intervalMs: number;
+  /** Lists the handles; `previous` contains the keys of the last list. */
+  list: (previous: ReadonlySet<string>) => Promise<HandleList>;
+  memory: Pick<Cache['memory'], 'inspect'>;
+  trustedSince: Cache['trustedSince'];
+  resolver: Pick<Resolver<unknown>, 'refresh'>;
+}
+
+/** The last list, for clients. */
+export interface MirroredList extends Pick<HandleList, 'handles' | 'isWhole'> {
+  /** Time at which the list was requested (ms since the epoch). */
+  listedAt: number;
+  /** Whether it contains each acknowledged write, as far as this instance knows. */
+  isCurrent: boolean;
+}
+
+/** Concurrent reads; the class `background` has at most half of the slots anyway. */
+const MAX_IN_FLIGHT = 8;
+/** Share of the time until the next list over which a walk is spread. */
+const SPREAD = 0.9;
+/** Share of handles that may be missing: above it, the log has a warning, and the next walk does not wait. */
+const MAX_MISSING = 0.01;
+
+/** Time to wait for the lease of Redis, because a list from before it is not served to clients (ms). */
+const LEASE_STEP_MS = 100;
+const MAX_LEASE_STEPS = 50;
+
+const NONE: ReadonlySet<string> = new Set();
+
+export class PrefixMirror {
+  readonly #parts: PrefixMirrorParts;
+  readonly #context: Pick<Context, 'log' | 'clock'>;
+  readonly #pause: ReturnType<typeof createPause>;
+  /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
+  readonly #cycleMs: number;
+  #known: (HandleList & { listedAt: number; changes: number }) | undefined;
+  /** Counts what may have changed the list, because the times of a write and a list can be equal. */
+  #changes = 0;
+  #walk: Walk | undefined;
+  /** Time of the last complete list whose handles have all been read (ms since the epoch). */
+  #copiedAt: number | undefined;
+  #isSpread = false;
+  #isListFailing = false;
+
+  constructor(parts: PrefixMirrorParts, context: Pick<Context, 'log' | 'clock'>) {
+    this.#parts = parts;
+    this.#context = context;
+    this.#pause = createPause(context.clock);
+    this.#cycleMs = parts.intervalMs / 2;
+  }
+
+  async run(): Promise<void> {
+    while (!this.#pause.isClosed()) await this.#runCycle();
+  }
+
+  close(): void {
+    this.#pause.close();
+  }
+
+  /** Returns the minimum TTL of "not found" for a key (ms); 0 if the list is incomplete or contains the key. */
+  unknownTtlMs(key: string): number {
+    const known = this.#known;
+    if (known === undefined || !known.isWhole || known.names.has(key)) return 0;
+    return Math.max(0, known.listedAt + this.#cycleMs - this.#context.clock.now());
+  }
+
+  /** Called when a handle of the prefix has been written or purged, or when this instance may have missed that. */
+  markChanged(): void {
+    this.#changes++;
+  }
+
+  list(): MirroredList | undefined {
+    if (this.#known === undefined) return undefined;
+    const { handles, isWhole, listedAt, changes } = this.#known;
+    // Without a lease, writes of other instances may be missing in a list of any age.
+    const isCurrent = changes === this.#changes && this.#parts.trustedSince() === 0;
+    return { handles, isWhole, listedAt, isCurrent };
+  }
+
+  /** Returns the number of handles in each state: the size of the last list, and the counts since then. */
+  handles(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
+    const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
+    return { listed: this.#known?.names.size ?? 0, ...counts };
+  }
+
+  /** Returns the ages (s); Infinity before the first list or the first complete copy. */
+  ages(): Record<'list' | 'records', number> {
+    const ageOf = (at = -Infinity): number => (this.#context.clock.now() - at) / 1000;
+    return { list: ageOf(this.#known?.listedAt), records: ageOf(this.#copiedAt) };
+  }
+
+  async #runCycle(): Promise<void> {
+    const { now, monotonic } = this.#context.clock;
+    for (let step = 0; step < MAX_LEASE_STEPS && this.#parts.trustedSince() > 0; step++)
+      await this.#pause.sleep(LEASE_STEP_MS);
+    const [listedAt, startedAt] = [now(), monotonic()];
+    const previous = this.#known?.names ?? NONE;
+    await this.#list(listedAt);
+    if (this.#known === undefined) return this.#pause.wait();
+    const walk = new Walk({
+      names: this.#known.names,
+      previous,
+      listedAt,
+      // The first copy is not spread, because an outage would lose handles that it has not read yet.
+      durationMs: this.#isSpread ? this.#cycleMs * SPREAD : 0,
+      minAgeMs: this.#cycleMs,
+      entryOf: (key): Entry | undefined => this.#parts.memory.inspect(key)?.entry,
+    });
+    this.#walk = walk;
+    await Promise.all(Array.from({ length: MAX_IN_FLIGHT }, () => this.#readInTurn(walk, startedAt)));
+    if (this.#pause.isClosed()) return;
+    this.#finish(walk, startedAt);
+    await this.#pause.sleep(Math.max(0, startedAt + this.#cycleMs - monotonic()));
+  }
+
+  /** Reads the list; keeps the last list after a failure. */
+  async #list(listedAt: number): Promise<void> {
+    const changes = this.#changes;
+    try {
+      const list = await this.#parts.list(this.#known?.names ?? NONE);
+      this.#known = { ...list, listedAt, changes };
+      this.#isListFailing = false;
+      this.#pause.reset();
+    } catch (failure) {
+      if (!(failure instanceof ServiceError || failure instanceof ListRefused)) throw failure;
+      this.#pause.extend();
+      // Clients get the refusal too.
+      if (failure instanceof ListRefused) this.markChanged();
+      const line = { prefix: this.#parts.prefix, reason: failure.message };
+      if (!this.#isListFailing) this.#context.log.warn(line, 'mirrored prefix not listed');
+      this.#isListFailing = true;
+    }
+  }
+
+  async #readInTurn(walk: Walk, startedAt: number): Promise<void> {
+    const { now, monotonic } = this.#context.clock;
+    for (;;) {
+      await this.#pause.wait();
+      const step = walk.next(now(), monotonic() - startedAt);
+      if (step.kind === 'end' || this.#pause.isClosed()) return;
+      if (step.kind === 'visit') await this.#read(step, walk);
+      else if (step.kind === 'wait') await this.#pause.sleep(step.ms);
+      else await nextTurn();
+    }
+  }
+
+  async #read(visit: Visit, walk: Walk): Promise<void> {
+    const { key, newerThan } = visit;
+    try {
+      const read = await this.#parts.resolver.refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
+      // An older entry means that the server failed for a different caller.
+      if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
+        this.#pause.reset();
+        return;
+      }
+    } catch (failure) {
+      if (!(failure instanceof ServiceError)) throw failure;
+      this.#pause.extend();
+    }
+    walk.fail(visit);
+  }
+
+  /** Ends a walk, and logs the first copy or missing records. */
+  #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
+    const { log, clock } = this.#context;
+    const { prefix } = this.#parts;
+    const isFirst = this.#copiedAt === undefined;
+    if (!isFirst && absent > checked * MAX_MISSING)
+      log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');
+    this.#isSpread = failed <= checked * MAX_MISSING;
+    if (failed > 0 || this.#known?.isWhole !== true) return;
+    this.#copiedAt = this.#known.listedAt;
+    const seconds = Math.round((clock.monotonic() - startedAt) / 1000);
+    if (isFirst) log.info({ prefix, handles: checked, seconds }, 'mirrored prefix copied');
+  }
+}
