@@ -1,4 +1,5 @@
 // Purges of memory and Redis on every instance, also during loads and a Redis outage.
+import { Redis } from 'ioredis';
 import request from 'supertest';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
@@ -128,6 +129,23 @@ describe('purge', () => {
       await purge(two.one, { prefix: '21.T11998/purge-' });
       const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
       expect(await seen(late)).toEqual(['new', 'new', 'old']);
+    });
+
+    test('is no obstacle to new entries after Redis was flushed', async () => {
+      await purge(two.one, { prefix: '21.T11998/purge-' });
+      const redis = new Redis(two.redis.url);
+      await redis.flushall();
+      redis.disconnect();
+      // The instance reloads every record when it has joined the members again.
+      change('flushed');
+      await expect.poll(() => seen(two.one), WAIT).toEqual(['flushed', 'flushed', 'flushed']);
+      let count = 0;
+      const isCached = async (): Promise<boolean> => {
+        const text = `later${++count}`;
+        change(text);
+        return !(await seen(two.one)).includes(text);
+      };
+      await expect.poll(isCached, WAIT).toBe(true);
     });
 
     test('during a Redis outage is applied on every instance when Redis returns', async () => {

@@ -86,6 +86,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     faults: ['process killed', 'cut from Redis'],
   },
   'the first writes do not wait for other members': { seed: 6, row: 7, apply: awaitNoneAtFirst },
+  // No seed is known. `test/cache/redis/store.test.ts` finds it ("gives an entry its age, and no longer TTL").
   'the times of an entry from Redis are not converted': {
     isRare: true,
     row: 8,
@@ -113,6 +114,7 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
+  // No seed is known. `test/live/coherence-scripts.test.ts` finds it ("void all earlier loads atomically").
   'an authoritative response leaves older loads valid': {
     apply: withScripts((source, args) => [
       source === CHANGE

@@ -51,9 +51,14 @@ export class Bans {
     return true;
   }
 
-  /** Treats every key as banned up to this number, because Redis no longer lists those bans. */
+  /**
+   * Treats every key as banned up to this number, because Redis no longer lists those bans. Drops the bans that the
+   * floor covers: after a flush it is above every known ban, and a load that started now would otherwise get the
+   * number of an older ban and be refused.
+   */
   raiseFloor(number: number): void {
     this.#floor.hard = Math.max(this.#floor.hard, number);
+    this.#bans = this.#bans.filter((known) => known.number > number);
   }
 
   /** Whether a ban above this number matches the key. */

@@ -82,6 +82,16 @@ describe('ban', () => {
     expect(bans.apply('21.T1/B', entry, 19)).toBeUndefined();
     expect(bans.apply('21.T1/B', entry, 20)).toEqual(entry);
   });
+
+  test('voids no load that starts after the Redis floor has passed it', () => {
+    const bans = new Bans();
+    bans.add(ban(10, '21.T1/A'));
+    bans.raiseFloor(20);
+    expect(bans.latest).toBe(20);
+    expect(bans.isBannedSince('21.T1/A', bans.latest)).toBe(false);
+    expect(bans.apply('21.T1/A', entry, bans.latest)).toEqual(entry);
+    expect(bans.apply('21.T1/B', entry, 19)).toBeUndefined();
+  });
 });
 
 describe('ban list', () => {
