@@ -26,6 +26,8 @@ interface OpenSpan extends RequestTrace {
 type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface TracerDeps {
+  /** Holds the current request's span. */
+  storage: AsyncLocalStorage<OpenSpan>;
   sender: { add: (span: Span) => void };
   /** Percentage of requests to trace among those without a `traceparent` of a trusted proxy. */
   samplePercent: number;
@@ -36,9 +38,7 @@ interface TracerDeps {
 
 export type Tracer = ReturnType<typeof createTracer>;
 
-export function createTracer({ sender, samplePercent, isTrustedProxy, random, now }: TracerDeps) {
-  const storage = new AsyncLocalStorage<OpenSpan>();
-
+export function createTracer({ storage, sender, samplePercent, isTrustedProxy, random, now }: TracerDeps) {
   /** Ignores the header of any other client, which could otherwise have each of its requests traced. */
   function parentOf({ headers, socket }: IncomingMessage): string | undefined {
     const header = headers['traceparent']?.toString();
@@ -224,8 +224,14 @@ export function createTracing(
       metrics.countDroppedTelemetry('trace', count);
     },
   });
-  const tracer = createTracer({ sender, samplePercent, isTrustedProxy, random: Math.random, now });
-  return { tracer, close: sender.close };
+  const storage = new AsyncLocalStorage<OpenSpan>();
+  const tracer = createTracer({ storage, sender, samplePercent, isTrustedProxy, random: Math.random, now });
+  async function close(): Promise<void> {
+    await sender.close();
+    // An enabled storage costs the process something for each promise.
+    storage.disable();
+  }
+  return { tracer, close };
 }
 
 /**

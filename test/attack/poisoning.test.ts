@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

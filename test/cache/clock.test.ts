@@ -1,5 +1,5 @@
 // The time of cache entries, under wall clocks that are wrong, are set, or stand still.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { createSteadyTime } from '../../src/cache/clock.js';
 

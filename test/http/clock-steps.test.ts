@@ -1,5 +1,6 @@
 // TTLs while the wall clock of the machine is set, through the real app.
-import { fc, test } from '@fast-check/vitest';
+import nock from 'nock';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { type Clock, createSteadyTime } from '../../src/cache/clock.js';
 import { useNock } from '../support/nock.js';
@@ -86,6 +87,7 @@ describe('wall clock', () => {
   test.prop([events], { numRuns: 10 })(
     'never makes an answer fresh beyond its TTL, however it is set',
     async (happened) => {
+      nock.cleanAll();
       const { machine, proxy, pass, upstream } = await start();
       let loadedAt = machine.monotonic;
       for (const event of happened) {

@@ -1,5 +1,5 @@
 // The order of reads in one walk over a mirrored prefix, with given times and entries.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
 import { pauseMsAfter } from '../../src/plugins/mirror/pause.js';
 import { type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/walk.js';

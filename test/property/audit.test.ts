@@ -1,4 +1,4 @@
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { createSampler } from '../../src/plugins/audit/sampler.js';
 import { type AuditedAnswer, classify } from '../../src/plugins/audit/classify.js';

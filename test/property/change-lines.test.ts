@@ -1,16 +1,17 @@
 // Each serialized change is exactly one line for any line reader, and contains only members of a change.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import type { LoggedChange } from '../../src/handle/change.js';
 import { formatChange, formatGap, isGap } from '../../src/plugins/changes/change.js';
 import { identityOf } from '../../src/http/identity.js';
+import { unicodeTexts } from '../support/code-points.js';
 
 const MEMBERS = [
   ...['operation', 'id', 'time', 'handle', 'prefix', 'indexes', 'identity', 'claimedIdentity'],
   ...['interface', 'instance', 'outcome', 'requestId'],
 ];
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  unicodeTexts(),
   fc.string({
     unit: fc.constantFrom('\n', '\r', '\u2028', '\u2029', '\u0085', '\v', '\0', '"', '\\', '\ud800'),
   }),

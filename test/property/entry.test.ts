@@ -1,4 +1,4 @@
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { type Entry, RUN_LENGTH, decodeEntry, encodeEntry, originOf } from '../../src/cache/entry.js';
 import { toBytes } from '../../src/handle/bytes.js';

@@ -1,5 +1,5 @@
 // Cached responses are identical to server responses for the same query.
-import { fc } from '@fast-check/vitest';
+import { fc } from '../support/property.js';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { records, selections } from '../support/arbitraries.js';

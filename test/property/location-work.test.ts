@@ -1,6 +1,6 @@
 // The cost of a location list is linear in its bounded input.
 import { BlockList } from 'node:net';
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect, test as example } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { countRanges, isInRanges, readAddress, readRanges } from '../../src/redirect/locations/addresses.js';

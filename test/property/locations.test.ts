@@ -1,6 +1,6 @@
 // Any text is accepted as a location list, and any request selects a location or none.
 import { validateHeaderValue } from 'node:http';
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { escapeText } from '../../src/html/html.js';
 import { isInRanges, readAddress } from '../../src/redirect/locations/addresses.js';

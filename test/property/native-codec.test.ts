@@ -1,5 +1,5 @@
 // Decoding is the inverse of encoding, and arbitrary bytes never cause a crash.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
 import { encodeData } from '../../src/handle/value-data.js';

@@ -1,5 +1,5 @@
 // Prepared native responses are identical to uncached ones for random requests and records.
-import { fc } from '@fast-check/vitest';
+import { fc } from '../support/property.js';
 import { describe, expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import {

@@ -1,5 +1,5 @@
 // Page text is readable with any accepted accent colour: WCAG 2.2 AA requires a contrast ratio of 4.5:1.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
 import { contrastOf } from '../../src/config/schema-interfaces.js';

@@ -1,5 +1,5 @@
 // The filter rejects private IPv4 networks in any form and special IPv6 addresses in untrusted records.
-import { fc } from '@fast-check/vitest';
+import { fc } from '../support/property.js';
 import { describe, expect, test } from 'vitest';
 import { isPrivate } from '../../src/upstream/referred-servers.js';
 

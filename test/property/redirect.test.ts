@@ -1,6 +1,6 @@
 // Arbitrary text in a record or request causes no exception, no invalid header and no unexpected host.
 import { validateHeaderValue } from 'node:http';
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { appendToUrl, toRedirectUrl } from '../../src/redirect/redirect-url.js';
 import { prefersJson, readRedirectParameters, readRedirectQuery } from '../../src/redirect/request.js';

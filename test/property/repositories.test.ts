@@ -1,4 +1,4 @@
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { ServiceError } from '../../src/errors.js';

@@ -1,6 +1,6 @@
 // FAIR Signposting of any record has valid headers, the same links in each format, and a linear cost.
 import { validateHeaderValue } from 'node:http';
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import LinkHeader from 'http-link-header';
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';

@@ -1,6 +1,6 @@
 // Written records are restored, and corrupted bytes restore no record that was not written.
 import { deflateRawSync } from 'node:zlib';
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import type { KeyedEntry } from '../../src/cache/memory/memory-store.js';

@@ -1,14 +1,15 @@
 // Translating ePIC v2 values to record values and back is the identity, even through a Handle server.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
 import { type V2Value, parseData } from '../../src/v2/translation/data.js';
 import { automaticAdmin, planWrite, readInputs, recordEtag, toRecord, toV2 } from '../support/v2-values.js';
+import { unicodeTexts } from '../support/code-points.js';
 
 const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
-const texts = fc.string({ unit: 'binary', maxLength: 30 });
+const texts = unicodeTexts({ maxLength: 30 });
 const handles = fc.oneof(
   texts.map((text) => `21.T1/${text}`),
   fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),

@@ -1,5 +1,5 @@
 // Random commands, and random calls of the production scripts, for the comparison with a real Redis.
-import { fc } from '@fast-check/vitest';
+import { fc } from '../support/property.js';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/coordination/redis-lock.js';
 import { STORE_UNCLAIMED } from '../../src/coordination/unclaimed-names.js';

@@ -1,10 +1,11 @@
 // The simulated Redis: it gives the replies of a real Redis, and stores the same data.
-import { fc, test as property } from '@fast-check/vitest';
+import { fc, test as property } from '../support/property.js';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { describeWithRedis } from '../support/redis-server.js';
 import { type Step, commands, scriptCalls } from './redis-arbitraries.js';
 import { RedisPair, rough } from './redis-pair.js';
 import { rounds } from '../support/property-rounds.js';
+import { unicodeTexts } from '../support/code-points.js';
 
 describeWithRedis('simulated and real Redis', () => {
   let pair: RedisPair;
@@ -68,7 +69,7 @@ describeWithRedis('simulated and real Redis', () => {
     },
   );
 
-  property.prop([fc.integer(), fc.double({ noNaN: true }), fc.string({ unit: 'binary', maxLength: 10 })])(
+  property.prop([fc.integer(), fc.double({ noNaN: true }), unicodeTexts({ maxLength: 10 })])(
     'pack and unpack numbers and strings identically',
     async (whole, real, text) => {
       const args = [String(whole), String(real), Buffer.from(text).toString('latin1')];

@@ -1,10 +1,11 @@
 // Generates random Handle server records and random queries.
 import fc from 'fast-check';
 import type { HandleValue } from '../../src/handle/value.js';
+import { unicodeTexts } from './code-points.js';
 
 const TYPES = ['URL', 'url', 'URL.MIRROR', 'URL.', 'EMAIL', 'DESC', '10320/loc', 'HS_ADMIN', 'Ünicode', ''];
 
-export const texts = fc.string({ unit: 'binary', maxLength: 40 });
+export const texts = unicodeTexts({ maxLength: 40 });
 
 export const values: fc.Arbitrary<HandleValue> = fc
   .record({
@@ -27,7 +28,7 @@ export const selections = fc.record({
   types: fc.array(fc.constantFrom(...TYPES, 'email', 'URL.MIRROR.', 'NOSUCH'), { maxLength: 3 }),
 });
 
-export const noise = fc.string({ unit: 'binary', maxLength: 30 });
+export const noise = unicodeTexts({ maxLength: 30 });
 const pieces = fc.constantFrom(
   ...[
     'http',

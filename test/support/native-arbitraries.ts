@@ -4,12 +4,13 @@ import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/pred
 import { encodeSite } from '../../src/handle/site-data.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { decodeData } from '../../src/handle/decode-data.js';
+import { unicodeTexts } from './code-points.js';
 
 export const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const uint8 = fc.nat(0xff);
 const uint16 = fc.nat(0xffff);
 /** Excludes lone surrogates, which UTF-8 cannot represent. */
-export const texts = fc.string({ unit: 'binary', maxLength: 30 });
+export const texts = unicodeTexts({ maxLength: 30 });
 export const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array));
 const references = fc.array(fc.record({ handle: texts, index: int32 }), { maxLength: 4 });
 const dates = int32.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));

@@ -1,4 +1,4 @@
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { z } from 'zod';
 import { describeExcess, findExcess, parseUpToIssue } from '../../src/http/json-limits.js';

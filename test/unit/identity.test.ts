@@ -1,4 +1,4 @@
-import { fc } from '@fast-check/vitest';
+import { fc } from '../support/property.js';
 import { describe, expect, test } from 'vitest';
 import { identityOf } from '../../src/http/identity.js';
 

@@ -1,4 +1,4 @@
-import { fc } from '@fast-check/vitest';
+import { fc } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
 import { AnswerLimit, type LimitVerdict } from '../../src/native/sender-limits.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec.js';

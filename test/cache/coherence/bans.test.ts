@@ -1,5 +1,5 @@
 // Bans: purges of many keys in one step.
-import { fc, test as propertyTest } from '@fast-check/vitest';
+import { fc, test as propertyTest } from '../../support/property.js';
 import { describe, expect, test } from 'vitest';
 import { Bans, MAX_BANS, type NumberedBan } from '../../../src/cache/coherence/bans.js';
 import { NOW, entryOf } from '../../support/store-contract.js';

@@ -1,5 +1,5 @@
 // Encoding of changes as one line on a Redis channel.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../../support/property.js';
 import { describe, expect } from 'vitest';
 import {
   type Change,
@@ -8,8 +8,9 @@ import {
   memberOf,
   parseMessage,
 } from '../../../src/cache/coherence/message.js';
+import { unicodeTexts } from '../../support/code-points.js';
 
-const keys = fc.string({ unit: 'binary' });
+const keys = unicodeTexts();
 const fences = fc.tuple(fc.uuid(), fc.nat(), fc.nat()).map(([id, from, at]) => `${id}/${from}.${at}`);
 const numbers = fc.maxSafeNat();
 const changes: fc.Arbitrary<Change> = fc.oneof(
@@ -71,7 +72,7 @@ describe('invalidation message', () => {
       },
     );
 
-    test.prop([fc.string({ unit: 'binary' })])('is parsed without throwing, whatever its text', (line) => {
+    test.prop([unicodeTexts()])('is parsed without throwing, whatever its text', (line) => {
       expect(() => parseMessage(line)).not.toThrow();
     });
   });

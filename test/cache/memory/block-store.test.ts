@@ -1,5 +1,5 @@
 // Text storage in blocks outside the V8 heap.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../../support/property.js';
 import { describe, expect } from 'vitest';
 import { BLOCK_BYTES, BlockStore } from '../../../src/cache/memory/block-store.js';
 import type { Bytes } from '../../../src/handle/bytes.js';

@@ -5,6 +5,7 @@ import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
 import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
 import { handleServerRecordings } from '../../support/recordings.js';
 import { rounds } from '../../support/property-rounds.js';
+import { unicodeTexts } from '../../support/code-points.js';
 
 /** Public values in recorded Handle.Net responses, in the form that the cache stores. */
 const recordedValues = handleServerRecordings
@@ -25,7 +26,7 @@ const byteStrings = fc
         '\x01',
         '\n',
       ),
-      fc.string({ unit: 'binary' }).map(toBytes),
+      unicodeTexts().map(toBytes),
     ),
   )
   .map((pieces) => pieces.join('') as Bytes);

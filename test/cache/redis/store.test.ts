@@ -1,6 +1,6 @@
 // Entries in Redis: in a cluster, where the bans may be on a different master, and of instances whose clocks
 // disagree.
-import { fc, test } from '@fast-check/vitest';
+import { fc, test } from '../../support/property.js';
 import { describe, expect } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
