@@ -4,6 +4,7 @@ import { decodeEntry, originOf, RUN_LENGTH } from '../../src/cache/entry.js';
 import { groupNames, stateName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { awaitedUntil, noteOutages } from './outages.js';
+import type { Process } from './process.js';
 import { versionOf } from './upstream.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
@@ -23,22 +24,36 @@ export class Invariants {
 
   /** Checks all invariants that are due. @throws Violation */
   check(): void {
-    const { violation, instances, now, requests, redis } = this.#world;
+    const { violation, now, requests } = this.#world;
     if (violation !== undefined) throw violation;
     noteOutages(this.#world);
     this.#checkMemory();
     if (now - this.#lookedAt < LOOK_EVERY_MS) return;
     this.#lookedAt = now;
     requests.check();
-    if (instances.some(({ server }) => server?.readsFrom(redis) === true)) this.#checkRedis();
+    if (this.#isRedisRead) this.#checkRedis();
+  }
+
+  get #isRedisRead(): boolean {
+    const { instances, redis } = this.#world;
+    return instances.some(
+      ({ server, process }) => this.#isBound(process) && server?.readsFrom(redis) === true,
+    );
+  }
+
+  /**
+   * Whether the guarantee applies to a process. A paused process serves nothing, and a process that did not
+   * notice its pause is an exception until its next lease.
+   */
+  #isBound({ isPaused, unnoticedUntil }: Process): boolean {
+    return !isPaused && this.#world.now - unnoticedUntil >= NEXT_LEASE_MS;
   }
 
   #checkMemory(): void {
     const { instances, handles, history, now } = this.#world;
     for (const instance of instances) {
       const { server, process, name } = instance;
-      if (now - process.unnoticedUntil < NEXT_LEASE_MS) continue;
-      if (process.isPaused || server?.hasLease !== true) continue;
+      if (!this.#isBound(process) || server?.hasLease !== true) continue;
       for (const handle of handles) {
         const entry = server.fresh(handle);
         if (entry === undefined || versionOf(entry) >= history.oldest(name, handle)) continue;

@@ -268,14 +268,7 @@ export const awaitNoLapsed = (): (() => void) =>
     'renew',
     (original) =>
       async function renew(this: MemberList, how) {
-        const renewed = await original.call(this, how);
-        const { lapsed } = renewed;
-        const uncounted = {
-          length: 0,
-          includes: (member: string) => lapsed.includes(member),
-          [Symbol.iterator]: () => lapsed[Symbol.iterator](),
-        };
-        return { ...renewed, lapsed: uncounted as unknown as string[] };
+        return { ...(await original.call(this, how)), areMissing: false };
       },
   );
 
@@ -287,5 +280,17 @@ export const ignoreListAge = (): (() => void) =>
     (original) =>
       async function renew(this: MemberList, how) {
         return { ...(await original.call(this, how)), listAgeMs: Infinity };
+      },
+  );
+
+/** Forgets the lapsed members of a lost member list. */
+export const forgetLostLapsed = (): (() => void) =>
+  replace(
+    MemberList,
+    'renew',
+    (original) =>
+      async function renew(this: MemberList, how) {
+        const renewed = await original.call(this, how);
+        return { ...renewed, areMissing: renewed.lapsed.length > 0 };
       },
   );

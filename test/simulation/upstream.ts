@@ -99,13 +99,14 @@ export class Upstream {
     const version = this.version(handle);
     if (version % MISSING_EVERY === MISSING_EVERY - 1) return { kind: 'not-found', message: String(version) };
     const ttl = version % 3 === 0 ? SHORT_TTL_SECONDS : LONG_TTL_SECONDS;
-    return { kind: 'found', values: `[{"version":${version}}]` as Bytes, ttls: [ttl] };
+    const value = { index: 1, type: 'VERSION', data: { format: 'string', value: String(version) } };
+    return { kind: 'found', values: JSON.stringify([value]) as Bytes, ttls: [ttl] };
   }
 }
 
 /** Returns the version from which an entry was created. */
 export function versionOf(entry: Entry): number {
   if (entry.kind === 'not-found') return Number(entry.message);
-  const [value] = JSON.parse(entry.values) as [{ version: number }];
-  return value.version;
+  const [{ data }] = JSON.parse(entry.values) as [{ data: { value: string } }];
+  return Number(data.value);
 }

@@ -15,6 +15,8 @@ interface LinkWorld {
   isCluster: boolean;
   /** Age of the member list (ms). */
   listAgeMs: number;
+  /** Creation time of the member list, by the Redis clock. */
+  listCreatedAt: string;
   /** Lease in each renewal request: 0 for none, 1 for new, 2 for long-held. */
   leases: unknown[];
   /** Last message number of every group. */
@@ -46,6 +48,7 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     isListKnown: false,
     isCluster: false,
     listAgeMs: 60_000,
+    listCreatedAt: '0',
     leases: [],
     number: '1',
     run: 'run',
@@ -71,9 +74,9 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     [RENEW](_keys, [, , , lease]) {
       world.leases.push(lease);
       if (world.isSilent) return new Promise(() => undefined);
-      const { was, lapsed } = world;
+      const { was, lapsed, listCreatedAt } = world;
       world.was = 'listed';
-      const reply = [was, 1, lapsed, '0', world.listAgeMs, '0', world.isVouched ? 1 : 0];
+      const reply = [was, 1, lapsed, listCreatedAt, world.listAgeMs, '0', world.isVouched ? 1 : 0];
       return world.renewed.then(() => reply);
     },
   };
@@ -114,7 +117,9 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     },
     command(name: string) {
       if (name === 'ZREM') world.asked.push('leave');
-      return Promise.resolve(name === 'ZRANGE' && world.isListKnown ? [`run:${world.run}`, '0'] : []);
+      return Promise.resolve(
+        name === 'ZRANGE' && world.isListKnown ? [`run:${world.run}`, world.listCreatedAt] : [],
+      );
     },
     openSubscription,
     reportFailure(error: unknown) {

@@ -14,7 +14,15 @@ export interface Renewal {
   lapsed: string[];
   /** Age of the list (ms), which is recreated after a start, a flush or a failover of Redis. */
   listAgeMs: number;
-  /** Whether another member holds a lease, which proves that this server has stayed the master. */
+  /**
+   * Whether members have not returned: those that lapsed, and those that had lapsed in a list that was lost
+   * since this member's lease ended, because the new list does not show them.
+   */
+  areMissing: boolean;
+  /**
+   * Whether another member holds a lease, which proves that this server has stayed the master. A lease on a list
+   * that was created meanwhile proves nothing.
+   */
   isVouched: boolean;
 }
 
@@ -50,6 +58,8 @@ export class MemberList {
   #count = 1;
   #distrustedAt = -Infinity;
   #hasLeft = false;
+  /** Whether the list has lapsed members, and whether a lost one had, since this member's lease ended. */
+  #lapsed = { areListed: false, areLost: false };
   /** Members without a lease, with the end of their membership. */
   readonly #leaseEnded = new Map<string, string>();
 
@@ -103,9 +113,18 @@ export class MemberList {
     ];
     const at = this.#clock.monotonic();
     this.#redisClock = { now: Number(now), at };
+    if (lease !== 'none') this.#lapsed = { areListed: false, areLost: false };
+    else if (was !== 'late') this.#noteLapsed(lapsed, score !== this.#created.score);
     if (was !== 'late') this.#created = { score, at: at - listAgeMs };
     if (count > 0) this.#count = count;
-    return { was, lapsed, listAgeMs, isVouched: vouchers > 0 };
+    const { areLost } = this.#lapsed;
+    const areMissing = areLost || lapsed.length > 0;
+    return { was, lapsed, listAgeMs, areMissing, isVouched: vouchers > 0 && !areLost };
+  }
+
+  #noteLapsed(lapsed: readonly string[], isNewList: boolean): void {
+    const { areListed, areLost } = this.#lapsed;
+    this.#lapsed = { areListed: lapsed.length > 0, areLost: areLost || (isNewList && areListed) };
   }
 
   /** Returns a lower bound of the Redis clock (ms); 0 before the first reply. */

@@ -280,7 +280,7 @@ export class Member implements Membership {
   }
 
   /** Returns whether a lease may start. Lapsed members may still have pending invalidations to publish. */
-  async #mayResume({ lapsed, listAgeMs, isVouched }: Renewal): Promise<boolean> {
+  async #mayResume({ areMissing, listAgeMs, isVouched }: Renewal): Promise<boolean> {
     if (this.#lease.leftMs() > 0) return true;
     const { clock, commands } = this.#deps;
     const now = clock.monotonic();
@@ -290,10 +290,10 @@ export class Member implements Membership {
     }
     // A recreated list in a cluster lacks former members, although the other masters have kept their entries.
     const isIncomplete = commands.isCluster && listAgeMs < MEMBERSHIP_MS;
-    const mayReport = lapsed.length > 0 || isIncomplete;
+    const mayReport = areMissing || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
     // A different server may have been the master meanwhile, unknown to the remaining members.
-    if (lapsed.length > 0 && !isVouched) await this.#enter(clock.randomId());
+    if (areMissing && !isVouched) await this.#enter(clock.randomId());
     this.#returningSince = undefined;
     return true;
   }

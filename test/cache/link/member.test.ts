@@ -165,6 +165,34 @@ describe('cache coherence member', () => {
     expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(entries);
   });
 
+  test('starts an era unknown to the server when the list of a lapsed member is lost before its lease', async () => {
+    const { world, clock, member } = open();
+    world.lapsed = ['gone'];
+    await clock.pass(1500);
+    Object.assign(world, { lapsed: [], was: 'absent', listCreatedAt: '1', listAgeMs: 0 });
+    await clock.pass(1000);
+    expect(member.leaseLeftMs()).toBe(0);
+    await clock.pass(1500);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    const entries = world.asked.filter((call) => call.startsWith('enter'));
+    expect(entries.slice(0, 2)).toEqual(['enter from none', 'enter from era of run']);
+    expect(entries).toHaveLength(3);
+  });
+
+  test('neither waits nor starts an era for a member that lapsed during its lease when the list is lost', async () => {
+    const { world, clock, member } = open();
+    await member.renewNow();
+    world.lapsed = ['gone'];
+    await clock.pass(1000);
+    Object.assign(world, { lapsed: [], was: 'absent', listCreatedAt: '1', listAgeMs: 0 });
+    await clock.pass(500);
+    expect(member.leaseLeftMs()).toBe(0);
+    await clock.pass(500);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    const entries = world.asked.filter((call) => call.startsWith('enter'));
+    expect(entries).toEqual(['enter from none', 'enter from era of run']);
+  });
+
   test('renews its lease with each ping while listed', async () => {
     const { world, clock, member } = open();
     await member.renewNow();
