@@ -113,7 +113,7 @@ export class Judge {
       report('not the record of this handle');
       return;
     }
-    const fault = this.#ledger.fault({ handle, number, askedAt, by: life.name, isMarkedStale });
+    const fault = this.#ledger.fault({ handle, number, askedAt, by: life, isMarkedStale });
     if (fault !== undefined) report(fault);
     // Only a hit proves that the entry is cached: a load may have met a fence or a Redis that had just
     // reconnected. A 404 is not cached for long enough to rely on.

@@ -8,10 +8,17 @@ interface Change {
   acknowledgedAt?: number;
   /** The proxy life that forwarded the change. */
   by: string;
-  /**
-   * Whether the message to other proxies was lost, so that they may serve their entry until its TTL expires.
-   */
+  /** Whether the proxy was killed before it could send the message to others. */
   isMessageLost?: boolean;
+}
+
+/** A proxy life that answers. `before`: the previous life of the same proxy, whose snapshot this life has restored. */
+export interface Reader {
+  name: string;
+  before: Reader | undefined;
+  killedAt?: number;
+  /** Time since which other proxies wait for this life to acknowledge; undefined until it is connected to Redis. */
+  joinedAt?: number;
 }
 
 export interface Shown {
@@ -19,24 +26,33 @@ export interface Shown {
   /** The number in the record; undefined for 404. */
   number: number | undefined;
   askedAt: number;
-  by: string;
+  by: Reader;
   isMarkedStale: boolean;
 }
 
 export interface LedgerOptions {
   /** Whether no proxy may serve an older record as fresh, also while messages are lost. */
   isStrict: boolean;
-  /** Maximum time (ms) for which an old record may count as fresh while messages are lost. */
-  boundMs: number;
+  /** `redis.disconnectedMaxAge` (ms). */
+  disconnectedMaxAgeMs: number;
+  /** Returns the TTL (ms) of a handle's record. */
+  ttlMsOf: (handle: string) => number;
+  /** Time (ms) after an acknowledgement in which an entry may still be reloaded. */
+  reloadedAfterMs: number;
   /** Time (ms) after a write of unknown outcome during which no entry is stored. */
   fenceMs: number;
-  /** Whether messages between proxies may have been lost or late within the period. */
+  /** Whether messages between proxies may have been lost at any time in the period. */
   wasRedisTroubled: (fromMs: number, toMs: number) => boolean;
+  /** Whether a single trouble of Redis covers the whole period. */
+  wasRedisTroubledThroughout: (fromMs: number, toMs: number) => boolean;
   /**
-   * Whether a proxy was frozen within the period, and so may have read a request before an earlier message.
+   * Returns when the freeze ended in which a proxy life was at the given time, with the time in which it reads its
+   * backlog; undefined if it was not frozen.
    */
-  wasFrozen: (fromMs: number, toMs: number) => boolean;
+  frozenUntil: (life: string, atMs: number) => number | undefined;
 }
+
+type Acknowledged = Change & { acknowledgedAt: number };
 
 export class Ledger {
   readonly #changes = new Map<string, Change[]>();
@@ -66,7 +82,8 @@ export class Ledger {
     for (const change of [...this.#changes.values()].flat()) {
       const { acknowledgedAt } = change;
       if (change.by !== by || acknowledgedAt === undefined) continue;
-      if (this.#options.wasRedisTroubled(acknowledgedAt, now)) change.isMessageLost = true;
+      // The life reports its writes when Redis is back, so only a trouble that outlasts the life loses them.
+      if (this.#options.wasRedisTroubledThroughout(acknowledgedAt, now)) change.isMessageLost = true;
     }
   }
 
@@ -77,11 +94,11 @@ export class Ledger {
 
   /** Whether every proxy has received all changes, so that the handle's entries now stay cached. */
   isSettled(handle: string, now: number): boolean {
-    const { boundMs, fenceMs, wasRedisTroubled } = this.#options;
+    const { reloadedAfterMs, fenceMs, wasRedisTroubled } = this.#options;
     return (this.#changes.get(handle) ?? []).every(({ startedAt, acknowledgedAt }) => {
       if (now > startedAt + fenceMs) return !wasRedisTroubled(now, now);
       if (acknowledgedAt === undefined) return false;
-      return now > acknowledgedAt + boundMs && !wasRedisTroubled(acknowledgedAt, now);
+      return now > acknowledgedAt + reloadedAfterMs && !wasRedisTroubled(acknowledgedAt, now);
     });
   }
 
@@ -99,16 +116,48 @@ export class Ledger {
   #mustBeSeen(change: Change, shown: Shown): boolean {
     const { acknowledgedAt, by } = change;
     if (acknowledgedAt === undefined || shown.askedAt < acknowledgedAt) return false;
-    if (by === shown.by || (this.#options.isStrict && !shown.isMarkedStale)) return true;
-    return this.#mustHaveMessage({ ...change, acknowledgedAt }, shown);
+    // The writer applies its own change before the acknowledgement.
+    if (by === shown.by.name) return true;
+    const known = { ...change, acknowledgedAt };
+    return shown.isMarkedStale ? !this.#mayBeStale(known, shown) : !this.#mayBeFresh(known, shown);
   }
 
-  #mustHaveMessage(change: Change & { acknowledgedAt: number }, { askedAt, isMarkedStale }: Shown): boolean {
-    const { acknowledgedAt, startedAt } = change;
-    const { boundMs, wasRedisTroubled, wasFrozen } = this.#options;
-    // A proxy without the message may also serve its record stale while the upstream fails.
-    if (!wasRedisTroubled(startedAt, askedAt)) return !isMarkedStale || !wasFrozen(startedAt, askedAt);
-    if (change.isMessageLost || askedAt < acknowledgedAt + boundMs) return false;
-    return !isMarkedStale || !wasRedisTroubled(acknowledgedAt, acknowledgedAt);
+  /** The exceptions of src/cache/coherence/README.md, "Exceptions", of which the strict mode has none. */
+  #mayBeFresh(
+    { acknowledgedAt, startedAt, isMessageLost }: Acknowledged,
+    { handle, askedAt }: Shown,
+  ): boolean {
+    const { isStrict, disconnectedMaxAgeMs, ttlMsOf, wasRedisTroubled } = this.#options;
+    if (isStrict) return false;
+    // "Disconnected from Redis": the age counts from the load, which started before the acknowledgement. A trouble
+    // that begins after the acknowledgement is no excuse: by then every proxy with a lease has the message.
+    if (wasRedisTroubled(startedAt, acknowledgedAt) && askedAt < acknowledgedAt + disconnectedMaxAgeMs)
+      return true;
+    // "An instance acknowledged writes without Redis, and was killed before it reported them": until the TTL ends.
+    return isMessageLost === true && askedAt < acknowledgedAt + ttlMsOf(handle);
   }
+
+  /** Whether the message of a change may have missed the proxy. A record that is marked stale has no time limit. */
+  #mayBeStale({ acknowledgedAt, startedAt }: Acknowledged, { askedAt, by }: Shown): boolean {
+    const { wasRedisTroubled, frozenUntil } = this.#options;
+    // A proxy without a lease gets no message. When it returns, it makes the entries of the changed groups stale, and
+    // deletes none (src/cache/coherence/README.md, "Return after a loss").
+    if (wasRedisTroubled(startedAt, acknowledgedAt)) return true;
+    // While this proxy was down, others may have written: "a record of the snapshot is served stale, like any record
+    // of an instance that is cut off from Redis" (config/README.md, "Long outages").
+    if (wasAway(by, acknowledgedAt)) return true;
+    // A frozen proxy loses its lease, and may read a request before the message (same page, "Lease"). If Redis fails
+    // before the proxy has read the message, the message is lost with the connection.
+    const thawedAt = frozenUntil(by.name, acknowledgedAt);
+    return thawedAt !== undefined && (askedAt < thawedAt || wasRedisTroubled(acknowledgedAt, thawedAt));
+  }
+}
+
+/**
+ * Whether a proxy was down or had not joined yet. Earlier downtimes count too: a record that was restored after one,
+ * and has not been reloaded, is in the next snapshot.
+ */
+function wasAway({ before, joinedAt = Infinity }: Reader, at: number): boolean {
+  if (before?.killedAt === undefined) return false;
+  return (before.killedAt <= at && at <= joinedAt) || wasAway(before, at);
 }

@@ -14,6 +14,8 @@ export const UNKNOWN = Array.from({ length: 10 }, (_, at) => `${PREFIX}/unknown-
 /** Returns the TTL of a handle. Half of the handles have a TTL so short that they are mostly stale. */
 const ttlOf = (handle: string): number => (Number(handle.split('-')[1]) % 2 === 0 ? 1 : 3600);
 
+export const ttlMsOf = (handle: string): number => ttlOf(handle) * 1000;
+
 export function recordOf(handle: string, number: number): Record<string, unknown>[] {
   const values = [
     textValue(1, 'URL', `https://example.org/${number}`),

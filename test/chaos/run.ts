@@ -16,7 +16,7 @@ import {
   subscribe,
 } from './published.js';
 import { type Random, createRandom } from './random.js';
-import { CALM, UNKNOWN, WRITTEN, seedRecords } from './records.js';
+import { CALM, UNKNOWN, WRITTEN, seedRecords, ttlMsOf } from './records.js';
 import { DETECTION_MS, FENCE_MS, DISCONNECTED_MAX_AGE_MS, type World, startWorld } from './world.js';
 
 export interface ChaosOptions {
@@ -45,10 +45,13 @@ export async function runChaos(options: ChaosOptions): Promise<Figures> {
   });
   const ledger: Ledger = new Ledger({
     isStrict,
-    boundMs: DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS,
+    disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,
+    ttlMsOf,
+    reloadedAfterMs: DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS,
     fenceMs: FENCE_MS,
     wasRedisTroubled: world.wasRedisTroubled,
-    wasFrozen: world.wasFrozen,
+    wasRedisTroubledThroughout: world.wasRedisTroubledThroughout,
+    frozenUntil: world.frozenUntil,
   });
   for (const handle of [...CALM, ...WRITTEN]) ledger.stands(handle, { isGone: false });
   for (const handle of UNKNOWN) ledger.stands(handle, { isGone: true });

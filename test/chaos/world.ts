@@ -23,6 +23,8 @@ export interface ProxyLife {
   /** Previous life of the same proxy. */
   before: ProxyLife | undefined;
   killedAt?: number;
+  /** Time at which the metrics first showed Redis as connected; undefined until then. */
+  joinedAt?: number;
   /** Times at which the snapshot was read and written; undefined until it was read. */
   restored?: { at: number; writtenAt: number };
 }
@@ -33,8 +35,12 @@ export interface World {
   lives: () => ProxyLife[];
   strike: (event: Event) => Promise<void>;
   wasRedisTroubled: Troubles['were'];
-  /** Whether a proxy was frozen at any time in the period. */
-  wasFrozen: Troubles['were'];
+  wasRedisTroubledThroughout: Troubles['wereThroughout'];
+  /**
+   * Returns when the freeze ended in which a proxy life was at the given time, with the time in which it reads its
+   * backlog; undefined if it was not frozen.
+   */
+  frozenUntil: (life: string, atMs: number) => number | undefined;
   /** Returns how many staleness audits of the running proxies had the result `equal`. */
   equalAudits: () => Promise<number>;
   /** Returns the log lines, from all proxies, that report an older record after an acknowledged write. */
@@ -96,7 +102,7 @@ export async function startWorld({ instances, isStrict, onKilled, seed }: WorldO
   const redis = await startRedisWithDump(folder);
   const receiver = await startWebhookReceiver();
   const troubles = createTroubles(SETTLE_MS);
-  const frozen = createTroubles(THAW_MS);
+  const frozen = new Map<string, Troubles>();
   const env = {
     ...ENVIRONMENT,
     ...(isStrict && STRICT),
@@ -118,7 +124,8 @@ export async function startWorld({ instances, isStrict, onKilled, seed }: WorldO
     demo,
     lives: () => proxies.flatMap(({ life }) => life() ?? []),
     wasRedisTroubled: troubles.were,
-    wasFrozen: frozen.were,
+    wasRedisTroubledThroughout: troubles.wereThroughout,
+    frozenUntil: (life, atMs) => frozen.get(life)?.endOf(atMs),
     async equalAudits() {
       const counts = await Promise.all(proxies.map((proxy) => proxy.equalAudits()));
       return counts.reduce((sum, count) => sum + count, 0);
@@ -145,11 +152,18 @@ export async function startWorld({ instances, isStrict, onKilled, seed }: WorldO
           break;
         case 'proxy':
           if (event.how === 'kill') await strikeDown(proxies[event.at]!, event.forMs, onKilled);
-          else await frozen.during(() => proxies[event.at]!.freeze(event.forMs));
+          else await freeze(proxies[event.at]!, event.forMs, frozen);
       }
     },
     close,
   };
+}
+
+async function freeze(proxy: Proxy, forMs: number, frozen: Map<string, Troubles>): Promise<void> {
+  const name = proxy.life()?.name ?? '';
+  const freezes = frozen.get(name) ?? createTroubles(THAW_MS);
+  frozen.set(name, freezes);
+  await freezes.during(() => proxy.freeze(forMs));
 }
 
 async function strikeDown(proxy: Proxy, forMs: number, onKilled: WorldOptions['onKilled']): Promise<void> {
@@ -210,15 +224,23 @@ async function strikeRedis(
 
 interface Troubles {
   were: (fromMs: number, toMs: number) => boolean;
+  /** Whether a single period covers both times. */
+  wereThroughout: (fromMs: number, toMs: number) => boolean;
+  /** Returns the end of the period that contains a time: Infinity while it lasts, undefined if there is none. */
+  endOf: (atMs: number) => number | undefined;
   during: (trouble: () => Promise<void>) => Promise<void>;
 }
 
-/** Records periods of trouble, each extended by `settleMs`. */
+/**
+ * Records periods of trouble, each of which ends `settleMs` after the fault. They begin with the fault: an earlier
+ * acknowledgement means that every proxy has the message.
+ */
 function createTroubles(settleMs: number): Troubles {
   const troubles: { from: number; to: number }[] = [];
   return {
-    // Extends periods into the past too, because a message may be in flight when Redis freezes.
-    were: (fromMs, toMs) => troubles.some(({ from, to }) => fromMs < to && toMs > from - settleMs),
+    were: (fromMs, toMs) => troubles.some(({ from, to }) => from <= toMs && fromMs <= to),
+    wereThroughout: (fromMs, toMs) => troubles.some(({ from, to }) => from <= fromMs && toMs <= to),
+    endOf: (atMs) => troubles.find(({ from, to }) => from <= atMs && atMs <= to)?.to,
     async during(trouble) {
       const known = { from: Date.now(), to: Infinity };
       troubles.push(known);
@@ -265,6 +287,7 @@ function createProxy(letter: string, shared: Record<string, string>, folder: str
       }
       const url = `http://127.0.0.1:${port}`;
       life = { name: `${letter}${++count}`, url, adminUrl, startedAt: Date.now(), isAlive: true, before };
+      void noteJoined(life);
       if (writtenAt !== undefined) void noteRestored(life, { adminUrl, writtenAt });
     },
     async equalAudits() {
@@ -303,6 +326,18 @@ async function noteRestored(
     const { text } = await ask(adminUrl, '/metrics').catch(() => ({ text: '' }));
     if (/restored_records_total\{source="snapshot"\} [1-9]/.test(text)) {
       life.restored = { at: Date.now(), writtenAt };
+      return;
+    }
+    await pause(50);
+  }
+}
+
+/** Waits until the metrics report a connected Redis, then sets `life.joinedAt`. */
+async function noteJoined(life: ProxyLife): Promise<void> {
+  while (life.isAlive) {
+    const { text } = await ask(life.adminUrl, '/metrics').catch(() => ({ text: '' }));
+    if (/^handle_proxy_redis_up 1$/m.test(text)) {
+      life.joinedAt = Date.now();
       return;
     }
     await pause(50);
