@@ -35,10 +35,10 @@ export interface KnownList {
 export interface Hooks {
   /** A read is answered with a fresh entry. */
   hit: ((handle: HandleRef, entry: Entry) => void)[];
-  /** A prepared response is sent again; `key` is the key of its entry. */
+  /** A prepared response is sent again without asking the resolver; `key` is the key of its entry. */
   repeat: ((key: string) => void)[];
-  /** Called after `repeat` with the description of the response that is sent again. Copy it to keep it. */
-  repeated: ((hit: PreparedHit) => void)[];
+  /** A prepared response is sent, for the first time or again. Copy `hit` to keep it. */
+  sentPrepared: ((hit: PreparedHit) => void)[];
   /** An anonymous read of a handle has an answer, which is not a prepared response. */
   answered: ((read: AnsweredRead) => void)[];
   /** A traffic rule attributes an anonymous read to a robot. */
@@ -60,7 +60,7 @@ export interface Hooks {
   /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
   list: ((prefix: string, request: ListRequest) => KnownList | undefined)[];
   /** Returns members of `GET /stats`. */
-  statistics: (() => object | Promise<object>)[];
+  statistics: (() => object)[];
   /** Ends timers and connections. All run concurrently, so that a slow one leaves the others their time. */
   close: (() => void | Promise<void>)[];
 }
@@ -68,7 +68,7 @@ export interface Hooks {
 export const createHooks = (): Hooks => ({
   hit: [],
   repeat: [],
-  repeated: [],
+  sentPrepared: [],
   answered: [],
   robotRead: [],
   invalidated: [],

@@ -51,7 +51,7 @@ export function createAdmin(
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
   };
-  const routes = routesOfAdmin(parts.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes));
+  const routes = routesOfAdmin(parts.plugins);
   const openApi = createCurrentOpenApi(settings, routes);
   const handlers = {
     ...createHandlers({ ...parts, metrics, openApi, onUnexpected }),

@@ -43,7 +43,7 @@ interface OperationsParts {
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
   /** Returns the members that plugins add to the statistics. */
-  statistics: () => Promise<object>;
+  statistics: () => object;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
@@ -63,7 +63,7 @@ export function createOperations(
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
     stats: async () => ({
-      ...(await statistics()),
+      ...statistics(),
       ...(await readStatistics(
         metrics,
         { version: VERSION, startedAt: startDate, redis: cache.redisState(), logLevel: log.level },

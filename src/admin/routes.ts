@@ -2,6 +2,7 @@
 import { openApiRoutes } from '../openapi/serve.js';
 import { z } from 'zod';
 import { ADMIN_GROUP, anyObject, json, pathText } from '../http/schemas.js';
+import type { Plugin } from '../app/plugin.js';
 import { type Route, defineRoutes } from '../http/route-table.js';
 import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
 
@@ -193,9 +194,9 @@ const operatorRoutes = defineRoutes(
 const adminRoutes = [...probeRoutes, ...operatorRoutes];
 
 /** Returns the routes of the admin listener, with those of plugins. */
-export const routesOfAdmin = (ofPlugins: readonly Route[]): readonly Route[] => [
+export const routesOfAdmin = (plugins: readonly Plugin[]): readonly Route[] => [
   ...adminRoutes,
-  ...ofPlugins,
+  ...plugins.flatMap(({ adminRoutes: ofPlugin = [] }) => ofPlugin),
   ...openApiRoutes(ADMIN_GROUP),
 ];
 

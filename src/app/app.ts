@@ -32,7 +32,7 @@ import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import { createTracing } from '../observe/tracer.js';
-import { type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
+import { type Host, type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
 import { PLUGINS, pluginMetrics } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
 import { referralOf } from '../resolver/resolution.js';
@@ -88,12 +88,15 @@ interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
   /** Prefixes without a server. */
   unserved: readonly string[];
+  /** `cache.staleIfError`, whose prefixes take precedence over those of plugins. */
+  staleIfError: Config['cache']['staleIfError'];
 }
 
-const settingsOf = (config: Config): AppSettings => ({
+const settingsOf = (config: Config, { stalePeriod }: Hooks): AppSettings => ({
   ...config,
   servers: upstreamServers(config),
   unserved: unservedPrefixes(config),
+  staleIfError: [...stalePeriod, ...config.cache.staleIfError],
 });
 
 /** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
@@ -103,18 +106,19 @@ export async function createApp(deps: AppDeps): Promise<App> {
 }
 
 function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: LoadedPlugins): App {
-  let current = settingsOf(config);
+  const hooks = createHooks();
+  let current = settingsOf(config, hooks);
   const settings = (): AppSettings => current;
   const shared = createShared(settings, createDispatcher);
-  const { context, closeTracing } = createContext(settings, { ...deps, ...shared });
+  const { context, closeTracing } = createContext(settings, { ...deps, ...shared, hooks });
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams } = sources;
-  const { hooks } = context;
-  const pluginHandlers = startPlugins(
-    plugins,
-    { ...context, ...sources, whenRestored: restoring.whenRestored },
-    config,
-  );
+  const pluginHandlers = startPlugins(plugins, {
+    host: createHost(context, sources),
+    hooks,
+    settings: config,
+  });
+  current = settingsOf(config, hooks);
   const createPrepared = (): PreparedCache =>
     new PreparedCache(config.http.responseCache, { ...cache, onRepeat: hooks.repeat });
   let prepared = createPrepared();
@@ -125,7 +129,7 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
     native,
   });
   const nativeParts = { ...shared, native, admit: admitMessage };
-  const statistics = createStatistics(hooks);
+  const statistics = (): object => readPluginStatistics(hooks);
   const operations = createOperations(settings, context, { ...sources, statistics });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
@@ -143,7 +147,7 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
     reload(next) {
       // A log level set on the admin listener persists unless the key itself has changed.
       if (next.log.level !== current.log.level) context.log.level = next.log.level;
-      current = settingsOf(next);
+      current = settingsOf(next, hooks);
       // A new cache, because requests in flight still prepare responses with the previous settings.
       prepared = createPrepared();
       listening.reload();
@@ -171,7 +175,10 @@ function createContext(
     metrics,
     clock: replaced,
     isTrustedProxy,
-  }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<ClientConnections, 'isTrustedProxy'>,
+    hooks,
+  }: Omit<AppDeps, 'config' | 'createDispatcher'> &
+    Pick<ClientConnections, 'isTrustedProxy'> &
+    Pick<Context, 'hooks'>,
 ) {
   const clock = { ...systemClock, ...replaced };
   metrics.add(pluginMetrics());
@@ -184,7 +191,7 @@ function createContext(
     isLogged: createIsLogged(settings),
     metrics,
     clock,
-    hooks: createHooks(),
+    hooks,
     tracer: tracing?.tracer,
   };
   return { context, closeTracing: async () => tracing?.close() };
@@ -218,7 +225,7 @@ function createSources(
   shared: ReturnType<typeof createShared>,
 ) {
   const { servers, unserved, upstream } = settings();
-  const staleIfErrorMs = createStalePeriods(settings, context);
+  const staleIfErrorMs = createFindPeriod(() => settings().staleIfError);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const isServed = createIsServed(servers, unserved);
   const cache = createCache(settings(), context);
@@ -239,35 +246,30 @@ function createSources(
     networks: coordination.limitedNetworks,
     servers: upstreams.servers,
   });
-  const { slicer } = shared;
-  const loading = { cache, upstream: upstreams.reads, limitMiss, slicer, refOf, staleIfErrorMs };
   const resolver: Resolver<unknown> = createResolver(settings, context, {
-    ...loading,
+    cache,
+    upstream: upstreams.reads,
+    limitMiss,
+    slicer: shared.slicer,
+    refOf,
+    staleIfErrorMs,
   });
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
   return { cache, restoring, coordination, upstreams, limitMiss, resolver, refOf, originOf };
 }
 
-/** Creates the lookup of `cache.staleIfError`, whose prefixes take precedence over those of plugins. */
-function createStalePeriods(settings: () => AppSettings, { hooks }: Context): (key: string) => number {
-  let known: Config['cache']['staleIfError'] | undefined;
-  let periods: Config['cache']['staleIfError'] = [];
-  return createFindPeriod(() => {
-    const { staleIfError } = settings().cache;
-    const isCurrent =
-      known === staleIfError && periods.length === hooks.stalePeriod.length + staleIfError.length;
-    if (!isCurrent) periods = [...hooks.stalePeriod, ...staleIfError];
-    known = staleIfError;
-    return periods;
-  });
-}
+const createHost = (
+  { log, metrics, clock }: Context,
+  { cache, resolver, upstreams, refOf, restoring: { whenRestored } }: ReturnType<typeof createSources>,
+): Host => ({ log, metrics, clock, cache, resolver, upstreams, refOf, whenRestored });
 
-/** Creates the function that returns the members of plugins in `GET /stats`. */
-const createStatistics = (hooks: Hooks) => async (): Promise<object> => {
-  const whileOff = PLUGINS.map(({ statistics }) => statistics);
-  const current = await Promise.all(hooks.statistics.map(async (read) => read()));
-  return [...whileOff, ...current].reduce<object>((all, more) => ({ ...all, ...more }), {});
-};
+/** Returns the members of plugins in `GET /stats`. */
+const readPluginStatistics = ({ statistics }: Hooks): object => ({
+  ...mergeAll(PLUGINS.map((plugin) => plugin.statistics ?? {})),
+  ...mergeAll(statistics.map((read) => read())),
+});
+
+const mergeAll = (parts: readonly object[]): object => Object.fromEntries(parts.flatMap(Object.entries));
 
 /** Watches the event loop. While its delay is too long, the process is not ready. */
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {

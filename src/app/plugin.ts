@@ -61,8 +61,7 @@ export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promi
 /** Starts the plugins, and adds their functions to the hooks. Returns the handlers of their admin routes. */
 export function startPlugins(
   loaded: LoadedPlugins,
-  { hooks, ...host }: Host & { hooks: Hooks },
-  settings: Config,
+  { host, hooks, settings }: { host: Host; hooks: Hooks; settings: Config },
 ): AdminHandlers {
   let handlers: AdminHandlers = {};
   for (const { start } of loaded) {

@@ -3,7 +3,6 @@ import { audit } from '../plugins/audit/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
-import type { Route } from '../http/route-table.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import type { Plugin } from './plugin.js';
 
@@ -14,6 +13,3 @@ export const pluginMetrics = (): MetricEntry[] =>
   PLUGINS.flatMap(({ metrics = {} }) => Object.values(metrics));
 
 export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...pluginMetrics()];
-
-/** Returns the routes of the plugins on the admin listener. */
-export const pluginAdminRoutes = (): Route[] => PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoutes);

@@ -30,7 +30,7 @@ interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
   log: Logger;
   isLogged: IsLogged;
-  hooks: { repeated: readonly ((hit: PreparedHit) => void)[] };
+  hooks: { sentPrepared: readonly ((hit: PreparedHit) => void)[] };
   clock: { wall: () => number; monotonic: () => number };
 }
 
@@ -43,7 +43,7 @@ const SAMPLE = 16;
 const SECOND_MS = 1000;
 
 export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wall, monotonic } }: HitsDeps) {
-  const { repeated } = hooks;
+  const { sentPrepared } = hooks;
   const { log, flush } = createHitLog(logger, wall);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -78,7 +78,7 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
       hits.byStatus.set(status, (hits.byStatus.get(status) ?? 0) + 1);
       hits.unmeasured++;
       hitsOfSecond++;
-      for (const each of repeated) each(hit);
+      for (const each of sentPrepared) each(hit);
       let ms: number | undefined;
       if (startedAt !== undefined) {
         ms = measure(hit, startedAt, hits.unmeasured);

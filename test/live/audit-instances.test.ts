@@ -26,6 +26,10 @@ const countOf = async (proxy: Proxy, sample: string, result: string): Promise<nu
   );
 };
 
+/** Returns the age of the entry in the memory of an instance (s). */
+const ageInMemory = async (proxy: Proxy): Promise<number | undefined> =>
+  (await proxy.app.operations.inspect(HANDLE)).find(({ tier }) => tier === 'memory')?.ageSeconds;
+
 const env = { AUDIT_HITS: '1', AUDIT_WRITES: '1' };
 
 describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
@@ -55,11 +59,17 @@ describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
     demo.put(HANDLE, numbered(1));
     for (const proxy of [two.one, two.other]) await proxy.ask(PATH);
     vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
-    for (const proxy of [two.one, two.other]) proxy.pass(1000);
-    await write(two.one, 2);
-    for (const proxy of [two.one, two.other]) proxy.pass(10);
-    expect((await two.other.ask(PATH)).text).toContain('example.org/1');
-    await expect.poll(() => countOf(two.other, 'hit', 'older-after-acknowledged-write')).toBe(1);
+    const writeAndWait = async (number: number): Promise<void> => {
+      for (const proxy of [two.one, two.other]) proxy.pass(1000);
+      await write(two.one, number);
+      for (const proxy of [two.one, two.other]) proxy.pass(10);
+    };
+    await writeAndWait(2);
     await expect.poll(() => countOf(two.other, 'write', 'older-after-acknowledged-write')).toBe(1);
+    // The audit has replaced the entry, whose age was a second.
+    await expect.poll(() => ageInMemory(two.other)).toBe(0);
+    await writeAndWait(3);
+    expect((await two.other.ask(PATH)).text).toContain('example.org/2');
+    await expect.poll(() => countOf(two.other, 'hit', 'older-after-acknowledged-write')).toBe(1);
   });
 });

@@ -1,6 +1,6 @@
 // Checks requests and responses against the OpenAPI documents of both listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { pluginAdminRoutes } from '../../src/app/plugins.js';
+import { PLUGINS } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
@@ -13,7 +13,7 @@ import {
   createDocument,
 } from '../../src/openapi/document.js';
 
-const ADMIN_ROUTES = routesOfAdmin(pluginAdminRoutes());
+const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
 const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves.' };
 

@@ -14,7 +14,7 @@ function start(destination?: Writable) {
     metrics: { ...createMetrics(), observeHits: (hit) => measured.push(hit) },
     log: createLogger(destination ? { level: 'info', destination } : { level: 'silent' }),
     isLogged: () => true,
-    hooks: { repeated: [] },
+    hooks: { sentPrepared: [] },
     clock: {
       wall: () => 1_000_000,
       monotonic: () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { METRICS } from '../../src/observe/metric-list.js';
+import { allMetrics, pluginMetrics } from '../../src/app/plugins.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
 
 async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
@@ -123,13 +123,14 @@ describe('metrics', () => {
 
   it('match the metric list', async () => {
     const metrics = createMetrics();
+    metrics.add(pluginMetrics());
     const text = await metrics.exposition();
     const names = [...text.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)].map(([, name, type]) => [
       name,
       type,
     ]);
     expect(names.sort()).toEqual(
-      Object.values(METRICS)
+      allMetrics()
         .map(({ name, type }) => [name, type])
         .sort(),
     );
@@ -148,6 +149,7 @@ describe('metrics', () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
       metrics.addTrafficRule('crawlers');
+      metrics.add(pluginMetrics());
     });
     expect(lines).toEqual(
       expect.arrayContaining([
@@ -160,9 +162,11 @@ describe('metrics', () => {
         'handle_proxy_upstream_rejected_total{server="http://a",kind="forwarded"} 0',
         'handle_proxy_redis_errors_total{command="connect"} 0',
         'handle_proxy_cache_evictions_total{store="found"} 0',
+        'handle_proxy_audit_total{sample="hit",result="equal"} 0',
+        'handle_proxy_changes_dropped_total{destination="feed"} 0',
       ]),
     );
-    const counting = Object.values(METRICS).filter(({ type }) => type !== 'gauge');
+    const counting = allMetrics().filter(({ type }) => type !== 'gauge');
     for (const { name } of counting) {
       expect(
         lines.some((line) => line.startsWith(name)),

@@ -2,13 +2,13 @@
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
-import { pluginAdminRoutes } from '../../src/app/plugins.js';
+import { PLUGINS } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 
-const ADMIN_ROUTES = routesOfAdmin(pluginAdminRoutes());
+const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
 const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true };
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };

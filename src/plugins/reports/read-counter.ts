@@ -42,7 +42,7 @@ export class ReadCounter {
   #monthEnd = -Infinity;
   /** The prefixes of the month that have a row; they remain when counts are taken. */
   readonly #prefixes = new Set<string>();
-  #repeats: PreparedHit[] = [];
+  #repeatedHits: PreparedHit[] = [];
 
   constructor(deps: ReadCounterDeps) {
     this.#deps = deps;
@@ -58,18 +58,18 @@ export class ReadCounter {
   /** Adds a prepared hit, which the next `countHits` counts. A repeated hit costs only an increment. */
   addHit(hit: PreparedHit): void {
     if (hit.repeats++ > 0) return;
-    this.#repeats.push(hit);
-    if (this.#repeats.length === MAX_UNCOUNTED) this.countHits();
+    this.#repeatedHits.push(hit);
+    if (this.#repeatedHits.length === MAX_UNCOUNTED) this.countHits();
   }
 
   /** Counts the added hits. Call it about once a second, because it releases their responses. */
   countHits(): void {
-    for (const hit of this.#repeats) {
+    for (const hit of this.#repeatedHits) {
       const handle = handleRef(hit.handle, this.#deps.caseSensitive);
       this.count({ handle, interface: hit.family, exists: hit.exists, times: hit.repeats });
       hit.repeats = 0;
     }
-    this.#repeats = [];
+    this.#repeatedHits = [];
   }
 
   /** Counts a read that a traffic rule attributes to a robot, in addition to `count`. */

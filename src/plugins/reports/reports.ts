@@ -40,7 +40,7 @@ export function start(host: Host, { reports: { folder, maxPrefixes }, upstream }
       : createReportStore({ shared, maxPrefixes, runId: clock.randomId() });
   const { read, close } = createReports({ clock, log }, counter, store);
   return {
-    repeated: (hit) => {
+    sentPrepared: (hit) => {
       counter.addHit(hit);
     },
     answered: (answered) => {
