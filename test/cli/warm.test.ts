@@ -37,7 +37,9 @@ function listOf(count: number, name: string): string {
 const answeredBy = async ({ place }: Operated): Promise<unknown> =>
   (JSON.parse((await ask(place.ADMIN_URL, '/stats')).text) as { requests: { total: number } }).requests.total;
 
-const start = (): Promise<Operated> => startOperated(demo.url);
+// On a slow machine the handles wait longer for each other than by default.
+const start = (): Promise<Operated> =>
+  startOperated(demo.url, { UPSTREAM_QUEUE_TIMEOUT: '20s', UPSTREAM_TIMEOUT: '20s' });
 
 describe('warm command', () => {
   itWithProgram('script', 'resumes after Ctrl-C without requesting a handle twice', async () => {

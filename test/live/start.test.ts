@@ -44,6 +44,7 @@ describe('start of the built program', () => {
       'commander',
       'express',
       'http-proxy-middleware',
+      'ipaddr.js',
       'lru-cache',
       'negotiator',
       'pino',
