@@ -15,7 +15,6 @@ const FULL = [
 /** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */
 const ALONE = [
   'test/attack/expensive.test.ts',
-  'test/chaos/*.test.ts',
   'test/faults/{hanging-server,overload,pipelined,unread-answers}.test.ts',
   'test/live/{redis-link,redis-trouble,write-instances}.test.ts',
   'test/redirect/hostile.test.ts',
@@ -33,6 +32,14 @@ const MEASURED = [
   'test/soak/*.test.ts',
 ];
 
+/** These run alone too, but not in `.ci/run`, because they take minutes: mutations, chaos, four web servers, all themes. */
+const LONG_RUNS = [
+  'test/browser/layout.test.ts',
+  'test/chaos/chaos.test.ts',
+  'test/rollout/front-examples.test.ts',
+  'test/simulation/mutations.test.ts',
+];
+
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
 const REPLACING = ['test/http/{one-parse,raw-response,reads}.test.ts', 'test/redirect/handle-forms.test.ts'];
 
@@ -44,11 +51,10 @@ const BROWSER = within('browser');
 /** The longest test files of each group, which start first so that the run does not end waiting for them. */
 const LONG = [
   'attack/(cost|eviction)',
-  'browser/layout',
   'cli/warm',
   'fuzz/answers',
   'live/(coherence-faults|conditional-slow-redis|goes-on|redis-cluster|redis-loss-cost)',
-  'rollout/(package|front-examples)',
+  'rollout/package',
   'simulation/simulation',
 ];
 const LONG_FILE = new RegExp(`/test/(${LONG.join('|')})\\.test\\.ts$`);
@@ -96,7 +102,7 @@ export default defineConfig({
       // `npm test`: unit and in-process tests.
       project('quick', 0, {
         include: ['test/**/*.test.ts'],
-        exclude: [...FULL, ...ALONE, ...MEASURED, ...BROWSER, ...REPLACING],
+        exclude: [...FULL, ...ALONE, ...MEASURED, ...LONG_RUNS, ...BROWSER, ...REPLACING],
         maxWorkers: QUICK_FILES,
       }),
       project('quick, isolated', 0, {
@@ -106,12 +112,13 @@ export default defineConfig({
       }),
       project('full', 1, {
         include: FULL,
-        exclude: [...ALONE, ...MEASURED, ...COUNTING],
+        exclude: [...ALONE, ...MEASURED, ...LONG_RUNS, ...COUNTING],
         maxWorkers: WAITING_FILES,
       }),
-      project('browser', 1, { include: BROWSER, maxWorkers: WAITING_FILES }),
+      project('browser', 1, { include: BROWSER, exclude: LONG_RUNS, maxWorkers: WAITING_FILES }),
       project('alone', 2, { include: ALONE, maxWorkers: 1 }),
-      project('measured', 3, { include: MEASURED, maxWorkers: 1 }),
+      project('unchecked: long', 3, { include: LONG_RUNS, maxWorkers: 1 }),
+      project('unchecked: measured', 4, { include: MEASURED, maxWorkers: 1 }),
     ],
   },
 });

@@ -90,8 +90,8 @@ describeWithRedis('foreign data in Redis', () => {
     ['the list of members', () => `${prefix}members`],
   ])('hides no write when it gives the key of %s a wrong type', async (_what, nameOf) => {
     const [one, other] = [await start(), await start()];
-    await redis.client.del(nameOf(HANDLE));
-    await redis.client.lpush(nameOf(HANDLE), 'value');
+    // As one transaction, because the proxies write to the same key several times a second.
+    await redis.client.multi().del(nameOf(HANDLE)).lpush(nameOf(HANDLE), 'value').exec();
     await other.ask(pathOf(HANDLE));
     await one.ask(pathOf(HANDLE));
     for (const count of [6, 7]) {

@@ -1,27 +1,11 @@
-// The coherence guarantee in seeded worlds: it holds under all faults, and fails with each frequent mutation.
+// The coherence guarantee in seeded worlds holds under all faults.
 import { describe, expect, test } from 'vitest';
-import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunResult, run } from './run.js';
 
 const SEEDS = [1, 2];
-const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
 
 function describeFailure({ seed, violation, lines }: RunResult): string {
   return `seed ${seed}: ${violation?.message ?? ''}\n${lines.join('\n')}`;
-}
-
-async function withMutation<T>({ apply }: Mutation, work: () => Promise<T>): Promise<T> {
-  const restore = apply();
-  try {
-    return await work();
-  } finally {
-    restore();
-  }
-}
-
-/** Runs the seed that is known to find the mutation. */
-function findViolation({ faults, world, seed = 1 }: Mutation): Promise<RunResult> {
-  return run(seed, { ...(faults && { faults }), ...(world && { world }) });
 }
 
 describe('simulated deployment', () => {
@@ -34,25 +18,5 @@ describe('simulated deployment', () => {
   test.each(SEEDS)('stays coherent under the faults of seed %i', async (seed) => {
     const result = await run(seed, { keptLines: 100 });
     expect(result.violation, describeFailure(result)).toBeUndefined();
-  });
-});
-
-describe('simulator', () => {
-  test.each(FREQUENT)('detects that %s', async (_name, mutation) => {
-    const found = await withMutation(mutation, () => findViolation(mutation));
-    expect(found.violation).toBeDefined();
-  });
-
-  test('detects the cost of marking all entries stale after one late command', async () => {
-    const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
-    const options = { seconds: 10, ...(faults && { faults }) };
-    // Several seeds are needed because the cost depends on the event order: 1.2 to 2.1 times as many reads.
-    const readsOf = async (): Promise<number> => {
-      let reads = 0;
-      for (const seed of [3, 8]) reads += (await run(seed, options)).counts.upstreamReads;
-      return reads;
-    };
-    const reads = await readsOf();
-    expect(await withMutation(LATE_COMMAND_DISTRUSTS_ALL, readsOf)).toBeGreaterThan(1.1 * reads);
   });
 });
