@@ -1,4 +1,5 @@
 // Tools for mutations, which disable a part of the protocol by replacing methods of a class.
+import { Bans } from '../../src/cache/coherence/bans.js';
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
@@ -292,5 +293,19 @@ export const forgetLostLapsed = (): (() => void) =>
       async function renew(this: MemberList, how) {
         const renewed = await original.call(this, how);
         return { ...renewed, areMissing: renewed.lapsed.length > 0 };
+      },
+  );
+
+/** Loads get the number of the newest ban, although the floor is above it. */
+export const keepBansBelowFloor = (): (() => void) =>
+  replace(
+    Bans,
+    'raiseFloor',
+    (original) =>
+      function raiseFloor(this: Bans, floor) {
+        const newest = this.latest;
+        original.call(this, floor);
+        if (newest > 0 && newest < floor)
+          Object.defineProperty(this, 'latest', { configurable: true, value: newest });
       },
   );

@@ -16,6 +16,7 @@ import {
   awaitNoneAtFirst,
   ignoreGaps,
   joinOnce,
+  keepBansBelowFloor,
   keepRedisTimes,
   noticePausesLate,
   passOverRenewed,
@@ -189,6 +190,11 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
     ...ALL_LOSE_REDIS,
+  },
+  'a floor does not replace the bans below it': {
+    seed: 1,
+    apply: keepBansBelowFloor,
+    faults: ['Redis flushed'],
   },
   'an expelled member does not join again': { seed: 1, apply: joinOnce, faults: ['Redis flushed'] },
   'pauses of the process are not noticed': {

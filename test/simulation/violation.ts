@@ -9,6 +9,7 @@ export type Invariant =
   | 'each instance has a lease after the last fault'
   | 'each instance acknowledges writes after the last fault'
   | 'each instance serves the newest record after the last fault'
+  | 'each instance keeps the records that it reads after the last fault'
   | 'each instance works after the last fault'
   | 'each instance runs after the last fault'
   | 'nothing fails unexpectedly';
