@@ -119,6 +119,7 @@ export class Faults {
     redis.host.kill();
     this.#laterAt(redis, () => {
       redis.restart(from === 'dump' && this.#dumps.length > 0 ? this.#random.pick(this.#dumps) : undefined);
+      this.#world.membersLostAt = this.#world.now;
     });
   }
 
@@ -165,6 +166,7 @@ export class Faults {
 
   flush(): void {
     this.#world.redis.keyspace.clear();
+    this.#world.membersLostAt = this.#world.now;
   }
 
   #resetConnections(server: RedisServer): void {

@@ -31,12 +31,23 @@ export function noteOutages(world: World): void {
     instance.linkedAt = now;
     instance.wasAlone = false;
   }
+  noteForgotten(world, linked);
   if (!linked.some(({ reachesRedisSince }) => now - reachesRedisSince > AWAITED_MS)) return;
   for (const instance of instances) {
     if (instance.wasAlone || linked.includes(instance)) continue;
     instance.wasAlone = true;
     world.history.isAlone(instance.name);
   }
+}
+
+/**
+ * An instance with a lease does not wait for instances that a lost member list named: what they acknowledge from now on
+ * is an exception. What they acknowledged before is not, because Redis lost its entries too.
+ */
+function noteForgotten({ instances, membersLostAt }: World, linked: readonly Instance[]): void {
+  if (linked.length === 0) return;
+  for (const instance of instances)
+    if (!linked.includes(instance) && instance.linkedAt < membersLostAt) instance.wasAlone = true;
 }
 
 function noteReach(world: World, instance: Instance): void {

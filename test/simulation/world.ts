@@ -38,6 +38,8 @@ export class World {
   /** Probability of losing a message to a process, by process name. */
   readonly losses = new Map<string, number>();
   redis: RedisServer;
+  /** Virtual time at which Redis last lost the member list. */
+  membersLostAt = -Infinity;
   #masters = 0;
 
   private constructor(simulation: Simulation, options: WorldOptions) {
@@ -63,6 +65,7 @@ export class World {
   /** Promotes a replica to master, with its data. New connections use the new master. */
   promote(held: Keyspace): void {
     this.redis = this.#newMaster(held);
+    this.membersLostAt = this.now;
   }
 
   /** Restores a former master with its own data and run id. */
