@@ -82,7 +82,7 @@ const PROGRAMS = {
   dist: {
     main: 'src/main.ts',
     app: 'src/app/app.ts',
-    config: 'src/config/load.ts',
+    config: 'src/app/config.ts',
     logger: 'src/observe/logger.ts',
     metrics: 'src/observe/metrics.ts',
     server: 'src/server/http-server.ts',

@@ -7,7 +7,8 @@ import { manPage } from './man-page.js';
 import { moduleRows } from './module-table.js';
 
 const sources = await createViteServer({ configFile: false, server: { middlewareMode: true, watch: null } });
-const { configKeys, configRows } = await sources.ssrLoadModule('/src/config/keys.ts');
+const { configKeys } = await sources.ssrLoadModule('/src/app/config.ts');
+const { rowOf } = await sources.ssrLoadModule('/src/config/keys.ts');
 const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');
 const { metricRows } = await sources.ssrLoadModule('/src/observe/metric-list.ts');
 const { allMetrics } = await sources.ssrLoadModule('/src/app/plugins.ts');
@@ -80,7 +81,7 @@ writeFileSync(path('config/default.yaml'), manual());
 writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram()));
 for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(path('package.json'), 'utf8')))))
   writeFileSync(path(`config/helm/${name}`), text);
-replaceTable('config/README.md', 'key', configRows());
+replaceTable('config/README.md', 'key', configKeys().map(rowOf));
 replaceTable('src/observe/README.md', 'name', metricRows(allMetrics()));
 replaceTable('config/troubleshooting.md', 'code', errorRows());
 replaceTable('CONTRIBUTING.md', 'module', moduleRows());

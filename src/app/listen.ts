@@ -2,7 +2,7 @@
 import type { NativeListeners } from '../native/native.js';
 import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
-import { configKeys } from '../config/keys.js';
+import { configKeys } from './config.js';
 import type { Config } from '../config/schema.js';
 import { createExchangeDrain } from '../server/drain.js';
 

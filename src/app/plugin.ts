@@ -1,6 +1,7 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
 import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
+import type { ConfigPart } from '../config/sections.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
@@ -32,11 +33,12 @@ export type Started = { readonly [Name in keyof Hooks]?: Hooks[Name][number] | u
   readonly adminHandlers?: AdminHandlers;
 };
 
-interface PluginModule {
-  start: (host: Host, settings: Config) => Started;
+interface PluginModule<Settings extends Config> {
+  start(host: Host, settings: Settings): Started;
 }
 
-export interface Plugin {
+/** `Settings`: the sections of the core, and those of the plugin. */
+export interface Plugin<Settings extends Config = Config> extends ConfigPart<Settings> {
   readonly name: string;
   /** Metrics, whose series exist also while the plugin is off. */
   readonly metrics?: Readonly<Record<string, MetricEntry>>;
@@ -46,17 +48,17 @@ export interface Plugin {
   readonly adminRoutes?: readonly Route[];
   /** The response to these routes while the plugin is off. */
   readonly offError?: () => ServiceError;
-  readonly isEnabled: (settings: Config) => boolean;
+  isEnabled(settings: Settings): boolean;
   /** Imports the plugin; not called while it is off. */
-  readonly load: () => Promise<PluginModule>;
+  load(): Promise<PluginModule<Settings>>;
 }
 
 /** The imported modules of the enabled plugins, in order. */
-export type LoadedPlugins = readonly PluginModule[];
+export type LoadedPlugins = readonly PluginModule<Config>[];
 
 /** Imports the enabled plugins. */
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
-  Promise.all(plugins.filter(({ isEnabled }) => isEnabled(settings)).map(({ load }) => load()));
+  Promise.all(plugins.filter((plugin) => plugin.isEnabled(settings)).map((plugin) => plugin.load()));
 
 /** Starts the plugins, and adds their functions to the hooks. Returns the handlers of their admin routes. */
 export function startPlugins(
@@ -64,8 +66,8 @@ export function startPlugins(
   { host, hooks, settings }: { host: Host; hooks: Hooks; settings: Config },
 ): AdminHandlers {
   let handlers: AdminHandlers = {};
-  for (const { start } of loaded) {
-    const { adminHandlers, ...functions } = start(host, settings);
+  for (const plugin of loaded) {
+    const { adminHandlers, ...functions } = plugin.start(host, settings);
     for (const [name, take] of Object.entries(functions))
       if (take !== undefined) (hooks[name as keyof Hooks] as unknown[]).push(take);
     handlers = { ...handlers, ...adminHandlers };

@@ -1,5 +1,6 @@
 // Reloads the configuration on SIGHUP: applies the keys that may change, and logs the result.
-import { configKeys, valueAt, withValue } from '../config/keys.js';
+import { configKeys } from './config.js';
+import { valueAt, withValue } from '../config/keys.js';
 import type { ExplainedKey, StartConfig } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import type { Logger } from '../observe/logger.js';

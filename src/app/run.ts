@@ -1,7 +1,8 @@
 // Runs the proxy until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
 import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
-import { ConfigError, type ConfigSources, loadStartConfig, processSources } from '../config/load.js';
+import { ConfigError, type ConfigSources, processSources } from '../config/load.js';
+import { loadStartConfig } from './config.js';
 import type { Config } from '../config/schema.js';
 import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { ListenError } from './listen.js';

@@ -1,6 +1,7 @@
 // The commands `check-config`, which prints and probes the configuration, and `site-record`, which prints the
 // site record.
-import { ConfigError, type StartConfig, loadStartConfig, processSources } from '../config/load.js';
+import { loadStartConfig } from '../app/config.js';
+import { ConfigError, type StartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/site-data.js';
 import type { Probe } from '../app/probes.js';

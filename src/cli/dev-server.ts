@@ -1,5 +1,5 @@
 // The `dev-server` command: an in-memory Handle server for the CI of other programs.
-import { loadConfig } from '../config/load.js';
+import { loadConfig } from '../app/config.js';
 import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { prefixesOf, readSeedFile } from '../dev-server/seed-file.js';
 import { createDemoServer } from '../dev-server/server.js';

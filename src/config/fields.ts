@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { upperAscii } from '../handle/handle.js';
 
-type Shape = Readonly<Record<string, z.ZodType>>;
+export type Shape = Readonly<Record<string, z.ZodType>>;
 
 type Unit = 'Ms' | 'Bytes';
 
@@ -54,6 +54,9 @@ export const section = <T extends Shape>(keys: T) => mapping(keys).prefault({} a
 /** Marks a key or section as reloadable: SIGHUP applies changes without a restart. */
 export const reloadable = <T extends z.ZodType>(schema: T): T =>
   schema.meta({ ...schema.meta(), reloadable: true });
+
+/** Marks a key whose value is never printed. */
+export const secret = <T extends z.ZodType>(schema: T): T => schema.meta({ ...schema.meta(), secret: true });
 
 interface Measure {
   kind: string;

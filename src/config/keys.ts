@@ -1,7 +1,6 @@
 // Lists all configuration keys with variable, default and description, and accesses values by path.
 import { z } from 'zod';
 import { nameWithUnit } from './fields.js';
-import { configSchema } from './schema.js';
 
 export interface ConfigKey {
   /** Path in the YAML file, for example `cache.found.maxTtl`. */
@@ -19,23 +18,21 @@ export interface ConfigKey {
   isReloadable: boolean;
   /** Whether the value is a list or mapping; its variable then contains JSON or YAML. */
   isStructured: boolean;
+  /** Whether the value is never printed. */
+  isSecret: boolean;
 }
 
 /** Variables without a section name, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
-let keys: readonly ConfigKey[] | undefined;
+/** Returns every key of a schema, in its order. */
+export const keysIn = (schema: z.ZodType): readonly ConfigKey[] =>
+  keysOf(schema, { path: [], parsedPath: [], isReloadable: false });
 
-/** Returns every key in schema order. */
-export const configKeys = (): readonly ConfigKey[] =>
-  (keys ??= keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false }));
-
-/** Returns the rows of the key table in config/README.md. */
-export function configRows(): string[] {
-  return configKeys().map(({ key, variable, byDefault, description }) => {
-    const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
-    return `| \`${key}\` | \`${variable}\` | ${shown} | ${description} |`;
-  });
+/** Returns the row of the key table in config/README.md. */
+export function rowOf({ key, variable, byDefault, description }: ConfigKey): string {
+  const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
+  return `| \`${key}\` | \`${variable}\` | ${shown} | ${description} |`;
 }
 
 interface Section {
@@ -62,7 +59,7 @@ function keysOfSection(schema: unknown): Readonly<Record<string, unknown>> | und
   return mapping instanceof z.ZodObject ? mapping.shape : undefined;
 }
 
-const isMarked = (schema: unknown, mark: 'reloadable' | 'structured'): boolean =>
+const isMarked = (schema: unknown, mark: 'reloadable' | 'secret' | 'structured'): boolean =>
   schema instanceof z.ZodType && schema.meta()?.[mark] === true;
 
 function keyOf(schema: unknown, { path, parsedPath, isReloadable }: Section): ConfigKey {
@@ -80,6 +77,7 @@ function keyOf(schema: unknown, { path, parsedPath, isReloadable }: Section): Co
     description,
     isReloadable,
     isStructured,
+    isSecret: isMarked(schema, 'secret'),
   };
 }
 

@@ -5,10 +5,10 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { z } from 'zod';
 import { parseUrl } from './addresses.js';
-import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } from './keys.js';
-import { configSchema, type Config } from './schema.js';
+import { type ConfigKey, isTree, keysIn, valueAt, withoutNulls, withValue } from './keys.js';
+import type { Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
-import { startProblems } from './start-problems.js';
+import { type ConfigPart, joinSections } from './sections.js';
 import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
 /** Loads the yaml package on first use, because a configuration from plain variables does not need it. */
@@ -53,6 +53,8 @@ export const processSources = (file?: string): ConfigSources => ({
 
 /** File and environment values before validation. */
 interface Given {
+  /** Every key of the schema. */
+  keys: readonly ConfigKey[];
   tree: unknown;
   file: string | undefined;
   variables: readonly ConfigKey[];
@@ -62,12 +64,6 @@ interface Given {
    */
   mistaken: readonly ConfigProblem[];
 }
-
-/**
- * @example loadConfig({ env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
- * @throws ConfigError that lists every problem
- */
-export const loadConfig = (sources: ConfigSources): Config => validate(readGiven(sources));
 
 export interface ExplainedKey {
   key: string;
@@ -86,28 +82,52 @@ export interface StartConfig {
   ignored: ConfigProblem[];
 }
 
-/**
- * Loads and validates the configuration for `serve`, `check-config` and reloads.
- *
- * @throws ConfigError that lists every problem
- */
-export function loadStartConfig(sources: ConfigSources): StartConfig {
-  const given = readGiven(sources);
-  const config = validate(given);
-  const problems = startProblems(config, sources.readFile);
-  if (problems.length === 0) return { config, keys: explain(given), ignored: unknownVariables(sources.env) };
-  throw new ConfigError(problems.map(({ key, text }) => ({ key, source: sourceOf(key, given), text })));
+/** Loads the configuration that the parts define. */
+interface ConfigLoader {
+  /** Returns every key, in the order of the schema. */
+  configKeys: () => readonly ConfigKey[];
+  /**
+   * @example loadConfig({ env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
+   * @throws ConfigError that lists every problem
+   */
+  loadConfig: (sources: ConfigSources) => Config;
+  /**
+   * Loads and validates the configuration for `serve`, `check-config` and reloads.
+   *
+   * @throws ConfigError that lists every problem
+   */
+  loadStartConfig: (sources: ConfigSources) => StartConfig;
+}
+
+export function createConfigLoader(parts: readonly ConfigPart<Config>[]): ConfigLoader {
+  const schema = joinSections(parts);
+  let keys: readonly ConfigKey[] | undefined;
+  const configKeys = (): readonly ConfigKey[] => (keys ??= keysIn(schema));
+  return {
+    configKeys,
+    loadConfig: (sources) => validate(readGiven(sources, configKeys()), schema),
+    loadStartConfig(sources) {
+      const given = readGiven(sources, configKeys());
+      const config = validate(given, schema);
+      const problems = parts
+        .flatMap((part) => part.startProblems?.(config, sources.readFile) ?? [])
+        .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
+      if (problems.length > 0) throw new ConfigError(problems);
+      return { config, keys: explain(given), ignored: unknownVariables(sources.env, configKeys()) };
+    },
+  };
 }
 
 const explain = (given: Given): ExplainedKey[] =>
-  configKeys().map(({ key, path, byDefault }) => {
+  given.keys.map((known) => {
+    const { key, path, byDefault } = known;
     const value = valueAt(given.tree, path) ?? byDefault;
-    return { key, shown: value === null ? 'none' : maskValue(key, value), source: sourceOf(key, given) };
+    return { key, shown: value === null ? 'none' : maskValue(known, value), source: sourceOf(key, given) };
   });
 
-function validate(given: Given): Config {
+function validate(given: Given, schema: z.ZodType<Config>): Config {
   // The schema runs once per load, so interpreting it is faster than generating code for it.
-  const parsed = configSchema.safeParse(withInheritedKeys(given.tree), { jitless: true });
+  const parsed = schema.safeParse(withInheritedKeys(given.tree), { jitless: true });
   if (parsed.success && given.mistaken.length === 0) return parsed.data;
   const issues = parsed.error?.issues ?? [];
   throw new ConfigError([...given.mistaken, ...issues.flatMap((issue) => problemsOf(issue, given))]);
@@ -129,24 +149,24 @@ function withInheritedKeys(tree: unknown): unknown {
   return { ...tree, upstreams: tree['upstreams'].map(inherit) };
 }
 
-function readGiven({ env, readFile }: ConfigSources): Given {
+function readGiven({ env, readFile }: ConfigSources, keys: readonly ConfigKey[]): Given {
   const file = env['CONFIG']?.trim() === '' ? undefined : env['CONFIG'];
   const inFile = file === undefined ? {} : readTree(file, readFile);
   const isEmpty = ({ variable }: ConfigKey): boolean => env[variable]?.trim() === '';
-  const variables = configKeys().filter((key) => env[key.variable] !== undefined && !isEmpty(key));
+  const variables = keys.filter((key) => env[key.variable] !== undefined && !isEmpty(key));
   const tree = variables.reduce<unknown>(
     (soFar, { path, variable, isStructured }) =>
       withValue(soFar, path, isStructured ? parseVariable(env[variable]) : env[variable]),
     inFile,
   );
-  const hidden = configKeys()
+  const hidden = keys
     .filter((key) => isEmpty(key) && valueAt(inFile, key.path) !== undefined)
     .map(({ key, variable }) => ({
       key,
       source: `variable ${variable}`,
       text: `the variable is empty, but file ${file} has a value; unset the variable, or give it a value`,
     }));
-  return { tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
+  return { keys, tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
 }
 
 /** Parses YAML, which includes JSON. Returns any other text unchanged, so that the schema reports it. */
@@ -193,15 +213,15 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   if (issue.code !== 'unrecognized_keys') return [problemAt(key, issue.message, given)];
   return issue.keys.map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
-    const text = successorOf(unknown) ?? `unknown key${hintFor(unknown)}`;
+    const text = successorOf(unknown) ?? `unknown key${hintFor(unknown, given.keys)}`;
     return { key: unknown, source: `file ${given.file ?? ''}`, text };
   });
 }
 
 /** Suggests the same name in a different section or letter case, or else lists the section's keys. */
-function hintFor(unknown: string): string {
+function hintFor(unknown: string, keys: readonly ConfigKey[]): string {
   const known = [
-    ...new Set(configKeys().flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),
+    ...new Set(keys.flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),
   ];
   const sectionOf = (key: string): string => key.slice(0, key.lastIndexOf('.') + 1);
   const nameOf = (key: string): string => key.slice(key.lastIndexOf('.') + 1);
@@ -215,12 +235,12 @@ function hintFor(unknown: string): string {
 }
 
 function problemAt(key: string, message: string, given: Given): ConfigProblem {
-  const known = configKeys().find((entry) => entry.key === key || key.startsWith(`${entry.key}.`));
+  const known = given.keys.find((entry) => entry.key === key || key.startsWith(`${entry.key}.`));
   const source = sourceOf(known?.key ?? key, given);
   if (known === undefined) return { key, source, text: 'this is a section: give a mapping of keys' };
   if (known.key !== key) return { key, source, text: message };
   const value = valueAt(given.tree, known.path) ?? known.byDefault;
-  return { key, source, text: `${maskValue(key, value)} is not allowed; ${message}` };
+  return { key, source, text: `${maskValue(known, value)} is not allowed; ${message}` };
 }
 
 function sourceOf(key: string, { tree, file, variables }: Given): string {
@@ -232,21 +252,12 @@ function sourceOf(key: string, { tree, file, variables }: Given): string {
 
 const MAX_SHOWN = 80;
 
-/** Keys whose whole value is hidden. Lists of Redis nodes can contain a password anywhere. */
-const SECRETS = [
-  'admin.token',
-  'redis.cluster',
-  'redis.sentinels',
-  'changes.webhook.secret',
-  'mirror.password',
-];
-
 /** Masks secrets in a value. Hides invalid URLs entirely, because they may be bare passwords. */
-function maskValue(key: string, value: unknown): string {
+function maskValue({ key, isSecret }: ConfigKey, value: unknown): string {
   if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
   if (typeof value !== 'string') return JSON.stringify(value);
   if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
-  if (SECRETS.includes(key)) return '(hidden)';
+  if (isSecret) return '(hidden)';
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
 }
 

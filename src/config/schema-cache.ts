@@ -1,14 +1,13 @@
-// Configuration keys for the cache: TTLs, memory, shared Redis and mirrored prefixes.
+// Configuration keys for the cache: TTLs, memory and shared Redis.
 import { readRedisNode, readRedisUrl } from './addresses.js';
 import {
   duration,
-  flag,
   list,
   normalised,
   oneOf,
   prefixPeriods,
-  readPrefixPattern,
   reloadable,
+  secret,
   section,
   size,
   text,
@@ -91,19 +90,24 @@ export const redis = section({
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
     .optional()
     .describe("PEM file of the certificate authority that signed Redis's certificate."),
-  sentinels: list({ allowed: NODE, read: readRedisNode })
-    .optional()
-    .describe(
-      'Sentinels of the master, such as `s1:26379,s2:26379`, separated by commas; user, password, database and TLS of the master as in `redis.url`.',
-    ),
+  // Nodes can contain a password anywhere.
+  sentinels: secret(
+    list({ allowed: NODE, read: readRedisNode })
+      .optional()
+      .describe(
+        'Sentinels of the master, such as `s1:26379,s2:26379`, separated by commas; user, password, database and TLS of the master as in `redis.url`.',
+      ),
+  ),
   sentinelName: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
     .prefault('mymaster')
     .describe('Name of the master at the Sentinels.'),
-  cluster: list({ allowed: NODE, read: readRedisNode })
-    .optional()
-    .describe(
-      'Seed nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
-    ),
+  cluster: secret(
+    list({ allowed: NODE, read: readRedisNode })
+      .optional()
+      .describe(
+        'Seed nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
+      ),
+  ),
   keyPrefix: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
     .optional()
     .describe(
@@ -120,33 +124,5 @@ export const redis = section({
   ),
   disconnectedMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
     "Maximum age of a response from memory while Redis is unreachable, because other instances' invalidations do not arrive.",
-  ),
-});
-
-const readPrefix = (given: string): string | undefined =>
-  given.includes('*') ? undefined : readPrefixPattern(given);
-
-export const mirror = section({
-  prefixes: list({ allowed: 'prefixes such as 21.T1', read: readPrefix })
-    .default([])
-    .describe(
-      'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; without any, there is no mirror.',
-    ),
-  interval: duration({ min: '1s', max: '30d', byDefault: '1h' }).describe(
-    'Maximum age of the records of `mirror.prefixes`: handles are listed, and records read, after half of it.',
-  ),
-  user: text({ allowed: 'an identity such as 300:21.T1/ADMIN', pattern: /^[\x21-\x7e]+$/ })
-    .optional()
-    .describe(
-      'Identity with the right to list the handles of `mirror.prefixes`, such as `300:21.T1/ADMIN`; it is sent only to the server of the prefix, over https or to loopback.',
-    ),
-  password: text({ allowed: 'the password of mirror.user', pattern: /^.+$/s })
-    .optional()
-    .describe('Password of `mirror.user`.'),
-  publicLists: flag(false).describe(
-    'Whether lists (`GET /api/handles?prefix=`) without a login are served from the mirror although it has a login: anyone can then list the handles of `mirror.prefixes`.',
-  ),
-  maxHandles: wholeNumber({ min: 1, max: 10_000_000, byDefault: 1_000_000 }).describe(
-    'Maximum handles of a mirrored prefix, about 100 bytes each besides their records; a longer list is mirrored in part.',
   ),
 });

@@ -7,6 +7,7 @@ import {
   normalised,
   oneOf,
   reloadable,
+  secret,
   section,
   size,
   text,
@@ -123,14 +124,16 @@ export const admin = section({
   port: wholeNumber({ min: 0, max: 65_535, byDefault: 9090 }).describe(
     'TCP port of the admin listener; `0` selects a free port.',
   ),
-  token: text({
-    allowed: '16 to 256 printable ASCII characters without spaces',
-    pattern: /^[\x21-\x7e]{16,256}$/,
-  })
-    .optional()
-    .describe(
-      'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',
-    ),
+  token: secret(
+    text({
+      allowed: '16 to 256 printable ASCII characters without spaces',
+      pattern: /^[\x21-\x7e]{16,256}$/,
+    })
+      .optional()
+      .describe(
+        'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',
+      ),
+  ),
   maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
     'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after a single longer block of the event loop; `0ms` disables both.',
   ),
@@ -159,19 +162,5 @@ export const tracing = section({
     ),
   samplePercent: wholeNumber({ min: 0, max: 100, byDefault: 100 }).describe(
     'Percentage of requests to trace, unless the `traceparent` of a trusted proxy decides.',
-  ),
-});
-
-export const reports = section({
-  enabled: flag(false).describe(
-    'Whether resolutions are counted by prefix and month, with the most frequent handles and unknown handles. It stores which handles are requested, but no client address and no login. See "Resolution reports".',
-  ),
-  folder: text({ allowed: 'the absolute path of a folder', pattern: /^\/[^\0\n]*$/ })
-    .optional()
-    .describe(
-      'Folder with the reports of an instance without Redis, a file for each month; it must exist and be writable, and no other instance may use it. With `redis.url` the reports are in Redis; without either they end with the process.',
-    ),
-  maxPrefixes: wholeNumber({ min: 1, max: 100_000, byDefault: 200 }).describe(
-    'Maximum prefixes with a separate report; the others are counted together as `other`. A prefix needs up to 0.5 MB.',
   ),
 });

@@ -1,8 +1,6 @@
-// Combines the schemas of all sections, and adds rules that involve several keys.
-import { z } from 'zod';
+// The sections of the core, and the rules that involve several of their keys.
 import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
-import { cache, mirror, redis, seed } from './schema-cache.js';
-import { audit, changes } from './schema-audit.js';
+import { cache, redis, seed } from './schema-cache.js';
 import {
   batch,
   deletion,
@@ -13,7 +11,8 @@ import {
   signposting,
   v2,
 } from './schema-interfaces.js';
-import { admin, http, log, reports, server, tracing } from './schema-server.js';
+import { admin, http, log, server, tracing } from './schema-server.js';
+import type { Rule, SectionsOf } from './sections.js';
 import { traffic } from './schema-traffic.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
 import {
@@ -23,7 +22,7 @@ import {
   upstreamServers,
 } from './upstream-servers.js';
 
-const SECTIONS = {
+export const SECTIONS = {
   server,
   http,
   upstream,
@@ -31,9 +30,7 @@ const SECTIONS = {
   traffic,
   redis,
   cache,
-  audit,
   seed,
-  mirror,
   deletion,
   batch,
   reverseLookup,
@@ -45,27 +42,16 @@ const SECTIONS = {
   admin,
   log,
   tracing,
-  changes,
-  reports,
 };
 
 /** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */
-export type Config = { [Name in keyof typeof SECTIONS]: z.output<(typeof SECTIONS)[Name]> };
+export type Config = SectionsOf<typeof SECTIONS>;
 
-const sections: z.ZodType<Config> = z.strictObject(SECTIONS);
-
-export const configSchema = sections.check(({ value, issues }) => {
-  for (const [isBroken, key, message] of crossRules(value))
-    if (isBroken) issues.push({ code: 'custom', path: key.split('.'), message, input: undefined });
-});
-
-type CrossRule = [isBroken: boolean, key: string, message: string];
-
-function crossRules({ server: listener, ...config }: Config): CrossRule[] {
+/** Rules that involve several keys. */
+export function rules({ server: listener, ...config }: Config): Rule[] {
   const { idleTimeoutMs, headersTimeoutMs, requestTimeoutMs } = listener;
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtlMs, maxTtlMs } = config.cache.found;
-  const { webhook } = config.changes;
   const isTaken = (port: number | undefined): boolean => {
     const native = { host: config.native.host ?? listener.host, port: port ?? 0 };
     return [listener, config.admin].some((other) => isSameListener(native, other));
@@ -86,21 +72,11 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
     [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
     [isTaken(config.native.tcp.port), 'native.tcp.port', 'give another port than those of server and admin'],
-    [
-      webhook.url !== undefined && webhook.secret === undefined,
-      'changes.webhook.secret',
-      'set it, because changes.webhook.url is set',
-    ],
-    [
-      (config.mirror.user === undefined) !== (config.mirror.password === undefined),
-      'mirror.password',
-      'give mirror.user and this together',
-    ],
     [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }
 
-function upstreamRules(config: UpstreamSections): CrossRule[] {
+function upstreamRules(config: UpstreamSections): Rule[] {
   const { url, staleAfterMs, timeoutMs } = config.upstream;
   const servers = upstreamServers(config);
   const patterns = servers.flatMap(({ prefixes }) => prefixes);
@@ -116,7 +92,7 @@ function upstreamRules(config: UpstreamSections): CrossRule[] {
 }
 
 /** Checks the address against the kind of the server. */
-function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: number): CrossRule {
+function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: number): Rule {
   const key = `upstreams.${at}.url`;
   if (kind === 'none') return [url !== undefined, key, 'leave it out: there is no server with kind: none'];
   if (url === undefined) return [true, key, 'give the address of the server'];
@@ -133,7 +109,7 @@ function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: nu
   return [!isTemplate, key, 'give an address with {handle} or {suffix}, and no mirrors'];
 }
 
-function fingerprintRule({ url, mirrors, fingerprint, key }: ConfiguredServer): CrossRule {
+function fingerprintRule({ url, mirrors, fingerprint, key }: ConfiguredServer): Rule {
   const plainUrl = [url, ...mirrors].find((address) => address.startsWith('http:'));
   return [
     fingerprint !== undefined && plainUrl !== undefined,

@@ -3,12 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from './schema.js';
+import type { StartProblem } from './sections.js';
 import { isUpstreamGiven } from './upstream-servers.js';
-
-interface StartProblem {
-  key: string;
-  text: string;
-}
 
 const NO_UPSTREAM =
   'set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000';
@@ -31,17 +27,17 @@ export function canReusePort(
 
 type Judge = (text: string, path: string) => string | undefined;
 
-export function startProblems(config: Config, readFile: (path: string) => string): StartProblem[] {
+export function startProblems(config: Config, readFile: (path: string) => string): readonly StartProblem[] {
   const { certificateFile } = config.native.site;
   const inFile = (path: string | undefined, judge: Judge): string | undefined => {
     if (path === undefined) return undefined;
     return failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
   };
-  const problems: [key: string, text: string | undefined][] = [
+  return [
     ['upstream.url', isUpstreamGiven(config) ? undefined : NO_UPSTREAM],
     ['server.reusePort', config.server.reusePort && !canReusePort() ? NO_REUSE_PORT : undefined],
     ['upstream.caFile', inFile(config.upstream.caFile, pemProblem)],
-    ...config.upstreams.map(({ caFile }, at): [string, string | undefined] => [
+    ...config.upstreams.map(({ caFile }, at): StartProblem => [
       `upstreams.${at}.caFile`,
       inFile(caFile, pemProblem),
     ]),
@@ -50,9 +46,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
     ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
     ['seed.file', seedProblem(config.seed.file)],
     ['cache.snapshot.file', folderProblem(config.cache.snapshot.file, 'the snapshot cannot be written, ')],
-    ['audit.file', folderProblem(config.audit.file, 'the audit file cannot be written, ')],
   ];
-  return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
 }
 
 /** Runs a check, and returns its problem or the error that it throws; undefined if it passes. */
@@ -76,7 +70,7 @@ function seedProblem(path: string | undefined): string | undefined {
 }
 
 /** Checks the folder, in which temporary snapshots, and audit files after log rotation, are created. */
-function folderProblem(path: string | undefined, failed: string): string | undefined {
+export function folderProblem(path: string | undefined, failed: string): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);
   const remedy = `create ${folder}, and let this user write there (systemd: StateDirectory=)`;

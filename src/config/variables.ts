@@ -1,6 +1,6 @@
 // Finds environment variables that set no key: variables of removed keys, and unknown variables with a
 // section's prefix.
-import { type ConfigKey, configKeys, longVariableOf, variableOf } from './keys.js';
+import { type ConfigKey, longVariableOf, variableOf } from './keys.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -56,8 +56,7 @@ export const removedVariables = (env: Environment): (VariableProblem & { key: st
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
 /** Returns variables with a section's prefix that set none of its keys. */
-export function unknownVariables(env: Environment): VariableProblem[] {
-  const keys = configKeys();
+export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): VariableProblem[] {
   const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
   const sections = [...new Set(keys.map(({ path: [section = ''] }) => `${variableOf(section)}_`))];
   return Object.entries(env).flatMap(([variable, value = '']) => {

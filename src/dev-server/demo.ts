@@ -2,7 +2,7 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../config/load.js';
+import { loadConfig } from '../app/config.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
 import { serve } from '../app/serve.js';
 import { portIfFree } from './port-if-free.js';

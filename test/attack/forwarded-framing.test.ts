@@ -2,7 +2,7 @@
 // nor remove the framing.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import { serve } from '../../src/app/serve.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';

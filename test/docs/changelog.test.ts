@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type ConfigKey, configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
+import { type ConfigKey } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 type Default = ConfigKey['byDefault'] | undefined;

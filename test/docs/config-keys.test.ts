@@ -1,12 +1,13 @@
 // The key tables in config/README.md and README.md match the schema.
 import { describe, expect, it } from 'vitest';
-import { configKeys, configRows } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
+import { rowOf } from '../../src/config/keys.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 describe('documented configuration keys', () => {
   it('include each key once, with its variable, default and description', () => {
     const listed = tableRows(readDocument('config/README.md'), '| key').map(cells);
-    expect(listed).toEqual(configRows().map(cells));
+    expect(listed).toEqual(configKeys().map(rowOf).map(cells));
   });
 
   it('match the variables and defaults in README.md', () => {

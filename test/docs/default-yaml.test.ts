@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseDocument, visit, type Document } from 'yaml';
-import { configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
 import { configFrom } from '../support/load-config.js';
 
 const yaml = readFileSync(new URL('../../config/default.yaml', import.meta.url), 'utf8');

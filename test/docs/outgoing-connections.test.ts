@@ -1,7 +1,7 @@
 // SECURITY.md lists every source file that opens a connection, and every key with a destination.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 /** Calls and imports that open a connection or start a program that could. */

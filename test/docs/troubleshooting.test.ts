@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
 import { CATALOGUE } from '../../src/errors.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 

@@ -1,7 +1,7 @@
 // Repositories as upstream servers: DSpace's Handle resolver, and landing page templates.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

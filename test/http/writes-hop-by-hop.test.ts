@@ -1,6 +1,6 @@
 // Hop-by-hop headers are removed in both directions; Via and X-Forwarded-* are added (RFC 9110 §7.6).
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH, UPSTREAM_URL, mockUpstream } from '../support/upstream.js';

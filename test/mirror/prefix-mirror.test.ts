@@ -4,7 +4,7 @@ import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import type { Host } from '../../src/app/plugin.js';
-import type { Config } from '../../src/config/schema.js';
+import type { MirrorConfig } from '../../src/plugins/mirror/plugin.js';
 import { start } from '../../src/plugins/mirror/mirror.js';
 import { ListRefused } from '../../src/plugins/mirror/names.js';
 import { PrefixMirror } from '../../src/plugins/mirror/prefix-mirror.js';
@@ -220,7 +220,10 @@ describe('mirrors', () => {
       resolver: { refresh: () => Promise.reject(new Error('no handle is listed')) },
       whenRestored: () => whenRestored,
     };
-    start(host as unknown as Host, { mirror: { ...mirror, user: undefined, password: undefined } } as Config);
+    start(
+      host as unknown as Host,
+      { mirror: { ...mirror, user: undefined, password: undefined } } as MirrorConfig,
+    );
     await settled();
     expect(context.lines).toEqual([]);
     restored();

@@ -1,6 +1,6 @@
 // The operator may provide a database of client countries.
 import { describe, expect, test } from 'vitest';
-import { loadStartConfig } from '../../src/config/load.js';
+import { loadStartConfig } from '../../src/app/config.js';
 import { createReload } from '../../src/app/reload.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { writeCountryDatabase } from '../support/country-database.js';

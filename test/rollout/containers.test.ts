@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
 import { parseSize } from '../../src/config/fields.js';
-import { configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
 import { createProxyTrust } from '../../src/server/client-address.js';
 import {

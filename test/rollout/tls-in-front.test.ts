@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished } from 'vitest';
 import { createDemoServer } from '../../src/dev-server/server.js';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import { serve } from '../../src/app/serve.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { FRONT_NAMES, NAME } from '../support/front-configs.js';

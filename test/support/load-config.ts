@@ -1,5 +1,6 @@
 // Loads a configuration from text and variables, as main.ts does from a file and the environment.
-import { ConfigError, loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
+import { ConfigError } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
 
 export interface GivenConfig {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
 import { openNative } from '../../src/app/listen.js';
 import { createHttpServer } from '../../src/server/http-server.js';

@@ -5,7 +5,7 @@ import { waivers } from './proxy-waivers.js';
 import { createRecordedWorld } from './recorded-world.js';
 import { type Answer, type Recording, handleServerRecordings, recordedAnswer, replay } from './recordings.js';
 import { serve, type Service } from '../../src/app/serve.js';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 
 /** The compared parts of a response. Headers differ, because they are the proxy's. */
 interface Compared {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
 
 describe('configuration keys', () => {
   it('have unique environment variables', () => {

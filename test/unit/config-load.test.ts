@@ -1,6 +1,6 @@
 // Environment variables take precedence over the file, and the file over the defaults.
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import { configFrom } from '../support/load-config.js';
 
 describe('configuration loading', () => {

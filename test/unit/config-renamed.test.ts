@@ -1,6 +1,7 @@
 // The proxy rejects renamed configuration keys at startup and names their replacements.
 import { describe, expect, it } from 'vitest';
-import { configKeys, variableOf } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
+import { variableOf } from '../../src/config/keys.js';
 import { problemsFrom } from '../support/load-config.js';
 
 const RENAMED = [

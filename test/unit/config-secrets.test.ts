@@ -1,6 +1,6 @@
 // Passwords are masked in the printed configuration and in error messages.
 import { describe, expect, it } from 'vitest';
-import { loadStartConfig } from '../../src/config/load.js';
+import { loadStartConfig } from '../../src/app/config.js';
 import { problemsFrom } from '../support/load-config.js';
 
 describe('password in the configuration', () => {

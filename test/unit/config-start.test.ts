@@ -1,6 +1,7 @@
 // A start requires an upstream, readable certificates and consistent keys.
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadStartConfig } from '../../src/config/load.js';
+import { loadStartConfig } from '../../src/app/config.js';
+import { ConfigError } from '../../src/config/load.js';
 import { createCertificate } from '../support/certificate.js';
 import { problemsFrom } from '../support/load-config.js';
 

@@ -1,7 +1,7 @@
 // The default Redis key prefix is unique per Handle server and database.
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../../src/app/config.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { defaultKeyPrefix } from '../../src/cache/redis/namespace.js';
 

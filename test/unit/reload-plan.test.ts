@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { configKeys } from '../../src/config/keys.js';
+import { configKeys } from '../../src/app/config.js';
 import { planReload } from '../../src/app/reload.js';
 import { configFrom } from '../support/load-config.js';
 

@@ -1,7 +1,6 @@
 // Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
 import type { Entry } from '../../cache/entry.js';
 import { judge } from '../../cache/policy.js';
-import type { Config } from '../../config/schema.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
 import type { Host, Started } from '../../app/plugin.js';
@@ -10,7 +9,7 @@ import { ExpiringMap } from '../../upstream/expiring-map.js';
 import type { AuditResult, AuditedAnswer } from './classify.js';
 import { createCompare } from './compare.js';
 import { LastDay } from './last-day.js';
-import { METRICS, type SampleResult, type Sample } from './plugin.js';
+import { METRICS, type Sample, type SampleResult, type AuditConfig } from './plugin.js';
 import { createSampler } from './sampler.js';
 
 /** Maximum remembered writes. After a forgotten write, an older entry counts as `older-within-ttl`. */
@@ -18,7 +17,7 @@ const MAX_WRITTEN = 100_000;
 /** Delay that lets most loads that started before the write finish. */
 const AFTER_WRITE_MS = 1000;
 
-export function start(host: Host, { audit, cache: { found, notFound } }: Config): Started {
+export function start(host: Host, { audit, cache: { found, notFound } }: AuditConfig): Started {
   const { cache, clock, upstreams } = host;
   const { now } = clock;
   const ttlMs = Math.max(found.maxTtlMs, notFound.ttlMs);
@@ -110,7 +109,7 @@ function createCounts({ metrics, clock: { now } }: Host) {
  * audits.
  */
 function createLimit(
-  { readsPerSecond }: Config['audit'],
+  { readsPerSecond }: AuditConfig['audit'],
   { clock: { now }, metrics, log }: Host,
   count: Count,
 ) {

@@ -1,5 +1,8 @@
 // The staleness audit: compares a sample of hits, and of entries after writes, with the Handle server.
 import type { Plugin } from '../../app/plugin.js';
+import { share, wholeNumber } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 const SAMPLES = ['hit', 'write'] as const;
@@ -33,8 +36,27 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-export const audit: Plugin = {
+const probability = share({ min: 0, max: 1, byDefault: 0 });
+
+const SECTIONS = {
+  audit: {
+    hits: probability.describe(
+      'Fraction of hits, such as `0.001`, whose entry is compared with the record at the Handle server afterwards; `0` disables this audit.',
+    ),
+    writes: probability.describe(
+      'Fraction of acknowledged writes after which each instance compares its entry, if any, with the record at the Handle server; `0` disables this audit.',
+    ),
+    readsPerSecond: wholeNumber({ min: 1, max: 1000, byDefault: 10 }).describe(
+      'Maximum average number of audits per second and instance. Each audit reads the handle from the Handle server in the class `background`, and reads it again if the entry was older.',
+    ),
+  },
+};
+
+export type AuditConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const audit: Plugin<AuditConfig> = {
   name: 'audit',
+  sections: SECTIONS,
   metrics: METRICS,
   statistics: { audit: { compared: 0, equal: 0 } },
   isEnabled: ({ audit: { hits, writes } }) => hits > 0 || writes > 0,

@@ -4,18 +4,17 @@ import { appendFile, constants, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { untilDeadline } from '../../cache/clock.js';
 import type { Host, Started } from '../../app/plugin.js';
-import type { Config } from '../../config/schema.js';
 import { createChangeLog } from './change-log.js';
 import { formatChange, formatGap } from './change.js';
 import { DeliveryQueue } from './delivery-queue.js';
-import { METRICS, type Destination, settingsOf } from './plugin.js';
+import { METRICS, type Destination, type ChangesConfig, settingsOf } from './plugin.js';
 import { createChangeStream } from './stream.js';
 import { createWebhook } from './webhook.js';
 
 /** Maximum time of a stop for the last deliveries to all destinations. */
 const CLOSE_MS = 1000;
 
-export function start(host: Host, settings: Config): Started {
+export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
   const { webhook: hook, maxEntries } = settings.changes;
   const { file, hasFeed } = settingsOf(settings);

@@ -1,6 +1,10 @@
 // The audit file, the change feed and its webhook: every write and purge, for other programs and for later.
 import type { Plugin } from '../../app/plugin.js';
+import { readWebUrl } from '../../config/addresses.js';
+import { flag, normalised, secret, section, text, wholeNumber } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import { folderProblem } from '../../config/start-problems.js';
 import { ServiceError } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 import { ADMIN_GROUP } from '../../http/schemas.js';
@@ -27,13 +31,56 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
+const SECTIONS = {
+  audit: {
+    file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
+      .optional()
+      .describe(
+        'Audit file, to which one JSON line is appended for each write and purge, without values and credentials. Its folder must exist and be writable; the file may be renamed at any time (log rotation). By default no audit file is written.',
+      ),
+  },
+  changes: {
+    enabled: flag(false).describe(
+      'Whether the admin listener serves the change feed at `GET /changes`, which contains the changes of all instances that share a Redis. `changes.webhook.url` also enables the feed.',
+    ),
+    maxEntries: wholeNumber({ min: 100, max: 10_000_000, byDefault: 100_000 }).describe(
+      'Maximum changes retained for readers of `GET /changes` and for the webhook, in Redis or else in memory, about 400 bytes each. A reader that is further behind gets a `gap`.',
+    ),
+    webhook: section({
+      url: normalised({
+        allowed: 'the whole http:// or https:// address, such as https://example.org/changes',
+        read: (given) => readWebUrl(given) && given,
+      })
+        .optional()
+        .describe(
+          'URL to which changes are posted in signed batches (Standard Webhooks). By default no changes are posted.',
+        ),
+      secret: secret(
+        text({
+          allowed: 'Base64 of 24 to 64 bytes, also after whsec_',
+          pattern: /^(?:whsec_)?[A-Za-z0-9+/]{32,88}={0,2}$/,
+        })
+          .optional()
+          .describe(
+            'Signing key (HMAC-SHA256) in Base64, for example from `openssl rand -base64 32`; required with `changes.webhook.url`.',
+          ),
+      ),
+    }),
+  },
+};
+
+export type ChangesConfig = Config & SectionsOf<typeof SECTIONS>;
+
 interface ChangesSettings {
   /** The audit file. */
   file: string | undefined;
   hasFeed: boolean;
 }
 
-export const settingsOf = ({ audit: { file }, changes: { enabled, webhook } }: Config): ChangesSettings => ({
+export const settingsOf = ({
+  audit: { file },
+  changes: { enabled, webhook },
+}: ChangesConfig): ChangesSettings => ({
   file,
   hasFeed: enabled || webhook.url !== undefined,
 });
@@ -42,8 +89,19 @@ export const settingsOf = ({ audit: { file }, changes: { enabled, webhook } }: C
 export const noFeed = (): ServiceError =>
   new ServiceError('UNKNOWN_ENDPOINT', { detail: 'set changes.enabled' });
 
-export const changes: Plugin = {
+export const changes: Plugin<ChangesConfig> = {
   name: 'changes',
+  sections: SECTIONS,
+  rules: ({ changes: { webhook } }) => [
+    [
+      webhook.url !== undefined && webhook.secret === undefined,
+      'changes.webhook.secret',
+      'set it, because changes.webhook.url is set',
+    ],
+  ],
+  startProblems: ({ audit: { file } }) => [
+    ['audit.file', folderProblem(file, 'the audit file cannot be written, ')],
+  ],
   metrics: METRICS,
   adminRoutes: defineRoutes(ADMIN_GROUP, {
     'GET /changes': {

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, untilDeadline } from '../../cache/clock.js';
-import type { Config } from '../../config/schema.js';
+import type { ChangesConfig } from './plugin.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 
 interface WebhookDeps {
@@ -33,7 +33,7 @@ export interface Webhook {
  * of all instances.
  */
 export function createWebhook(
-  { url, secret = '' }: Config['changes']['webhook'],
+  { url, secret = '' }: ChangesConfig['changes']['webhook'],
   { feed, clock, onDropped, onFailing, onRecovered }: WebhookDeps,
 ): Webhook | undefined {
   if (url === undefined) return undefined;

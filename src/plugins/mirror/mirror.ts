@@ -3,7 +3,6 @@ import { oneAtATime } from '../../cache/clock.js';
 import { isLoopback } from '../../config/addresses.js';
 import type { Host, Started } from '../../app/plugin.js';
 import { FOREVER_MS } from '../../config/fields.js';
-import type { Config } from '../../config/schema.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
@@ -11,14 +10,14 @@ import type { RecordAnswer } from '../../upstream/reply.js';
 import { type HandleServer, assertFound } from '../../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
 import { mirroredPage } from './list-decision.js';
-import { METRICS } from './plugin.js';
+import { METRICS, type MirrorConfig } from './plugin.js';
 import { PrefixMirror } from './prefix-mirror.js';
 
 /** Maximum written handles that wait for their read; others are read by the next walk. */
 const MAX_WRITTEN = 100_000;
 
 /** Starts the mirrors once the snapshot has been restored, so that they do not read its records again. */
-export function start(host: Host, { mirror }: Config): Started {
+export function start(host: Host, { mirror }: MirrorConfig): Started {
   const { log, metrics, resolver, refOf, whenRestored } = host;
   const mirrors = createPrefixMirrors(mirror, host);
   const findMirror = (key: string): PrefixMirror | undefined => mirrors.get(refOfKey(key).prefix);
@@ -98,7 +97,7 @@ function statisticsOf(prefix: string, mirror: PrefixMirror) {
   };
 }
 
-function createPrefixMirrors(settings: Config['mirror'], host: Host): PrefixMirrors {
+function createPrefixMirrors(settings: MirrorConfig['mirror'], host: Host): PrefixMirrors {
   const { cache, refOf, resolver } = host;
   const { memory, trustedSince } = cache;
   const { intervalMs, maxHandles, prefixes } = settings;
@@ -112,7 +111,7 @@ function createPrefixMirrors(settings: Config['mirror'], host: Host): PrefixMirr
   );
 }
 
-type MirrorLogin = Pick<Config['mirror'], 'user' | 'password'>;
+type MirrorLogin = Pick<MirrorConfig['mirror'], 'user' | 'password'>;
 
 /** Creates the function that reads a page of the list from the server that is responsible for the handle. */
 function createReadPage(

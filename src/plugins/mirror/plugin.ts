@@ -1,5 +1,8 @@
 // A mirror of prefixes: all their handles are in the cache, and survive an outage of any length.
 import type { Plugin } from '../../app/plugin.js';
+import { duration, flag, list, readPrefixPattern, secret, text, wholeNumber } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 export const METRICS = {
@@ -17,8 +20,50 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-export const mirror: Plugin = {
+const readPrefix = (given: string): string | undefined =>
+  given.includes('*') ? undefined : readPrefixPattern(given);
+
+const SECTIONS = {
+  mirror: {
+    prefixes: list({ allowed: 'prefixes such as 21.T1', read: readPrefix })
+      .default([])
+      .describe(
+        'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; without any, there is no mirror.',
+      ),
+    interval: duration({ min: '1s', max: '30d', byDefault: '1h' }).describe(
+      'Maximum age of the records of `mirror.prefixes`: handles are listed, and records read, after half of it.',
+    ),
+    user: text({ allowed: 'an identity such as 300:21.T1/ADMIN', pattern: /^[\x21-\x7e]+$/ })
+      .optional()
+      .describe(
+        'Identity with the right to list the handles of `mirror.prefixes`, such as `300:21.T1/ADMIN`; it is sent only to the server of the prefix, over https or to loopback.',
+      ),
+    password: secret(
+      text({ allowed: 'the password of mirror.user', pattern: /^.+$/s })
+        .optional()
+        .describe('Password of `mirror.user`.'),
+    ),
+    publicLists: flag(false).describe(
+      'Whether lists (`GET /api/handles?prefix=`) without a login are served from the mirror although it has a login: anyone can then list the handles of `mirror.prefixes`.',
+    ),
+    maxHandles: wholeNumber({ min: 1, max: 10_000_000, byDefault: 1_000_000 }).describe(
+      'Maximum handles of a mirrored prefix, about 100 bytes each besides their records; a longer list is mirrored in part.',
+    ),
+  },
+};
+
+export type MirrorConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const mirror: Plugin<MirrorConfig> = {
   name: 'mirror',
+  sections: SECTIONS,
+  rules: ({ mirror: { user, password } }) => [
+    [
+      (user === undefined) !== (password === undefined),
+      'mirror.password',
+      'give mirror.user and this together',
+    ],
+  ],
   metrics: METRICS,
   statistics: { mirrors: [] },
   isEnabled: ({ mirror: { prefixes } }) => prefixes.length > 0,

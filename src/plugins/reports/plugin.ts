@@ -1,6 +1,9 @@
 // Resolution reports: the reads of each prefix and month, for the owners of prefixes.
 import { z } from 'zod';
 import type { Plugin } from '../../app/plugin.js';
+import { flag, text, wholeNumber } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
 import { ServiceError } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 import { ADMIN_GROUP, json } from '../../http/schemas.js';
@@ -44,8 +47,27 @@ export const resolutionReport = z
 
 export type ResolutionReport = z.output<typeof resolutionReport>;
 
-export const reports: Plugin = {
+const SECTIONS = {
+  reports: {
+    enabled: flag(false).describe(
+      'Whether resolutions are counted by prefix and month, with the most frequent handles and unknown handles. It stores which handles are requested, but no client address and no login. See "Resolution reports".',
+    ),
+    folder: text({ allowed: 'the absolute path of a folder', pattern: /^\/[^\0\n]*$/ })
+      .optional()
+      .describe(
+        'Folder with the reports of an instance without Redis, a file for each month; it must exist and be writable, and no other instance may use it. With `redis.url` the reports are in Redis; without either they end with the process.',
+      ),
+    maxPrefixes: wholeNumber({ min: 1, max: 100_000, byDefault: 200 }).describe(
+      'Maximum prefixes with a separate report; the others are counted together as `other`. A prefix needs up to 0.5 MB.',
+    ),
+  },
+};
+
+export type ReportsConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const reports: Plugin<ReportsConfig> = {
   name: 'reports',
+  sections: SECTIONS,
   adminRoutes: defineRoutes(ADMIN_GROUP, {
     'GET /reports': {
       id: 'report',

@@ -1,7 +1,6 @@
 // Adds the counts of this instance to the reports each minute, and reads the reports.
 import type { Host, Started } from '../../app/plugin.js';
 import type { AdminHandler } from '../../http/express-listener.js';
-import type { Config } from '../../config/schema.js';
 import {
   type NameCounts,
   type PrefixCounts,
@@ -12,7 +11,7 @@ import {
 import { ServiceError } from '../../errors.js';
 import { upperAscii } from '../../handle/handle.js';
 import { FileReportStore } from './file-store.js';
-import { type ResolutionReport, reportQuery } from './plugin.js';
+import { type ResolutionReport, type ReportsConfig, reportQuery } from './plugin.js';
 import { ReadCounter, type TakenRow } from './read-counter.js';
 
 /** Identifies a report; the month is the current one by default. */
@@ -30,7 +29,7 @@ interface Reports {
 const HITS_EVERY_MS = 1000;
 const PUBLISH_EVERY_MS = 60_000;
 
-export function start(host: Host, { reports: { folder, maxPrefixes }, upstream }: Config): Started {
+export function start(host: Host, { reports: { folder, maxPrefixes }, upstream }: ReportsConfig): Started {
   const { clock, log, cache } = host;
   const counter = new ReadCounter({ now: clock.wall, maxPrefixes, caseSensitive: upstream.caseSensitive });
   const shared = cache.commands;

@@ -1,0 +1,10 @@
+// The configuration: the sections of the core and of every plugin, whether it is on or off.
+import { createConfigLoader } from '../config/load.js';
+import { SECTIONS, rules } from '../config/schema.js';
+import { startProblems } from '../config/start-problems.js';
+import { PLUGINS } from './plugins.js';
+
+export const { configKeys, loadConfig, loadStartConfig } = createConfigLoader([
+  { sections: SECTIONS, rules, startProblems },
+  ...PLUGINS,
+]);
