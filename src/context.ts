@@ -1,9 +1,8 @@
-// The log, metrics, clock, tracer and hooks that all parts share. They are fixed for the life of a process.
+// The log, metrics, clock and hooks that all parts share. They are fixed for the life of a process.
 import type { Clock } from './cache/clock.js';
 import type { Hooks } from './hooks.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
-import type { Tracer } from './observe/tracer.js';
 
 export interface Context {
   readonly log: Logger;
@@ -12,6 +11,4 @@ export interface Context {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly hooks: Hooks;
-  /** Undefined without a tracing endpoint. */
-  readonly tracer: Tracer | undefined;
 }

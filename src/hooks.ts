@@ -1,5 +1,6 @@
 // The places where a plugin takes part in the core. Each is a list that is filled at start, in the order of
 // `app/plugins.ts`, and never changes afterwards; an empty list costs nothing.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Deleted } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
@@ -32,6 +33,32 @@ export interface KnownList {
   detail: string;
 }
 
+/** The span of a request that is being answered. */
+export interface RequestSpan {
+  readonly traceId: string;
+  /** Adds attributes. */
+  describe: (attributes: Readonly<Record<string, string | number>>) => void;
+}
+
+/** The span of a native message. */
+export interface MessageSpan extends RequestSpan {
+  end: (isFailure: boolean) => void;
+}
+
+type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
+
+/** Records spans of requests, and of the calls that answer them. */
+export interface Spans {
+  /** Records the requests of a listener. */
+  wrap: (listener: RequestListener) => RequestListener;
+  /** Starts a trace for a native message. */
+  run: <T>(name: string, work: (span: MessageSpan) => T) => T;
+  /** Returns the span of the current request or message. */
+  current: () => RequestSpan | undefined;
+  /** Adds a call that has just ended to the current trace. */
+  addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
+}
+
 export interface Hooks {
   /** A read is answered with a fresh entry. */
   hit: ((handle: HandleRef, entry: Entry) => void)[];
@@ -59,6 +86,7 @@ export interface Hooks {
   stalePeriod: PrefixPeriod[];
   /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
   list: ((prefix: string, request: ListRequest) => KnownList | undefined)[];
+  spans: Spans[];
   /** Returns members of `GET /stats`. */
   statistics: (() => object)[];
   /** Ends timers and connections. All run concurrently, so that a slow one leaves the others their time. */
@@ -79,6 +107,7 @@ export const createHooks = (): Hooks => ({
   notFoundTtlMs: [],
   stalePeriod: [],
   list: [],
+  spans: [],
   statistics: [],
   close: [],
 });

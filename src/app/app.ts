@@ -31,7 +31,6 @@ import {
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
-import { createTracing } from '../observe/tracer.js';
 import { type Host, type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
 import { PLUGINS, pluginMetrics } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
@@ -110,11 +109,11 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
   let current = settingsOf(config, hooks);
   const settings = (): AppSettings => current;
   const shared = createShared(settings, createDispatcher);
-  const { context, closeTracing } = createContext(settings, { ...deps, ...shared, hooks });
+  const context = createContext(settings, { ...deps, hooks });
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams } = sources;
   const pluginHandlers = startPlugins(plugins, {
-    host: createHost(context, sources),
+    host: createHost(context, sources, shared),
     hooks,
     settings: config,
   });
@@ -160,7 +159,6 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
         listening.close(),
         upstreams.close(),
         restoring.close(),
-        closeTracing(),
         ...hooks.close.map((close) => close()),
       ]);
       await cache.close();
@@ -174,27 +172,15 @@ function createContext(
     logger: log,
     metrics,
     clock: replaced,
-    isTrustedProxy,
     hooks,
-  }: Omit<AppDeps, 'config' | 'createDispatcher'> &
-    Pick<ClientConnections, 'isTrustedProxy'> &
-    Pick<Context, 'hooks'>,
-) {
+  }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<Context, 'hooks'>,
+): Context {
   const clock = { ...systemClock, ...replaced };
   metrics.add(pluginMetrics());
   onDroppedLines(log, (count) => {
     metrics.countDroppedTelemetry('log', count);
   });
-  const tracing = createTracing(settings(), { log, clock, metrics, isTrustedProxy });
-  const context: Context = {
-    log,
-    isLogged: createIsLogged(settings),
-    metrics,
-    clock,
-    hooks,
-    tracer: tracing?.tracer,
-  };
-  return { context, closeTracing: async () => tracing?.close() };
+  return { log, isLogged: createIsLogged(settings), metrics, clock, hooks };
 }
 
 /**
@@ -261,7 +247,8 @@ function createSources(
 const createHost = (
   { log, metrics, clock }: Context,
   { cache, resolver, upstreams, refOf, restoring: { whenRestored } }: ReturnType<typeof createSources>,
-): Host => ({ log, metrics, clock, cache, resolver, upstreams, refOf, whenRestored });
+  { isTrustedProxy }: ReturnType<typeof createShared>,
+): Host => ({ log, metrics, clock, cache, resolver, upstreams, refOf, isTrustedProxy, whenRestored });
 
 /** Returns the members of plugins in `GET /stats`. */
 const readPluginStatistics = ({ statistics }: Hooks): object => ({

@@ -31,8 +31,8 @@ function otherFiles(config: Config): number {
   // The root server (`upstream.referralRoot`) and the referred servers only receive reads.
   const ofReferrals = upstream.followReferrals ? upstream.connections + MAX_REFERRED_CONNECTIONS : 0;
   return upstreamServers(config).reduce(
-    // Reads go to the server and its mirrors; forwarded requests go only to the server.
-    (sum, { mirrors, connections }) => sum + (2 + mirrors.length) * connections,
+    // Reads go to the server and its secondaries; forwarded requests go only to the server.
+    (sum, { secondaries, connections }) => sum + (2 + secondaries.length) * connections,
     // The admin listener must stay reachable when clients use all their files.
     PROCESS_FILES + MAX_ADMIN_CONNECTIONS + ofReverse + ofReferrals,
   );

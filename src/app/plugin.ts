@@ -21,6 +21,7 @@ export interface Host {
   readonly resolver: Resolver<unknown>;
   readonly upstreams: Upstreams;
   readonly refOf: (text: string) => HandleRef;
+  readonly isTrustedProxy: (address: string) => boolean;
   /** Resolves once the snapshot and the seed have been read. */
   readonly whenRestored: () => Promise<void>;
 }

@@ -3,10 +3,11 @@ import { audit } from '../plugins/audit/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
+import { tracing } from '../plugins/tracing/plugin.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import type { Plugin } from './plugin.js';
 
-export const PLUGINS: readonly Plugin[] = [audit, mirror, changes, reports];
+export const PLUGINS: readonly Plugin[] = [audit, mirror, changes, reports, tracing];
 
 /** Returns the metrics of the plugins. */
 export const pluginMetrics = (): MetricEntry[] =>

@@ -1,4 +1,4 @@
-// The startup probes, also used by `check-config --probe`: upstreams, mirrors, Redis and the reverse lookup.
+// The startup probes, also used by `check-config --probe`: upstreams, secondaries, Redis and the reverse lookup.
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
@@ -19,7 +19,7 @@ import {
 } from '../upstream/probe.js';
 import { createSource } from '../upstream/sources/kinds.js';
 
-export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse lookup';
+export type ProbeTarget = 'upstream' | 'secondary' | 'redis' | 'reverse lookup';
 
 export interface Probe {
   target: ProbeTarget;
@@ -39,7 +39,7 @@ export function createProbes(config: Config): Probe[] {
 }
 
 function probesOf(server: ConfiguredServer, probeHandle: string, pseudonym: string): Probe[] {
-  const { url, mirrors, timeoutMs, maxBodyBytes } = server;
+  const { url, secondaries, timeoutMs, maxBodyBytes } = server;
   const placeOf = (at: string) => ({
     url: at,
     question: createSource({ ...server, url: at }).probe(probeHandle),
@@ -48,7 +48,7 @@ function probesOf(server: ConfiguredServer, probeHandle: string, pseudonym: stri
   const common = { pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
   return [
     probeOf('upstream', { ...common, ...placeOf(url) }),
-    ...mirrors.map((mirror) => probeOf('mirror', { ...common, ...placeOf(mirror) })),
+    ...secondaries.map((secondary) => probeOf('secondary', { ...common, ...placeOf(secondary) })),
   ];
 }
 
@@ -115,11 +115,11 @@ interface StartProbesDeps {
   probes: readonly Probe[];
   logger: Pick<Logger, 'info' | 'warn'>;
   metrics: Pick<Metrics, 'setCertificateExpiry'>;
-  /** Called once the upstream or a mirror has responded. */
+  /** Called once the upstream or a secondary has responded. */
   onAnswered: () => void;
 }
 
-/** Interval between probes until the upstream or a mirror has responded. */
+/** Interval between probes until the upstream or a secondary has responded. */
 const REPEAT_MS = 2000;
 
 /**
@@ -127,7 +127,7 @@ const REPEAT_MS = 2000;
  */
 const CERTIFICATE_MS = 3_600_000;
 
-const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'mirror'];
+const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'secondary'];
 
 /**
  * Probes every server, and logs a result if it has changed. Repeats until a server can serve reads, then

@@ -138,9 +138,9 @@ function createListener(
     if (hit === false) return answer(req, res, place);
     return hit.then((isSent) => (isSent ? undefined : answer(req, res, place)));
   };
-  const judged = policy.wrap(handler);
+  const traced = context.hooks.spans.reduce<Listener>((inner, { wrap }) => wrap(inner), policy.wrap(handler));
   return {
-    listener: guard(context.tracer?.wrap(judged) ?? judged, onUnexpected),
+    listener: guard(traced, onUnexpected),
     admitMessage: policy.admitMessage,
   };
 }

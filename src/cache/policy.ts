@@ -9,8 +9,8 @@ export interface TtlBounds {
   found: { minTtlMs: number; maxTtlMs: number };
   notFound: { ttlMs: number };
   staleIfErrorMs: number;
-  /** Maximum TTL of an answer from a mirror, which may lag behind the primary. */
-  mirrorMaxTtlMs?: number;
+  /** Maximum TTL of an answer from a secondary, which may lag behind the primary. */
+  secondaryMaxTtlMs?: number;
 }
 
 /** The send time of a request. */
@@ -25,7 +25,7 @@ export interface RequestTime {
  * then.
  */
 export function makeEntry(answer: Answer, { requestedAt, wallTime }: RequestTime, bounds: TtlBounds): Entry {
-  const maxMs = answer.isFromMirror ? (bounds.mirrorMaxTtlMs ?? Infinity) : Infinity;
+  const maxMs = answer.isFromSecondary ? (bounds.secondaryMaxTtlMs ?? Infinity) : Infinity;
   const staleAt = requestedAt + Math.min(ttlMsOf(answer, wallTime, bounds), maxMs);
   return {
     kind: answer.kind,
@@ -33,16 +33,16 @@ export function makeEntry(answer: Answer, { requestedAt, wallTime }: RequestTime
     message: answer.kind === 'not-found' ? (answer.message ?? '') : '',
     requestedAt,
     staleAt,
-    deleteAt: staleAt + (isMirrorAbsence(answer) ? 0 : bounds.staleIfErrorMs),
+    deleteAt: staleAt + (isSecondaryAbsence(answer) ? 0 : bounds.staleIfErrorMs),
   };
 }
 
 /**
- * Whether a mirror reports no record, or no public values. The mirror may lag behind, so this answer is never
+ * Whether a secondary reports no record, or no public values. The secondary may lag behind, so this answer is never
  * served stale.
  */
-const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
-  kind !== 'found' && isFromMirror === true;
+const isSecondaryAbsence = ({ kind, isFromSecondary }: Answer): boolean =>
+  kind !== 'found' && isFromSecondary === true;
 
 /**
  * Whether to store an entry. An answer with a TTL of 0 is only shared by the callers of its load. An answer
@@ -104,15 +104,15 @@ function remainingMs(ttl: Ttl, wallTime: number): number {
 }
 
 /**
- * Whether an entry may be newer than a mirror's answer, because it was loaded within the mirror's maximum
+ * Whether an entry may be newer than a secondary's answer, because it was loaded within the secondary's maximum
  * lag.
  */
-export function isNewerThanMirror(
+export function isNewerThanSecondary(
   entry: Entry,
   requestedAt: number,
-  { mirrorMaxTtlMs = 0 }: TtlBounds,
+  { secondaryMaxTtlMs = 0 }: TtlBounds,
 ): boolean {
-  return requestedAt - entry.requestedAt < mirrorMaxTtlMs;
+  return requestedAt - entry.requestedAt < secondaryMaxTtlMs;
 }
 
 /** `stale`: usable while the upstream fails or is slow. `none`: unusable. */

@@ -61,7 +61,7 @@ async function probeServers(config: Config): Promise<ProbeResult[]> {
 
 const TARGETS: Record<ProbeResult['target'], string> = {
   upstream: 'Handle server',
-  mirror: 'Mirror',
+  secondary: 'Secondary',
   redis: 'Redis',
   'reverse lookup': 'Reverse lookup',
 };

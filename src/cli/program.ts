@@ -43,7 +43,7 @@ function addConfigured(program: Command): void {
     .command('check-config')
     .description('check the configuration as serve does; print each value and its source, secrets masked')
     .option(...CONFIG)
-    .option('--probe', 'also test the Handle server, its mirrors, Redis and the reverse lookup')
+    .option('--probe', 'also test the Handle server, its secondaries, Redis and the reverse lookup')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./config-commands.js')).checkConfig));
   program

@@ -1,10 +1,9 @@
-// Configuration keys for the listeners, HTTP, the log and tracing.
-import { readNetwork, readWebUrl } from './addresses.js';
+// Configuration keys for the listeners, HTTP and the log.
+import { readNetwork } from './addresses.js';
 import {
   duration,
   flag,
   list,
-  normalised,
   oneOf,
   reloadable,
   secret,
@@ -138,7 +137,7 @@ export const admin = section({
     'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after a single longer block of the event loop; `0ms` disables both.',
   ),
   readyWithoutUpstream: flag(false).describe(
-    'Whether `/readyz` reports ready before the first response of the upstream or a mirror. Otherwise an instance without records to serve is not ready.',
+    'Whether `/readyz` reports ready before the first response of the upstream or a secondary. Otherwise an instance without records to serve is not ready.',
   ),
 });
 
@@ -148,19 +147,5 @@ export const log = section({
     oneOf(LOGGED_REQUESTS, 'misses-and-errors').describe(
       'Which requests to log, at level `info`: `all`, `misses-and-errors` (all but hits) or `none`. A log line has about 230 bytes for a hit, and 290 otherwise.',
     ),
-  ),
-});
-
-export const tracing = section({
-  endpoint: normalised({
-    allowed: 'the whole http:// or https:// address, such as http://collector:4318/v1/traces',
-    read: (given) => readWebUrl(given) && given,
-  })
-    .optional()
-    .describe(
-      'URL to which traces are exported (OTLP over HTTP as JSON), such as `http://collector:4318/v1/traces`; without it tracing is disabled.',
-    ),
-  samplePercent: wholeNumber({ min: 0, max: 100, byDefault: 100 }).describe(
-    'Percentage of requests to trace, unless the `traceparent` of a trusted proxy decides.',
   ),
 });

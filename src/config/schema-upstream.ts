@@ -32,23 +32,25 @@ const breaker = section({
 const trust = {
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
     .optional()
-    .describe('PEM file of the certificate authority that signed the certificates of upstream and mirrors.'),
+    .describe(
+      'PEM file of the certificate authority that signed the certificates of upstream and secondaries.',
+    ),
   fingerprint: normalised({
     allowed: 'a SHA-256 fingerprint: 64 hex digits, colons between the pairs or not; several with commas',
     read: readFingerprints,
   })
     .optional()
     .describe(
-      'SHA-256 fingerprints to pin the certificates of upstream and mirrors, in hex with or without colons, separated by commas.',
+      'SHA-256 fingerprints to pin the certificates of upstream and secondaries, in hex with or without colons, separated by commas.',
     ),
 };
 
 const times = {
   timeout: duration({ min: '10ms', max: '10m', byDefault: '10s' }).describe(
-    'Timeout for an upstream read, including mirrors.',
+    'Timeout for an upstream read, including secondaries.',
   ),
   failoverAfter: duration({ min: '10ms', max: '10m', byDefault: '3s' }).describe(
-    'Timeout for a read from one server; then the next mirror is tried.',
+    'Timeout for a read from one server; then the next secondary is tried.',
   ),
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
@@ -87,7 +89,7 @@ const perServer = { ...times, ...limits, breaker };
 
 const url = normalised({ allowed: ORIGIN, read: readOrigin });
 
-const mirrors = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
+const secondaries = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
 /** Ports from `first` to `last`, inclusive. */
 type PortRange = readonly [first: number, last: number];
@@ -107,11 +109,11 @@ export const upstream = section({
     .describe(
       'Address of the Handle server, such as `https://handle.example.org:8000`; required, unless `upstreams` is given. With `none` there is no server, and the records of `seed.file` and `cache.snapshot.file` are served.',
     ),
-  mirrors: mirrors.describe(
-    'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',
+  secondaries: secondaries.describe(
+    'Addresses of secondary servers, which have the same records, separated by commas, tried in this order when the Handle server fails; for anonymous reads only.',
   ),
-  mirrorMaxTtl: duration({ min: '0s', max: '365d', byDefault: '1m' }).describe(
-    'Maximum lag of a mirror: the maximum TTL of its records, and the time after a write in which only the primary is read.',
+  secondaryMaxTtl: duration({ min: '0s', max: '365d', byDefault: '1m' }).describe(
+    'Maximum lag of a secondary: the maximum TTL of its records, and the time after a write in which only the primary is read.',
   ),
   ...trust,
   ...perServer,
@@ -161,13 +163,13 @@ const server = mapping({
   url: address.optional(),
   existenceCheck: flag(false),
   readOnly: flag(false),
-  mirrors: list({ allowed: 'http:// or https:// addresses', read: readServerAddress }).default([]),
+  secondaries: list({ allowed: 'http:// or https:// addresses', read: readServerAddress }).default([]),
   ...trust,
   ...perServer,
 });
 
 export const upstreams = mappings(server).describe(
-  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `mirrors`; and `caFile`, `fingerprint`, timeouts, limits and `breaker` to override `upstream.*`. The longest matching prefix determines the server.',
+  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, timeouts, limits and `breaker` to override `upstream.*`. The longest matching prefix determines the server.',
 );
 
 /** Keys of `upstream` that are defaults for each server in `upstreams`. */

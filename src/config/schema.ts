@@ -11,7 +11,7 @@ import {
   signposting,
   v2,
 } from './schema-interfaces.js';
-import { admin, http, log, server, tracing } from './schema-server.js';
+import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
 import { traffic } from './schema-traffic.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
@@ -41,7 +41,6 @@ export const SECTIONS = {
   page,
   admin,
   log,
-  tracing,
 };
 
 /** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */
@@ -92,11 +91,11 @@ function upstreamRules(config: UpstreamSections): Rule[] {
 }
 
 /** Checks the address against the kind of the server. */
-function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: number): Rule {
+function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule {
   const key = `upstreams.${at}.url`;
   if (kind === 'none') return [url !== undefined, key, 'leave it out: there is no server with kind: none'];
   if (url === undefined) return [true, key, 'give the address of the server'];
-  const all = [url, ...mirrors];
+  const all = [url, ...secondaries];
   if (kind === 'handle-server') {
     const isOrigin = all.every((each) => readOrigin(each) !== undefined);
     return [!isOrigin, key, `give ${ORIGIN}; DSpace needs kind: dspace`];
@@ -105,12 +104,12 @@ function addressRule({ kind, url, mirrors }: Config['upstreams'][number], at: nu
     const isBase = all.every((each) => readBaseUrl(each) !== undefined && !/[{}]/.test(each));
     return [!isBase, key, 'give the address of its backend, such as https://repository.example.org/server'];
   }
-  const isTemplate = /\{(?:handle|suffix)\}/.test(url) && mirrors.length === 0;
-  return [!isTemplate, key, 'give an address with {handle} or {suffix}, and no mirrors'];
+  const isTemplate = /\{(?:handle|suffix)\}/.test(url) && secondaries.length === 0;
+  return [!isTemplate, key, 'give an address with {handle} or {suffix}, and no secondaries'];
 }
 
-function fingerprintRule({ url, mirrors, fingerprint, key }: ConfiguredServer): Rule {
-  const plainUrl = [url, ...mirrors].find((address) => address.startsWith('http:'));
+function fingerprintRule({ url, secondaries, fingerprint, key }: ConfiguredServer): Rule {
+  const plainUrl = [url, ...secondaries].find((address) => address.startsWith('http:'));
   return [
     fingerprint !== undefined && plainUrl !== undefined,
     `${key}.fingerprint`,

@@ -33,6 +33,8 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'traffic.unknown.perMinute': 'renamed to traffic.enumeration.perMinute',
   'traffic.unknown.for': 'renamed to traffic.enumeration.for',
   'redis.writesWithout': 'renamed to redis.disconnectedWrites, with reject instead of refuse',
+  'upstream.mirrors': 'renamed to upstream.secondaries',
+  'upstream.mirrorMaxTtl': 'renamed to upstream.secondaryMaxTtl',
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
 };
 

@@ -37,9 +37,9 @@ export interface Refused {
 /** Cacheable outcomes. */
 export type Answer = (Found | Empty | NotFound) & Source;
 
-/** Marks outcomes from a mirror, which may lag behind the primary. */
+/** Marks outcomes from a secondary, which may lag behind the primary. */
 interface Source {
-  isFromMirror?: true;
+  isFromSecondary?: true;
 }
 
 export type Outcome = Answer | (Refused & Source);

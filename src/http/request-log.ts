@@ -1,8 +1,8 @@
-// Logs, counts and traces each request once, when its response closes.
+// Logs and counts each request once, when its response closes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Context } from '../context.js';
-import type { Hooks } from '../hooks.js';
+import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
 import { type RequestContext, contextOf, requestIdOf } from './context.js';
 
 type AddressOf = (req: IncomingMessage) => { address: string; network: string };
@@ -11,24 +11,24 @@ type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
 /**
- * Counts and traces requests, and logs those selected by `log.requests`. Never logs headers or the query,
+ * Counts requests, and logs those selected by `log.requests`. Never logs headers or the query,
  * which may contain credentials.
  */
 export function createRequestLog(
-  { metrics, log, isLogged, tracer, hooks }: Context,
+  { metrics, log, isLogged, hooks }: Context,
   findClient: AddressOf,
 ): RequestLog {
   const countRead = createCountRead(hooks);
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
-    const trace = tracer?.current();
+    const span = firstOf(hooks.spans, ({ current }) => current());
     res.once('close', () => {
       const { family, target, handle: { text: handle } = {}, result, failure } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const path = shownPath(target.path);
       const code = failure?.code;
-      trace?.describe({
+      span?.describe({
         'url.path': path,
         'handle_proxy.interface': family,
         'handle_proxy.result': result,
@@ -45,16 +45,16 @@ export function createRequestLog(
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
       countRead(contextOf(res));
-      if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, trace), 'request');
+      if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, span), 'request');
     });
   };
 }
 
-function lineOf(res: ServerResponse, request: object, trace: { traceId: string } | undefined): object {
+function lineOf(res: ServerResponse, request: object, span: RequestSpan | undefined): object {
   const { failure } = contextOf(res);
   const requestId = requestIdOf(res);
   const failed = failure && { code: failure.code, ...failure.diagnosis };
-  return { ...request, requestId, ...failed, ...(trace && { traceId: trace.traceId }) };
+  return { ...request, requestId, ...failed, ...(span && { traceId: span.traceId }) };
 }
 
 const createCountRead =

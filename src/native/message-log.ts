@@ -1,5 +1,6 @@
-// Counts, logs and traces native messages.
+// Counts and logs native messages.
 import type { Context } from '../context.js';
+import type { Hooks, MessageSpan } from '../hooks.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
 import { type AnsweredMessage, existsBy } from './reply.js';
@@ -31,7 +32,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Creates the report for TCP and UDP messages without a prepared response. */
-export function createReport({ metrics, log, isLogged, tracer, hooks }: Context): ReportMessage {
+export function createReport({ metrics, log, isLogged, hooks }: Context): ReportMessage {
   function countRead({ handle, outcome }: AnsweredMessage, family: 'native-tcp' | 'native-udp'): void {
     const exists = existsBy(outcome);
     if (handle === undefined || exists === undefined) return;
@@ -40,7 +41,7 @@ export function createReport({ metrics, log, isLogged, tracer, hooks }: Context)
 
   return function report(family, work) {
     const startedAt = performance.now();
-    const answer = (trace?: TraceOfMessage): AnsweredMessage | Promise<AnsweredMessage> => {
+    const answer = (span?: MessageSpan): AnsweredMessage | Promise<AnsweredMessage> => {
       const finish = (answered: AnsweredMessage): AnsweredMessage => {
         const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
         const { handle: { text: handle } = {}, outcome, opCode = OP_CODE.reserved } = answered;
@@ -49,24 +50,23 @@ export function createReport({ metrics, log, isLogged, tracer, hooks }: Context)
         const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
         metrics.countRequest({ interface: family, handle, result, status, ms, code: failure?.code });
         const problem = failure && { code: failure.code, ...failure.diagnosis };
-        const traceId = trace && { traceId: trace.traceId };
+        const traceId = span && { traceId: span.traceId };
         if (isLogged(result)) {
           log.info(
             { interface: family, method, handle, status, result, ms, ...problem, ...traceId },
             'request',
           );
         }
-        trace?.describe(attributesOf({ family, handle, status, result }));
-        trace?.end(result === 'error');
+        span?.describe(attributesOf({ family, handle, status, result }));
+        span?.end(result === 'error');
         return answered;
       };
       return maybe(work(), finish);
     };
-    return tracer === undefined ? answer() : tracer.run(family, answer);
+    const [spans] = hooks.spans;
+    return spans === undefined ? answer() : spans.run(family, answer);
   };
 }
-
-type TraceOfMessage = Parameters<Parameters<NonNullable<Context['tracer']>['run']>[1]>[0];
 
 interface DescribedMessage extends Pick<PreparedHit, 'family' | 'status'> {
   handle: string | undefined;
@@ -88,22 +88,20 @@ const attributesOf = ({
 const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
 
 /** Creates the report for messages with a prepared response. */
-export function createReportHit(
-  { tracer }: Pick<Context, 'tracer'>,
-  { count }: Pick<Hits, 'count'>,
-): ReportHit {
+export function createReportHit({ spans }: Pick<Hooks, 'spans'>, { count }: Pick<Hits, 'count'>): ReportHit {
   const postOf = createPostOf();
   return function reportHit(hit, post, startedAt) {
     if (post === undefined) count(hit, undefined, startedAt);
     else count(postOf(hit, post.target), post.requestId, startedAt);
-    if (tracer === undefined) return;
-    const attributes = attributesOf({ ...hit, result: 'hit' });
-    if (post !== undefined) tracer.current()?.describe({ 'url.path': pathOf(post), ...attributes });
-    else {
-      tracer.run(hit.family, (trace) => {
-        trace.describe(attributes);
-        trace.end(false);
-      });
+    for (const { current, run } of spans) {
+      const attributes = attributesOf({ ...hit, result: 'hit' });
+      if (post !== undefined) current()?.describe({ 'url.path': pathOf(post), ...attributes });
+      else {
+        run(hit.family, (span) => {
+          span.describe(attributes);
+          span.end(false);
+        });
+      }
     }
   };
 }

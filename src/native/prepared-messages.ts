@@ -55,7 +55,7 @@ export class PreparedMessages {
   constructor(context: Context, parts: PreparedMessagesParts) {
     this.#parts = parts;
     this.#clock = context.clock;
-    this.#reportHit = createReportHit(context, parts.hits);
+    this.#reportHit = createReportHit(context.hooks, parts.hits);
   }
 
   /**

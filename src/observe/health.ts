@@ -63,7 +63,7 @@ export function addStartChecks(
     return canAnswer;
   });
   return {
-    /** Records the first response from the upstream or a mirror. */
+    /** Records the first response from the upstream or a secondary. */
     upstreamAnswered: (): void => {
       canAnswer = true;
     },

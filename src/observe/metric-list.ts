@@ -129,7 +129,7 @@ export const METRICS = {
     name: 'handle_proxy_upstream_requests_total',
     type: 'counter',
     labelNames: ['server', 'outcome'],
-    help: 'Upstream reads, by server (address of a Handle server or mirror; `referred` for all servers that referrals name) and outcome (kind of response or error code).',
+    help: 'Upstream reads, by server (address of a Handle server or secondary; `referred` for all servers that referrals name) and outcome (kind of response or error code).',
     fromStart: OUTCOMES.map((outcome) => ({ outcome })),
   },
   upstreamRequestDuration: {
@@ -188,25 +188,25 @@ export const METRICS = {
     name: 'handle_proxy_breaker_open',
     type: 'gauge',
     labelNames: ['server'],
-    help: '1 while the circuit breaker of a Handle server (upstream or mirror, by address) is open, else 0.',
+    help: '1 while the circuit breaker of a Handle server (upstream or secondary, by address) is open, else 0.',
   },
   certificateExpiry: {
     name: 'handle_proxy_upstream_certificate_expiry_timestamp_seconds',
     type: 'gauge',
     labelNames: ['server'],
-    help: 'Certificate expiry of each https Handle server or mirror (seconds since 1970), by address; checked at startup and every hour.',
+    help: 'Certificate expiry of each https Handle server or secondary (seconds since 1970), by address; checked at startup and every hour.',
   },
   upstreamInFlight: {
     name: 'handle_proxy_upstream_requests_in_flight',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Requests in flight, by Handle server (including its mirrors) and kind (read: shared by all waiting clients; forwarded: for one client).',
+    help: 'Requests in flight, by Handle server (including its secondaries) and kind (read: shared by all waiting clients; forwarded: for one client).',
   },
   upstreamQueued: {
     name: 'handle_proxy_upstream_requests_queued',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Queued requests, by Handle server (including its mirrors) and kind (read, forwarded).',
+    help: 'Queued requests, by Handle server (including its secondaries) and kind (read, forwarded).',
   },
   upstreamConcurrencyLimit: {
     name: 'handle_proxy_upstream_concurrency_limit',

@@ -113,7 +113,7 @@ function createUpstreamMetrics(registry: Registry, recent: Recent) {
     buckets: UPSTREAM_BUCKETS,
   });
   return {
-    /** Initialises the series of a Handle server or mirror to 0. */
+    /** Initialises the series of a Handle server or secondary to 0. */
     addServer(server: string): void {
       zeroCounter(requests, METRICS.upstreamRequests, { server });
       zeroCounter(rejected, METRICS.rejected, { server });

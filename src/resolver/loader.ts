@@ -3,7 +3,7 @@ import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type TtlBounds,
   type EntryState,
-  isNewerThanMirror,
+  isNewerThanSecondary,
   isStorable,
   judge,
   makeEntry,
@@ -115,7 +115,7 @@ export class Loader<Ticket> {
       throw failure;
     }
     failures.delete(key);
-    if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(key, kept.entry, requestedAt)) {
+    if (outcome.isFromSecondary && kept.entry && this.#isNewerThanSecondary(key, kept.entry, requestedAt)) {
       failures.set(key, true);
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
@@ -130,10 +130,10 @@ export class Loader<Ticket> {
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
-  /** Whether a stale entry may be newer than a mirror's answer. */
-  #isNewerThanMirror(key: string, entry: Entry, requestedAt: number): boolean {
+  /** Whether a stale entry may be newer than a secondary's answer. */
+  #isNewerThanSecondary(key: string, entry: Entry, requestedAt: number): boolean {
     return (
-      this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBoundsOf(key))
+      this.judge(entry) === 'stale' && isNewerThanSecondary(entry, requestedAt, this.#deps.ttlBoundsOf(key))
     );
   }
 

@@ -83,7 +83,7 @@ export function createResolver(
   { clock: { now, wall }, hooks }: Context,
   { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver<unknown> {
-  const { retryAfterMs, staleAfterMs, mirrorMaxTtlMs } = settings().upstream;
+  const { retryAfterMs, staleAfterMs, secondaryMaxTtlMs } = settings().upstream;
   const resolver = new Resolver<unknown>({
     store: cache.store,
     memory: cache.memory,
@@ -96,7 +96,7 @@ export function createResolver(
         notFound.ttlMs === 0
           ? 0
           : Math.max(notFound.ttlMs, ...hooks.notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key)));
-      return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), mirrorMaxTtlMs };
+      return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), secondaryMaxTtlMs };
     },
     get refreshAheadMinHits() {
       return settings().cache.refreshAhead.minHits;

@@ -1,4 +1,4 @@
-// Sends shared reads to the primary, or to a working mirror.
+// Sends shared reads to the primary, or to a working secondary.
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -21,7 +21,7 @@ export interface UpstreamClientSettings
     ServerSettings,
     Pick<
       ServerConfig,
-      | 'mirrors'
+      | 'secondaries'
       | 'timeoutMs'
       | 'failoverAfterMs'
       | 'concurrency'
@@ -29,7 +29,7 @@ export interface UpstreamClientSettings
       | 'queue'
       | 'queueTimeoutMs'
     >,
-    Pick<Config['upstream'], 'retryAfterMs' | 'mirrorMaxTtlMs'> {}
+    Pick<Config['upstream'], 'retryAfterMs' | 'secondaryMaxTtlMs'> {}
 
 interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
   /** Returns the configuration keys for the server at an address. */
@@ -65,13 +65,13 @@ export function createUpstreamClient(
   context: Context,
   parts: UpstreamClientParts,
 ): UpstreamClient {
-  const { mirrors, timeoutMs, failoverAfterMs, retryAfterMs } = settings;
+  const { secondaries, timeoutMs, failoverAfterMs, retryAfterMs } = settings;
   const { now } = context.clock;
   const { primary, others, usage } = openServers(settings, context, parts);
   const selection = createServerSelection({ servers: [primary, ...others], avoidMs: retryAfterMs, now });
   const failures = createFailureMemory({ ttlMs: retryAfterMs, now });
-  // Recently written handles, for which mirrors may still return the old record.
-  const written = new ExpiringMap<true>({ ttlMs: settings.mirrorMaxTtlMs, maxEntries: MAX_WRITTEN, now });
+  // Recently written handles, for which secondaries may still return the old record.
+  const written = new ExpiringMap<true>({ ttlMs: settings.secondaryMaxTtlMs, maxEntries: MAX_WRITTEN, now });
 
   async function readWithFailover(read: HandleRead): Promise<Outcome> {
     const deadline = performance.now() + timeoutMs;
@@ -84,7 +84,7 @@ export function createUpstreamClient(
       try {
         const outcome = await server.read({ ...read, timeoutMs: limitMs });
         selection.succeeded(server);
-        return server === primary ? outcome : { ...outcome, isFromMirror: true };
+        return server === primary ? outcome : { ...outcome, isFromSecondary: true };
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         // A single failing record does not affect reads of other handles.
@@ -102,9 +102,9 @@ export function createUpstreamClient(
       // Servers resolve these dot segments even when percent-encoded; a handle without a prefix cannot exist.
       if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
-      // Only the primary is authoritative; a mirror could return the record from before
+      // Only the primary is authoritative; a secondary could return the record from before
       // an acknowledged write.
-      const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
+      const isForPrimary = authoritative || secondaries.length === 0 || written.has(key);
       try {
         const outcome = await (isForPrimary
           ? primary.read({ handle, authoritative, caller, timeoutMs })
@@ -118,20 +118,20 @@ export function createUpstreamClient(
     },
     detachLoads(key) {
       failures.forget(key);
-      if (mirrors.length > 0) written.set(key, true);
+      if (secondaries.length > 0) written.set(key, true);
     },
     detachLoadsUnder: failures.forgetUnder,
     usage,
   };
 }
 
-/** Opens the primary and its mirrors, each with its own limiter. */
+/** Opens the primary and its secondaries, each with its own limiter. */
 function openServers(
   settings: UpstreamClientSettings,
   context: Context,
   { keysOf, ...parts }: UpstreamClientParts,
 ): { primary: UpstreamServer; others: UpstreamServer[]; usage: UpstreamClient['usage'] } {
-  const { url: primaryUrl, mirrors } = settings;
+  const { url: primaryUrl, secondaries } = settings;
   const limiters: ConcurrencyLimiter[] = [];
   const onRejected = (): void => {
     context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
@@ -142,7 +142,7 @@ function openServers(
     return createServer({ ...settings, url }, context, { ...parts, limiter, keys: keysOf(url) });
   };
   const usage = (): LimiterUsage => sumUsages(limiters.map((limiter) => limiter.usage()));
-  return { primary: open(primaryUrl), others: mirrors.map(open), usage };
+  return { primary: open(primaryUrl), others: secondaries.map(open), usage };
 }
 
 /** Prefers an error from a contacted server to a local rejection. */
@@ -194,7 +194,7 @@ function withinBounds(failure: ServiceError): ServiceError {
 }
 
 interface ServerSelectionOptions<Server> {
-  /** The primary, then the mirrors in order of preference. */
+  /** The primary, then the secondaries in order of preference. */
   servers: readonly Server[];
   /** Period for which a failed server is tried last (ms). */
   avoidMs: number;

@@ -51,7 +51,7 @@ const IDLE_MS = 4000;
 /** Connect timeout (ms), so that an unreachable server does not use up the whole request timeout. */
 const CONNECT_MS = 10_000;
 
-/** Creates one undici pool per origin; mirrors share the options. */
+/** Creates one undici pool per origin; secondaries share the options. */
 export function createPools(
   { connections, ...trust }: ConnectionOptions,
   connect = createConnector(trust),

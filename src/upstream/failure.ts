@@ -164,11 +164,11 @@ export interface ServerKeys {
   pin?: string;
 }
 
-/** Returns the keys for the server configured under `key`, such as `upstream`, or for a mirror of it. */
+/** Returns the keys for the server configured under `key`, such as `upstream`, or for a secondary of it. */
 export function keysAt(server: { key: string; url: string }, url: string): ServerKeys {
   const { key } = server;
   return {
-    url: url === server.url ? `${key}.url` : `${key}.mirrors`,
+    url: url === server.url ? `${key}.url` : `${key}.secondaries`,
     schemes: 'http or https',
     trust: `set ${key}.caFile or ${key}.fingerprint`,
     pin: `${key}.fingerprint`,

@@ -118,11 +118,12 @@ export function createServer(
 type CallResult = Outcome['kind'] | ErrorCode;
 
 /** Creates the function that counts and traces an upstream read; `startedAt`: ms since the epoch. */
-function createReport(server: string, { metrics, tracer, clock: { now } }: Context) {
+function createReport(server: string, { metrics, hooks: { spans }, clock: { now } }: Context) {
   return (result: CallResult, startedAt: number): void => {
     const durationMs = now() - startedAt;
     metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
-    tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
+    for (const { addCall } of spans)
+      addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
   };
 }
 

@@ -46,8 +46,8 @@ export function createUpstreams(
   context: Context,
   { findReferral, ...parts }: UpstreamsParts,
 ): Upstreams {
-  const { caseSensitive, retryAfterMs, mirrorMaxTtlMs, followReferrals } = upstream;
-  const ofAll = { caseSensitive, retryAfterMs, mirrorMaxTtlMs };
+  const { caseSensitive, retryAfterMs, secondaryMaxTtlMs, followReferrals } = upstream;
+  const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
   const ofEach = { ...parts, mainUrl: findMain(configured)?.url };
   const servers = configured.map((server) =>
     createHandleServer({ ...server, ...ofAll }, context, { ...ofEach, keysOf: (url) => keysAt(server, url) }),
@@ -89,7 +89,7 @@ function createRoot(upstream: Config['upstream'], context: Context, parts: Handl
     ...trust,
     ...HANDLE_SERVER,
     url: upstream.referralRoot,
-    mirrors: [],
+    secondaries: [],
     readOnly: true,
   };
   return createHandleServer(server, context, { ...parts, keysOf: () => ROOT_KEYS });
@@ -106,7 +106,7 @@ export function assertFound(server: HandleServer | undefined): HandleServer {
 }
 
 interface HandleServerSettings
-  extends ServerConfig, Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'mirrorMaxTtlMs'> {}
+  extends ServerConfig, Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {}
 
 interface HandleServerParts {
   /** This proxy's name in `Via` (RFC 9110 §7.6.3). */

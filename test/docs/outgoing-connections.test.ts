@@ -35,7 +35,7 @@ describe('outgoing connections in SECURITY.md', () => {
     const keys = configKeys()
       .map(({ key }) => key)
       .filter((key) =>
-        /(?:^|\.)(?:url|mirrors|upstreams|endpoint|sentinels|cluster|referralRoot)$/.test(key),
+        /(?:^|\.)(?:url|secondaries|upstreams|endpoint|sentinels|cluster|referralRoot)$/.test(key),
       );
     expect(keys.length).toBeGreaterThan(7);
     expect(namedIn(1)).toEqual(expect.arrayContaining(keys));

@@ -1,6 +1,7 @@
 // Each sampled request is exported as one trace to the configured collector; responses are unaffected.
 import { describe, expect, it } from 'vitest';
-import { createTracing, readTraceParent } from '../../src/observe/tracer.js';
+import { readTraceParent } from '../../src/plugins/tracing/tracer.js';
+import { createTracing } from '../../src/plugins/tracing/tracing.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
@@ -157,7 +158,7 @@ describe('tracing', () => {
     );
     // A batch of 512 is sent, and 4,096 wait.
     for (let span = 0; span < 512 + 4096 + 100; span++)
-      tracing?.tracer.run('resolve', ({ end }) => {
+      tracing.tracer.run('resolve', ({ end }) => {
         end(false);
       });
     expect(dropped).toBe(100);

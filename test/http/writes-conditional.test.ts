@@ -99,7 +99,7 @@ describe('conditional write (If-Match)', () => {
     expect(answer.text).toContain(reason);
   });
 
-  test('compares the ETag with that of an authoritative read, because a mirror may lag', async () => {
+  test('compares the ETag with that of an authoritative read, because a secondary may lag', async () => {
     const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
     expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
   });

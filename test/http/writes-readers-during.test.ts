@@ -109,17 +109,17 @@ describe('read during a write', () => {
       expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
     });
 
-    test('does not prevent a mirror from replacing the failing primary', async () => {
+    test('does not prevent a secondary from replacing the failing primary', async () => {
       const primary = mockUpstream(notFound());
       primary.answers({ status: 500, body: 'broken' });
       mockWrites({ status: 0, error: 'ECONNREFUSED' });
-      nock('http://mirror.test:8000')
+      nock('http://secondary.test:8000')
         .persist()
         .get(/^\/api/)
         .reply(200, JSON.stringify(old.body), {
           'Content-Type': 'application/json',
         });
-      const proxy = await startProxy({ UPSTREAM_MIRRORS: 'http://mirror.test:8000' });
+      const proxy = await startProxy({ UPSTREAM_SECONDARIES: 'http://secondary.test:8000' });
       expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(502);
       expect((await proxy.ask(PATH)).text).toContain('/old');
     });

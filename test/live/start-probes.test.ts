@@ -81,13 +81,13 @@ describe('start probes of the built program', () => {
       expect(await readyz(proxy)).toEqual([]);
     });
 
-    test('does not wait for an unreachable mirror or Redis, and each server is logged once', async () => {
+    test('does not wait for an unreachable secondary or Redis, and each server is logged once', async () => {
       const { probed } = demo;
-      const mirror = await nowhere();
+      const secondary = await nowhere();
       const redis = (await nowhere()).replace('http:', 'redis:');
       const proxy = await startBuiltProxy({
         UPSTREAM_URL: demo.url,
-        UPSTREAM_MIRRORS: mirror,
+        UPSTREAM_SECONDARIES: secondary,
         REDIS_URL: redis.replace('//', '//user:secret-word@'),
         REVERSE_LOOKUP_URL: demo.url,
       });
@@ -96,7 +96,7 @@ describe('start probes of the built program', () => {
       expect(byTarget).toEqual(
         expect.arrayContaining([
           ['info', 'upstream', demo.url, undefined],
-          ['warn', 'mirror', mirror, 'UPSTREAM_UNREACHABLE'],
+          ['warn', 'secondary', secondary, 'UPSTREAM_UNREACHABLE'],
           ['warn', 'redis', redis, 'ECONNREFUSED'],
           ['info', 'reverse lookup', demo.url, undefined],
         ]),
@@ -108,10 +108,10 @@ describe('start probes of the built program', () => {
       expect(proxy.output()).not.toContain('secret-word');
     });
 
-    test('requires only that a mirror responds', async () => {
+    test('requires only that a secondary responds', async () => {
       const proxy = await startBuiltProxy({
         UPSTREAM_URL: await nowhere(),
-        UPSTREAM_MIRRORS: demo.url,
+        UPSTREAM_SECONDARIES: demo.url,
       });
       expect((await ask(proxy.url, PAGE)).status).toBe(200);
     });

@@ -83,10 +83,10 @@ describe('upstream probe', () => {
 
   test.each([
     [UPSTREAM_KEYS, 'check that the server runs at upstream.url'],
-    [keysAt(UPSTREAM, 'http://mirror.test'), 'check that the server runs at upstream.mirrors'],
+    [keysAt(UPSTREAM, 'http://secondary.test'), 'check that the server runs at upstream.secondaries'],
     [
-      keysAt({ ...UPSTREAM, key: 'upstreams.1' }, 'http://mirror.test'),
-      'check that the server runs at upstreams.1.mirrors',
+      keysAt({ ...UPSTREAM, key: 'upstreams.1' }, 'http://secondary.test'),
+      'check that the server runs at upstreams.1.secondaries',
     ],
     [REVERSE_LOOKUP_KEYS, 'check that the server runs at reverseLookup.url'],
   ])('names the configuration key of the server for a refused connection: $url', async (keys, remedy) => {

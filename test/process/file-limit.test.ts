@@ -55,8 +55,8 @@ describe('file descriptor limit', () => {
       });
     });
 
-    test('reserves connections to each Handle server, its mirrors and the reverse lookup service', () => {
-      const env = { UPSTREAM_MIRRORS: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
+    test('reserves connections to each Handle server, its secondaries and the reverse lookup service', () => {
+      const env = { UPSTREAM_SECONDARIES: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
       expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 104);
       const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };
       expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...reverse } }))).toBe(10_000 + 6 * 10 + 104);

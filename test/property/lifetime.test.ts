@@ -4,7 +4,7 @@ import type { Entry } from '../../src/cache/entry.js';
 import {
   type TtlBounds,
   isNearEnd,
-  isNewerThanMirror,
+  isNewerThanSecondary,
   isStorable,
   judge,
   makeEntry,
@@ -128,32 +128,34 @@ describe('cache entry lifetime', () => {
     });
   });
 
-  describe('of a mirror response', () => {
-    const mirrored = { ...bounds, mirrorMaxTtlMs: 60_000 };
+  describe('of a secondary response', () => {
+    const withSecondary = { ...bounds, secondaryMaxTtlMs: 60_000 };
     const absent = { kind: 'not-found', message: 'gone' } as const;
 
-    test('is at most mirrorMaxTtlMs, followed by the stale period', () => {
-      const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED, mirrored);
+    test('is at most secondaryMaxTtlMs, followed by the stale period', () => {
+      const entry = makeEntry({ ...found([3600]), isFromSecondary: true }, ASKED, withSecondary);
       expect(entry.staleAt).toBe(ASKED_AT + 60_000);
       expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfErrorMs);
-      expect(makeEntry(found([3600]), ASKED, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
-      expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED, bounds).staleAt).toBe(
+      expect(makeEntry(found([3600]), ASKED, withSecondary).staleAt).toBe(ASKED_AT + 3_600_000);
+      expect(makeEntry({ ...found([3600]), isFromSecondary: true }, ASKED, bounds).staleAt).toBe(
         ASKED_AT + 3_600_000,
       );
     });
 
     test('has no stale period when not found', () => {
-      const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED, mirrored);
+      const entry = makeEntry({ ...absent, isFromSecondary: true }, ASKED, withSecondary);
       expect(entry.deleteAt).toBe(entry.staleAt);
       expect(entry.message).toBe('gone');
-      expect(makeEntry(absent, ASKED, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
+      expect(makeEntry(absent, ASKED, withSecondary).deleteAt).toBe(
+        ASKED_AT + 30_000 + bounds.staleIfErrorMs,
+      );
     });
 
-    test('is skipped if a cached entry was loaded less than mirrorMaxTtlMs before', () => {
+    test('is skipped if a cached entry was loaded less than secondaryMaxTtlMs before', () => {
       const entry = makeEntry(found([3600]), ASKED, bounds);
-      expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
-      expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
-      expect(isNewerThanMirror(entry, ASKED_AT, bounds)).toBe(false);
+      expect(isNewerThanSecondary(entry, ASKED_AT + 59_999, withSecondary)).toBe(true);
+      expect(isNewerThanSecondary(entry, ASKED_AT + 60_000, withSecondary)).toBe(false);
+      expect(isNewerThanSecondary(entry, ASKED_AT, bounds)).toBe(false);
     });
   });
 

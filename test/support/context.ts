@@ -26,7 +26,6 @@ export function testContext(changes: Partial<Context> = {}): TestContext {
     // Calls Date.now each time, because a test may fake it.
     clock: { ...systemClock, now: () => Date.now() },
     hooks: createHooks(),
-    tracer: undefined,
     lines,
     ...changes,
   };

@@ -44,7 +44,7 @@ const UNREAD = { write: () => undefined };
 /** Whether nock mocks the upstream servers; servers on loopback are real. */
 const isMocked = (config: Config): boolean =>
   !upstreamServers(config)
-    .flatMap(({ url, mirrors }) => [url, ...mirrors])
+    .flatMap(({ url, secondaries }) => [url, ...secondaries])
     .some((url) => url.includes('://127.0.0.1:'));
 
 /** Writes text to a temporary file and returns its path, for keys that name a PEM file. */

@@ -72,9 +72,11 @@ describe('contradictory keys', () => {
         /upstream\.fingerprint \(variable UPSTREAM_FINGERPRINT\): .*no certificate at http:\/\/handle\.example\.org:8000/,
       ),
     ]);
-    const mirrored = { ...pinned, UPSTREAM_URL, UPSTREAM_MIRRORS: 'https://m1,http://m2' };
-    expect(problemsFrom({ env: mirrored })).toEqual([expect.stringContaining('http://m2')]);
-    expect(problemsFrom({ env: { ...pinned, UPSTREAM_URL, UPSTREAM_MIRRORS: 'https://m1' } })).toEqual([]);
+    const withSecondary = { ...pinned, UPSTREAM_URL, UPSTREAM_SECONDARIES: 'https://m1,http://m2' };
+    expect(problemsFrom({ env: withSecondary })).toEqual([expect.stringContaining('http://m2')]);
+    expect(problemsFrom({ env: { ...pinned, UPSTREAM_URL, UPSTREAM_SECONDARIES: 'https://m1' } })).toEqual(
+      [],
+    );
   });
 
   it.each([

@@ -13,7 +13,7 @@ const hit = {
 function reportTwice(target: string): object[] {
   const counted: object[] = [];
   const reportHit = createReportHit(
-    { tracer: undefined },
+    { spans: [] },
     {
       count: (line) => counted.push(line),
     },

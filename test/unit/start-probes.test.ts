@@ -40,16 +40,16 @@ const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 describe('startup probes', () => {
   test('contact each server once, with one log line each', async () => {
     const upstream = serverWith('upstream', [GOOD]);
-    const mirror = serverWith('mirror', [refused()]);
+    const secondary = serverWith('secondary', [refused()]);
     const redis = serverWith('redis', [refused()]);
-    const { lines, onAnswered } = start(upstream, mirror, redis);
+    const { lines, onAnswered } = start(upstream, secondary, redis);
     await pass(60_000);
     expect(lines).toEqual([
       ['info', 'http://upstream.test', 'probe succeeded'],
-      ['warn', 'http://mirror.test', 'probe failed'],
+      ['warn', 'http://secondary.test', 'probe failed'],
       ['warn', 'http://redis.test', 'probe failed'],
     ]);
-    expect([upstream, mirror, redis].map(({ run }) => run.mock.calls.length)).toEqual([1, 1, 1]);
+    expect([upstream, secondary, redis].map(({ run }) => run.mock.calls.length)).toEqual([1, 1, 1]);
     expect(onAnswered).toHaveBeenCalledOnce();
   });
 
@@ -72,9 +72,9 @@ describe('startup probes', () => {
     ]);
   });
 
-  test('succeed when a mirror responds', async () => {
+  test('succeed when a secondary responds', async () => {
     const upstream = serverWith('upstream', [refused()]);
-    const { onAnswered } = start(upstream, serverWith('mirror', [GOOD]));
+    const { onAnswered } = start(upstream, serverWith('secondary', [GOOD]));
     await pass(60_000);
     expect(onAnswered).toHaveBeenCalledOnce();
     expect(upstream.run).toHaveBeenCalledOnce();
@@ -95,15 +95,15 @@ describe('startup probes', () => {
     });
     const results = ['2026-12-01', '2026-12-01', '2027-12-01'].map((day) => until(`${day}T00:00:00.000Z`));
     const upstream = serverWith('upstream', results, 'https');
-    const mirror = serverWith('mirror', [GOOD]);
-    const { lines, setCertificateExpiry } = start(upstream, mirror);
+    const secondary = serverWith('secondary', [GOOD]);
+    const { lines, setCertificateExpiry } = start(upstream, secondary);
     await pass(2 * 3_600_000);
     expect(setCertificateExpiry.mock.calls).toEqual([
       ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
       ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
       ['https://upstream.test', '2027-12-01T00:00:00.000Z'],
     ]);
-    expect(mirror.run).toHaveBeenCalledOnce();
+    expect(secondary.run).toHaveBeenCalledOnce();
     expect(lines).toHaveLength(2);
   });
 

@@ -29,7 +29,7 @@ describe('status page', () => {
       ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
       ['failed before the page was opened', failingBefore, 'warn', 'Degraded'],
       ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
-      ['has an open breaker but a working mirror', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
+      ['has an open breaker but a working secondary', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
     ])('has the expected level and word when the server %s', (_what, judged, level, word) => {
       expect(judged).toMatchObject({ level, word });
     });

@@ -2,7 +2,7 @@ import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import type { Tracer } from '../../src/observe/tracer.js';
+import { type Spans, createHooks } from '../../src/hooks.js';
 import { testContext } from '../support/context.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve, UPSTREAM } from './ask.js';
@@ -60,10 +60,11 @@ describe('upstream failure', () => {
 
   test('is counted by server and result, and traced with its duration including the retry', async () => {
     const metrics = createMetrics();
-    const addCall = vi.fn<Tracer['addCall']>();
+    const addCall = vi.fn<Spans['addCall']>();
     let time = 0;
     const clock = { ...systemClock, now: () => (time += 5) };
-    const context = testContext({ metrics, clock, tracer: { addCall } as Partial<Tracer> as Tracer });
+    const hooks = { ...createHooks(), spans: [{ addCall } as Partial<Spans> as Spans] };
+    const context = testContext({ metrics, clock, hooks });
     failWith('UND_ERR_SOCKET');
     mockUpstream().reply(404, { responseCode: 100 });
     await resolve('21.T1/a', {}, context);

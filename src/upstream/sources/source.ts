@@ -9,7 +9,7 @@ import type { UpstreamRequest } from '../exchange.js';
 import type { UpstreamReply } from '../reply.js';
 import { type UpstreamResponse, invalidResponse } from '../response.js';
 
-/** The configuration of a server, or of its mirror at `url`. */
+/** The configuration of a server, or of its secondary at `url`. */
 export type SourceSettings = Pick<ServerConfig, 'url' | 'prefixes'> &
   Partial<Pick<ServerConfig, 'existenceCheck'>>;
 

@@ -1,4 +1,4 @@
-// Mirrors: anonymous reads use a working server, all other requests only the primary.
+// Secondaries: anonymous reads use a working server, all other requests only the primary.
 import '../support/real-sockets.js';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -12,36 +12,41 @@ const PREFIX = '/api/handles/21.T11998';
 const PATH = `${PREFIX}/kept`;
 
 const primary = await startDemoServer();
-const mirror = await startDemoServer();
+const secondary = await startDemoServer();
 
 const start = (env: Record<string, string> = {}): Promise<Proxy> =>
-  startProxy({ UPSTREAM_URL: primary.url, UPSTREAM_MIRRORS: mirror.url, DELETION_HANDLES: 'true', ...env });
+  startProxy({
+    UPSTREAM_URL: primary.url,
+    UPSTREAM_SECONDARIES: secondary.url,
+    DELETION_HANDLES: 'true',
+    ...env,
+  });
 
-/** Stores newer records on the primary than on the mirror. */
+/** Stores newer records on the primary than on the secondary. */
 function prepare(): void {
   for (const at of ['kept', 'other', 'third']) {
     primary.put(`21.T11998/${at}`, numbered(2));
-    mirror.put(`21.T11998/${at}`, numbered(1));
+    secondary.put(`21.T11998/${at}`, numbered(1));
   }
 }
 
 afterEach(() => {
-  for (const server of [primary, mirror]) {
+  for (const server of [primary, secondary]) {
     server.heal();
     server.reset();
   }
 });
 
-describe('read with mirrors (failover)', () => {
+describe('read with secondaries (failover)', () => {
   test('uses the primary while the primary responds', async () => {
     prepare();
     const proxy = await start();
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
-    expect([primary.asked, mirror.asked]).toEqual([1, 0]);
+    expect([primary.asked, secondary.asked]).toEqual([1, 0]);
   });
 
   test.each(['reset', 'refuse', 'error', 'html', 'wrong-handle'] as const)(
-    'uses the mirror when the primary fails (%s)',
+    'uses the secondary when the primary fails (%s)',
     async (fault) => {
       prepare();
       const proxy = await start();
@@ -50,7 +55,7 @@ describe('read with mirrors (failover)', () => {
     },
   );
 
-  test('uses the mirror when the primary has hung for upstream.failoverAfter', async () => {
+  test('uses the secondary when the primary has hung for upstream.failoverAfter', async () => {
     prepare();
     const proxy = await start({ UPSTREAM_FAILOVER_AFTER: '100ms' });
     primary.fail('hang');
@@ -73,7 +78,7 @@ describe('read with mirrors (failover)', () => {
     expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
   });
 
-  test('does not divert other reads to the mirror when its own record is broken', async () => {
+  test('does not divert other reads to the secondary when its own record is broken', async () => {
     prepare();
     const proxy = await start();
     primary.fail('wrong-handle', { times: 1 });
@@ -87,7 +92,7 @@ describe('read with mirrors (failover)', () => {
     await proxy.ask(PATH);
     proxy.pass(HOUR);
     primary.fail('reset');
-    mirror.fail('reset');
+    secondary.fail('reset');
     const answer = await proxy.ask(PATH);
     expect([numberIn(answer), answer.headers['cache-status']]).toEqual([
       2,
@@ -104,17 +109,17 @@ describe('request that only the primary may answer (failover)', () => {
     ['a list', '/api/handles?prefix=21.T11998', {}],
     ['a deletion', PATH, { method: 'DELETE', headers: WRITE_HEADERS }],
     ['a write', PATH, { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(numbered(3)) }],
-  ])('is not sent to a mirror: %s', async (_what, target, question) => {
+  ])('is not sent to a secondary: %s', async (_what, target, question) => {
     prepare();
     const proxy = await start();
     primary.fail('reset');
     expect((await proxy.ask(target, question)).status).toBe(502);
-    expect(mirror.asked).toBe(0);
+    expect(secondary.asked).toBe(0);
   });
 });
 
-describe('mirror response that may lag behind the primary', () => {
-  test('is fresh for at most upstream.mirrorMaxTtl', async () => {
+describe('secondary response that may lag behind the primary', () => {
+  test('is fresh for at most upstream.secondaryMaxTtl', async () => {
     prepare();
     const proxy = await start();
     primary.fail('reset', { times: 2 });
@@ -133,7 +138,7 @@ describe('mirror response that may lag behind the primary', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(404);
     proxy.pass(LAG);
     primary.fail('reset');
-    mirror.fail('reset');
+    secondary.fail('reset');
     expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(502);
   });
 
@@ -160,7 +165,7 @@ describe('mirror response that may lag behind the primary', () => {
     expect((await putNumbered(proxy.url, PATH, 3)).status).toBe(200);
     primary.fail('reset');
     expect((await proxy.ask(PATH)).status, 'nobody sees the old record').toBe(502);
-    expect(mirror.asked).toBe(0);
+    expect(secondary.asked).toBe(0);
     proxy.pass(LAG);
     expect(numberIn(await proxy.ask(PATH))).toBe(1);
   });
