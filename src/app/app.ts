@@ -31,8 +31,15 @@ import {
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
-import { type Host, type LoadedPlugins, loadPlugins, startPlugins } from './plugin.js';
-import { PLUGINS, pluginMetrics } from './plugins.js';
+import {
+  type Host,
+  type LoadedPlugins,
+  type Plugin,
+  loadPlugins,
+  metricsOf,
+  startPlugins,
+} from './plugin.js';
+import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
 import { referralOf } from '../resolver/resolution.js';
 import { type Resolver, createResolver } from '../resolver/resolver.js';
@@ -52,6 +59,8 @@ export interface AppDeps {
   metrics: Metrics;
   /** Replaces parts of the system clock. */
   clock?: Partial<Clock>;
+  /** The plugins, which do nothing unless the configuration enables them; defaults to all. */
+  plugins?: readonly Plugin[];
   /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
 }
@@ -101,22 +110,24 @@ const settingsOf = (config: Config, { stalePeriod }: Hooks): AppSettings => ({
 /** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
-  return assemble(deps, await loadPlugins(PLUGINS, deps.config));
+  const { plugins = PLUGINS, ...rest } = deps;
+  return assemble({ ...rest, plugins }, await loadPlugins(plugins, deps.config));
 }
 
-function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: LoadedPlugins): App {
+function assemble(
+  { config, createDispatcher, plugins, ...deps }: AppDeps & Required<Pick<AppDeps, 'plugins'>>,
+  loaded: LoadedPlugins,
+): App {
   const hooks = createHooks();
   let current = settingsOf(config, hooks);
   const settings = (): AppSettings => current;
   const shared = createShared(settings, createDispatcher);
   const context = createContext(settings, { ...deps, hooks });
+  context.metrics.add(metricsOf(plugins));
   const sources = createSources(settings, context, shared);
   const { cache, restoring, coordination, upstreams } = sources;
-  const pluginHandlers = startPlugins(plugins, {
-    host: createHost(context, sources, shared),
-    hooks,
-    settings: config,
-  });
+  const host = createHost(context, sources, shared);
+  const pluginHandlers = startPlugins(loaded, { host, hooks, settings: config });
   current = settingsOf(config, hooks);
   const createPrepared = (): PreparedCache =>
     new PreparedCache(config.http.responseCache, { ...cache, onRepeat: hooks.repeat });
@@ -127,18 +138,19 @@ function assemble({ config, createDispatcher, ...deps }: AppDeps, plugins: Loade
     ...parts,
     native,
   });
-  const nativeParts = { ...shared, native, admit: admitMessage };
-  const statistics = (): object => readPluginStatistics(hooks);
-  const operations = createOperations(settings, context, { ...sources, statistics });
+  const operations = createOperations(settings, context, {
+    ...sources,
+    statistics: () => readStatistics(plugins, hooks),
+  });
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
-  const admin = { readiness, operations, plugins: PLUGINS, pluginHandlers };
+  const admin = { readiness, operations, plugins, pluginHandlers };
   return {
     handler: listener,
     context,
     connections: shared,
     native,
-    nativeListeners: createNativeListeners(config, context, nativeParts),
+    nativeListeners: createNativeListeners(config, context, { ...shared, native, admit: admitMessage }),
     admin: createAdmin(settings, context, { ...admin, blockedMs: eventLoop.blockedMs }),
     readiness,
     operations,
@@ -173,10 +185,9 @@ function createContext(
     metrics,
     clock: replaced,
     hooks,
-  }: Omit<AppDeps, 'config' | 'createDispatcher'> & Pick<Context, 'hooks'>,
+  }: Pick<AppDeps, 'logger' | 'metrics' | 'clock'> & Pick<Context, 'hooks'>,
 ): Context {
   const clock = { ...systemClock, ...replaced };
-  metrics.add(pluginMetrics());
   onDroppedLines(log, (count) => {
     metrics.countDroppedTelemetry('log', count);
   });
@@ -251,8 +262,8 @@ const createHost = (
 ): Host => ({ log, metrics, clock, cache, resolver, upstreams, refOf, isTrustedProxy, whenRestored });
 
 /** Returns the members of plugins in `GET /stats`. */
-const readPluginStatistics = ({ statistics }: Hooks): object => ({
-  ...mergeAll(PLUGINS.map((plugin) => plugin.statistics ?? {})),
+const readStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object => ({
+  ...mergeAll(plugins.map((plugin) => plugin.statistics ?? {})),
   ...mergeAll(statistics.map((read) => read())),
 });
 

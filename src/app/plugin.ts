@@ -57,6 +57,10 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
 /** The imported modules of the enabled plugins, in order. */
 export type LoadedPlugins = readonly PluginModule<Config>[];
 
+/** Returns the metrics of the plugins. */
+export const metricsOf = (plugins: readonly Plugin[]): MetricEntry[] =>
+  plugins.flatMap(({ metrics = {} }) => Object.values(metrics));
+
 /** Imports the enabled plugins. */
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
   Promise.all(plugins.filter((plugin) => plugin.isEnabled(settings)).map((plugin) => plugin.load()));

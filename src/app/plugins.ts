@@ -5,12 +5,8 @@ import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
-import type { Plugin } from './plugin.js';
+import { type Plugin, metricsOf } from './plugin.js';
 
 export const PLUGINS: readonly Plugin[] = [audit, mirror, changes, reports, tracing];
 
-/** Returns the metrics of the plugins. */
-export const pluginMetrics = (): MetricEntry[] =>
-  PLUGINS.flatMap(({ metrics = {} }) => Object.values(metrics));
-
-export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...pluginMetrics()];
+export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...metricsOf(PLUGINS)];

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { pluginMetrics } from '../../src/app/plugins.js';
+import { metricsOf } from '../../src/app/plugin.js';
+import { PLUGINS } from '../../src/app/plugins.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
 import { groupedBy, labelsOf, selected } from '../support/promql.js';
@@ -142,7 +143,7 @@ describe('Grafana dashboard', () => {
 describe('exported metrics', () => {
   itWithProgram('promtool', 'have names that promtool accepts', async () => {
     const metrics = createMetrics();
-    metrics.add(pluginMetrics());
+    metrics.add(metricsOf(PLUGINS));
     metrics.countRequest({ interface: 'record', result: 'miss', status: 200, ms: 3 });
     metrics.countUpstreamRequest({ server: 'http://a', outcome: 'found', ms: 3 });
     const text = await metrics.exposition();

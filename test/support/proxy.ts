@@ -98,7 +98,7 @@ export async function startProxy(...given: Parameters<typeof openProxy>): Promis
  */
 export async function openProxy(
   env: Record<string, string> = {},
-  { ca, ...deps }: Partial<Pick<AppDeps, 'logger' | 'clock'>> & { ca?: string } = {},
+  { ca, ...deps }: Partial<Pick<AppDeps, 'logger' | 'clock' | 'plugins'>> & { ca?: string } = {},
 ): Promise<Proxy> {
   const upstream = env['UPSTREAMS'] === undefined ? { UPSTREAM_URL } : {};
   const given = {

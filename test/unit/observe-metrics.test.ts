@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { allMetrics, pluginMetrics } from '../../src/app/plugins.js';
+import { metricsOf } from '../../src/app/plugin.js';
+import { PLUGINS, allMetrics } from '../../src/app/plugins.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
 
 async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
@@ -123,7 +124,7 @@ describe('metrics', () => {
 
   it('match the metric list', async () => {
     const metrics = createMetrics();
-    metrics.add(pluginMetrics());
+    metrics.add(metricsOf(PLUGINS));
     const text = await metrics.exposition();
     const names = [...text.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)].map(([, name, type]) => [
       name,
@@ -149,7 +150,7 @@ describe('metrics', () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
       metrics.addTrafficRule('crawlers');
-      metrics.add(pluginMetrics());
+      metrics.add(metricsOf(PLUGINS));
     });
     expect(lines).toEqual(
       expect.arrayContaining([

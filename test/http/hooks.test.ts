@@ -1,0 +1,188 @@
+// Each hook, used by a plugin of a few lines in the real app.
+import nock from 'nock';
+import request from 'supertest';
+import { describe, expect, it } from 'vitest';
+import type { Plugin, Started } from '../../src/app/plugin.js';
+import type { AnsweredRead } from '../../src/hooks.js';
+import { recordKey } from '../../src/handle/handle.js';
+import type { LoggedChange } from '../../src/handle/change.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound } from '../support/upstream.js';
+
+useNock();
+
+const KEY = recordKey(HANDLE, false);
+
+const pluginWith = (started: Started): Plugin => ({
+  name: 'example',
+  isEnabled: () => true,
+  load: () => Promise.resolve({ start: () => started }),
+});
+
+const startWith = (started: Started, env: Record<string, string> = {}): Promise<Proxy> =>
+  startProxy(env, { plugins: [pluginWith(started)] });
+
+async function askTimes(times: number, { ask }: Proxy): Promise<void> {
+  for (let time = 0; time < times; time++) await ask(PATH);
+}
+
+const purgeHandle = ({ app: { operations } }: Proxy): Promise<unknown> =>
+  operations.purge({ handles: [HANDLE], isSoft: false });
+
+describe('hooks of reads', () => {
+  it('hit: a read is answered with a fresh entry, a miss is not', async () => {
+    mockUpstream();
+    const hits: string[] = [];
+    const proxy = await startWith({ hit: ({ text }) => hits.push(text) });
+    await askTimes(1, proxy);
+    expect(hits).toEqual([]);
+    await proxy.ask(`${PATH}?type=URL`);
+    expect(hits).toEqual([HANDLE]);
+  });
+
+  it('sentPrepared and repeat: a prepared response is sent, and sent again', async () => {
+    mockUpstream();
+    const sent: number[] = [];
+    const repeated: string[] = [];
+    const proxy = await startWith({
+      sentPrepared: ({ status }) => sent.push(status),
+      repeat: (key) => repeated.push(key),
+    });
+    await askTimes(4, proxy);
+    expect(sent).toEqual([200, 200, 200]);
+    expect(repeated).toEqual([KEY, KEY]);
+  });
+
+  it('answered: a read has an answer, whether the handle exists or not', async () => {
+    const upstream = mockUpstream();
+    const reads: unknown[] = [];
+    const proxy = await startWith({
+      answered: ({ handle, ...read }: AnsweredRead) => reads.push([handle.text, read]),
+    });
+    await askTimes(1, proxy);
+    upstream.answers(notFound('21.T11998/none'));
+    await proxy.ask('/api/handles/21.T11998/none');
+    await expect
+      .poll(() => reads)
+      .toEqual([
+        [HANDLE, { interface: 'record', exists: true }],
+        ['21.T11998/none', { interface: 'record', exists: false }],
+      ]);
+  });
+
+  it('robotRead: a traffic rule attributes a read to a robot', async () => {
+    mockUpstream();
+    const read: string[] = [];
+    const rules = JSON.stringify([{ name: 'robots', match: { userAgent: '*Bot*' }, robot: true }]);
+    const proxy = await startWith({ robotRead: ({ text }) => read.push(text) }, { TRAFFIC_RULES: rules });
+    await askTimes(1, proxy);
+    expect(read).toEqual([]);
+    await proxy.ask(PATH, { headers: { 'User-Agent': 'ExampleBot/1' } });
+    expect(read).toEqual([HANDLE]);
+  });
+
+  it('notFoundTtlMs: a "not found" has at least this TTL', async () => {
+    const upstream = mockUpstream(notFound());
+    const proxy = await startWith({ notFoundTtlMs: () => 60_000 }, { CACHE_NOT_FOUND_TTL: '1s' });
+    await askTimes(1, proxy);
+    proxy.pass(59_000);
+    await askTimes(1, proxy);
+    expect(upstream.asked).toBe(1);
+  });
+
+  it('stalePeriod: a stale record of the prefix is served for longer while the server fails', async () => {
+    const upstream = mockUpstream();
+    const stalePeriod = { prefixes: ['21.T11998'], ms: 7_200_000 };
+    const proxy = await startWith({ stalePeriod }, { CACHE_STALE_IF_ERROR: '1m', CACHE_FOUND_MAX_TTL: '1m' });
+    await askTimes(1, proxy);
+    upstream.answers({ status: 500, body: { responseCode: 2 } });
+    proxy.pass(3_600_000);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
+  it('list: the list of a prefix is known without its server', async () => {
+    const known = { handles: [HANDLE], page: {}, listedAt: 0, detail: 'example' };
+    const proxy = await startWith({ list: (prefix) => (prefix === '21.T11998' ? known : undefined) });
+    const { status, body, headers } = await proxy.ask('/api/handles?prefix=21.T11998');
+    expect([status, body.toString()]).toEqual([200, expect.stringContaining(HANDLE)]);
+    expect(headers['cache-status']).toContain('detail=example');
+  });
+
+  it('spans: a request is wrapped, and its call of the server is added', async () => {
+    mockUpstream();
+    const seen: string[] = [];
+    const spans: Started['spans'] = {
+      wrap: (listener) => (req, res) => {
+        seen.push(`request ${req.method ?? ''}`);
+        return listener(req, res);
+      },
+      run: (name, work) => work({ traceId: name, describe: () => undefined, end: () => undefined }),
+      current: () => undefined,
+      addCall: ({ name, result }) => seen.push(`${name} ${result}`),
+    };
+    await askTimes(1, await startWith({ spans }));
+    expect(seen).toEqual(['request GET', 'GET upstream found']);
+  });
+});
+
+describe('hooks of changes', () => {
+  it('invalidated, deleted and changed: a purge of a handle', async () => {
+    mockUpstream();
+    const seen: unknown[] = [];
+    const proxy = await startWith({
+      invalidated: (key) => seen.push(['invalidated', key]),
+      deleted: (deleted) => seen.push(['deleted', deleted]),
+      changed: (changes: readonly LoggedChange[]) => {
+        seen.push(...changes.map(({ operation, handle }) => [operation, handle]));
+        return Promise.resolve();
+      },
+    });
+    await askTimes(1, proxy);
+    seen.length = 0;
+    await purgeHandle(proxy);
+    expect(seen).toEqual([
+      ['deleted', { key: KEY }],
+      ['invalidated', KEY],
+      ['purge', HANDLE],
+    ]);
+  });
+
+  it('banned: a purge of a prefix', async () => {
+    const prefixes: string[] = [];
+    const proxy = await startWith({ banned: (prefix) => prefixes.push(prefix) });
+    await proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false });
+    expect(prefixes).toEqual(['21.T11998/']);
+  });
+
+  it('written: a write through the proxy', async () => {
+    const keys: string[] = [];
+    nock(UPSTREAM_URL).put(PATH).reply(201, { responseCode: 1, handle: HANDLE });
+    const proxy = await startWith({ written: (key) => keys.push(key) });
+    const headers = { 'Content-Type': 'application/json', Authorization: 'Basic MzAwOjIxLlQxL0E6cHc=' };
+    expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(201);
+    expect(keys).toEqual([KEY]);
+  });
+});
+
+describe('hooks of the proxy', () => {
+  it('statistics: members of GET /stats, which a plugin that is off declares', async () => {
+    const started = pluginWith({ statistics: () => ({ example: { count: 1 } }) });
+    const off = { ...pluginWith({}), isEnabled: () => false, statistics: { other: { count: 0 } } };
+    const { app } = await startProxy({}, { plugins: [started, off] });
+    const { body } = (await request(app.admin).get('/stats')) as { body: object };
+    expect(body).toMatchObject({ example: { count: 1 }, other: { count: 0 } });
+  });
+
+  it('close: the proxy stops', async () => {
+    let closed = 0;
+    const proxy = await startWith({
+      close() {
+        closed++;
+      },
+    });
+    expect(closed).toBe(0);
+    await proxy.close();
+    expect(closed).toBe(1);
+  });
+});

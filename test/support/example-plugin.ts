@@ -1,0 +1,21 @@
+// Logs reads of handles that do not exist.
+import type { Plugin } from '../../src/app/plugin.js';
+import { flag } from '../../src/config/fields.js';
+import type { Config } from '../../src/config/schema.js';
+import type { SectionsOf } from '../../src/config/sections.js';
+
+const SECTIONS = { unknown: { log: flag(false).describe('Whether to log reads of unknown handles.') } };
+
+export const unknown: Plugin<Config & SectionsOf<typeof SECTIONS>> = {
+  name: 'unknown',
+  sections: SECTIONS,
+  isEnabled: ({ unknown: { log } }) => log,
+  load: () =>
+    Promise.resolve({
+      start: ({ log }) => ({
+        answered({ handle, exists }) {
+          if (!exists) log.info({ handle: handle.text }, 'unknown handle');
+        },
+      }),
+    }),
+};
