@@ -71,7 +71,7 @@ describe('batch work', () => {
     const proxy = await startWithLarge(300_000);
     const { text } = await postBatch(proxy, { handles: repeated(180) });
     expect(text.length).toBeGreaterThan(64 * 1024 * 1024);
-    // Parsing so many records would take seconds.
+    // Parsing 64 MiB of records would take seconds.
     expect(text.match(/"status":\d+/g)).toEqual(Array(180).fill('"status":200'));
   });
 
