@@ -193,11 +193,15 @@ const operatorRoutes = defineRoutes(
 
 const adminRoutes = [...probeRoutes, ...operatorRoutes];
 
+/** The list of each list of plugins, because the OpenAPI document is written once per list of routes. */
+const lists = new WeakMap<readonly Plugin[], readonly Route[]>();
+
 /** Returns the routes of the admin listener, with those of plugins. */
-export const routesOfAdmin = (plugins: readonly Plugin[]): readonly Route[] => [
-  ...adminRoutes,
-  ...plugins.flatMap(({ adminRoutes: ofPlugin = [] }) => ofPlugin),
-  ...openApiRoutes(ADMIN_GROUP),
-];
+export function routesOfAdmin(plugins: readonly Plugin[]): readonly Route[] {
+  const ofPlugins = plugins.flatMap(({ adminRoutes: ofPlugin = [] }) => ofPlugin);
+  const routes = lists.get(plugins) ?? [...adminRoutes, ...ofPlugins, ...openApiRoutes(ADMIN_GROUP)];
+  lists.set(plugins, routes);
+  return routes;
+}
 
 export type AdminId = (typeof adminRoutes)[number]['id'];

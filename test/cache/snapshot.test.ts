@@ -1,7 +1,7 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type KeyedEntry, MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { LAST_SNAPSHOT_MS, Snapshot } from '../../src/cache/snapshot/snapshot.js';
 import type { Context } from '../../src/context.js';
@@ -34,13 +34,18 @@ interface Traced {
 }
 
 /**
- * Creates a snapshot with timers that run without delay and advance the clock. Calls `onRest` at each pause.
+ * Creates a snapshot with timers that run without delay and advance the clock, until the test ends. Calls
+ * `onRest` at each pause.
  */
 function trace(file: string, memory: MemoryStore, onRest: (rests: number) => void = () => undefined): Traced {
   const traced: string[] = [];
   const [written, loaded, errors]: [object[], object[], object[]] = [[], [], []];
   let [monotonic, rests, largest] = [0, 0, 0];
   const intervals: NodeJS.Immediate[] = [];
+  let isOver = false;
+  onTestFinished(() => {
+    isOver = true;
+  });
   let runOut = (): void => undefined;
   const rest = (ms: number, run: () => void): void => {
     monotonic += ms;
@@ -64,7 +69,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       after(ms: number, run: () => void) {
         if (ms === LAST_SNAPSHOT_MS) runOut = run;
         else if (ms !== EVERY_MS) rest(ms, run);
-        else if (written.length === 0) intervals.push(setImmediate(run));
+        else if (written.length === 0 && !isOver) intervals.push(setImmediate(run));
         return () => {
           clearImmediate(intervals.pop());
         };

@@ -69,8 +69,10 @@ describe('batch work', () => {
 
   test('does not truncate a batch of complete records', async () => {
     const proxy = await startWithLarge(300_000);
-    const elements = elementsOf(await postBatch(proxy, { handles: repeated(300) }));
-    expect(new Set(elements.map(({ status }) => status))).toEqual(new Set([200]));
+    const { text } = await postBatch(proxy, { handles: repeated(180) });
+    expect(text.length).toBeGreaterThan(64 * 1024 * 1024);
+    // Parsing 64 MiB of records would take seconds.
+    expect(text.match(/"status":\d+/g)).toEqual(Array(180).fill('"status":200'));
   });
 
   test('stops when its client disconnects', async () => {

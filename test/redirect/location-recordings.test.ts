@@ -15,6 +15,7 @@ import { readDocument } from '../support/markdown.js';
 import type { Proxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
+import { oneIn, thorough } from '../support/thorough.js';
 
 /** Sends an HTTP/1.0 request without headers, which Node's client cannot, and reads until the connection closes. */
 async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
@@ -83,6 +84,9 @@ async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {
   }
 }
 
+const RESOLVED = recordings.filter((recording) => !isSetup(recording) && !isOfApi(recording));
+const replayed = new Set(oneIn(4, RESOLVED));
+
 async function replayAll(): Promise<Map<string, Chosen>> {
   const { demo, proxy } = await startLocationWorld();
   const answers = new Map<string, Chosen>();
@@ -90,7 +94,7 @@ async function replayAll(): Promise<Map<string, Chosen>> {
     const change = FORGOTTEN_BEFORE[recording.name];
     if (change !== undefined) await forgetPrefix(proxy, demo, change);
     if (isSetup(recording)) putRecorded(demo, recording);
-    else if (!isOfApi(recording)) answers.set(recording.name, await chosenBy(proxy, recording));
+    else if (replayed.has(recording)) answers.set(recording.name, await chosenBy(proxy, recording));
   }
   return answers;
 }
@@ -104,11 +108,11 @@ describe('recorded HDLProxy location choices', () => {
     const answers = await replayAll();
     const isWaived = (name: string): boolean => name in locationWaivers;
     const compared = [...answers.keys()].filter((name) => !isWaived(name));
-    expect(compared.length).toBeGreaterThan(290);
+    expect(compared.length).toBeGreaterThan(thorough(290, 60));
     expect(Object.fromEntries(compared.map((name) => [name, answers.get(name)]))).toEqual(
       Object.fromEntries(compared.map((name) => [name, recorded.get(name)])),
     );
-    for (const name of Object.keys(locationWaivers)) {
+    for (const name of [...answers.keys()].filter(isWaived)) {
       expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
     }
   });

@@ -26,6 +26,9 @@ export const noOperations: Operations = {
   exportRecords: unused,
 };
 
+/** One list, whose OpenAPI document is written once. */
+const NO_PLUGINS: AdminParts['plugins'] = [];
+
 interface AloneOptions extends Partial<AdminParts> {
   token?: string | undefined;
   metrics?: Metrics;
@@ -48,7 +51,7 @@ export function createAdminAlone({
     readiness: createReadiness(),
     blockedMs: () => undefined,
     operations: noOperations,
-    plugins: [],
+    plugins: NO_PLUGINS,
     pluginHandlers: {},
   };
   return createAdmin(() => config, context, { ...defaults, ...parts });

@@ -2,6 +2,7 @@
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { useNock } from '../support/nock.js';
+import { thorough } from '../support/thorough.js';
 import { mockUpstream, UPSTREAM } from './ask.js';
 import { answerWell, ask, createWatched, fail, FAILURES, handles, pass } from './watched-client.js';
 
@@ -18,7 +19,9 @@ afterEach(() => {
 describe('broken record (circuit breaker)', () => {
   test('does not open the breaker, however often it is requested', async () => {
     const { client, state } = createWatched();
-    for (let time = 0; time < 200; time++) await fail(client, ['21.T1/broken']);
+    // More than the different records that would open it.
+    const times = thorough(200, 11 * FAILURES);
+    for (let time = 0; time < times; time++) await fail(client, ['21.T1/broken']);
     for (let time = 0; time < 20; time++) await fail(client, ['21.T1/broken'], 502);
     expect(state()).toBe('closed');
   });

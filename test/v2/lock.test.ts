@@ -91,17 +91,17 @@ describe('ePIC v2 handle lock with many writes from one caller', () => {
     const held = gate();
     startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
-    const seen: number[] = [];
+    const seen: unknown[] = [];
     const many = Array.from({ length: 140 }, async () => {
       const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));
-      seen.push(status);
-      if (status === 503) expect(headers['retry-after']).toBe('1');
+      seen.push([status, headers['retry-after']]);
     });
-    await expect.poll(() => seen, PATIENT).toEqual(Array(12).fill(503));
+    await expect.poll(() => seen, PATIENT).toEqual(Array(12).fill([503, '1']));
     const owner = v2(`/${NAME}`, put());
     held.open();
     expect((await owner).status).toBe(204);
-    await Promise.all(many);
+    // The proxy closes the connections of the 120 or so writes that still wait.
+    void Promise.allSettled(many);
   });
 });
 
