@@ -10,6 +10,8 @@ const FULL = [
   // Compiles a client, replays every recording against the document, and simulates thousands of requests.
   'test/openapi/{client,recordings}.test.ts',
   'test/upstream/overload-shares.test.ts',
+  // Real servers, certificates and Redis, one for each wrong set-up.
+  'test/process/wrong-setups.test.ts',
 ];
 
 /** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */
@@ -53,7 +55,9 @@ const LONG = [
   'attack/(cost|eviction)',
   'cli/warm',
   'fuzz/answers',
+  'http/(audit|batch-work|snapshot-file)',
   'live/(coherence-faults|conditional-slow-redis|goes-on|redis-cluster|redis-loss-cost)',
+  'mirror/(lists|mirror)',
   'rollout/package',
   'simulation/simulation',
 ];
@@ -89,6 +93,8 @@ export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
     restoreMocks: true,
+    // Transformed files are kept, so that a second run starts sooner.
+    experimental: { fsModuleCache: true },
     sequence: { sequencer: LongFilesFirst },
     // Files share a process: repeated imports of src took half of the time.
     isolate: false,
@@ -106,7 +112,7 @@ export default defineConfig({
         maxWorkers: QUICK_FILES,
       }),
       project('quick, isolated', 0, {
-        include: [...REPLACING, ...COUNTING],
+        include: REPLACING,
         maxWorkers: QUICK_FILES,
         isolate: true,
       }),
@@ -115,6 +121,7 @@ export default defineConfig({
         exclude: [...ALONE, ...MEASURED, ...LONG_RUNS, ...COUNTING],
         maxWorkers: WAITING_FILES,
       }),
+      project('full, isolated', 1, { include: COUNTING, maxWorkers: 1, isolate: true }),
       project('browser', 1, { include: BROWSER, exclude: LONG_RUNS, maxWorkers: WAITING_FILES }),
       project('alone', 2, { include: ALONE, maxWorkers: 1 }),
       project('unchecked: long', 3, { include: LONG_RUNS, maxWorkers: 1 }),

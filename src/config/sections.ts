@@ -35,6 +35,7 @@ export function joinSections<Settings>(parts: readonly ConfigPart<Settings>[]): 
   const shared: Record<string, Shape> = {};
   for (const [name, own] of parts.flatMap(({ sections = {} }) => Object.entries(sections))) {
     if (own instanceof z.ZodType) whole[name] = own;
+    else if (name in whole && !(name in shared)) throw new TypeError(`section ${name} has one owner`);
     else whole[name] = section((shared[name] = { ...shared[name], ...own }));
   }
   const schema = z.strictObject(whole) as unknown as z.ZodType<Settings>;

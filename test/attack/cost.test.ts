@@ -16,7 +16,6 @@ import { DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
 import { listenHttp } from '../live/upstream-loopback.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { sliceBySteps } from '../support/slices.js';
-import { oneIn, thorough } from '../support/thorough.js';
 import { USER01 } from '../support/v2.js';
 
 const demo = await startDemoServer();
@@ -38,16 +37,6 @@ const TURN_BLOCKS = 1_000_000;
 
 /** Maximum per event-loop turn of indentation: 500 steps of 1 KiB, as `sliceBySteps` counts. */
 const INDENTING_TURN_BLOCKS = 4_000_000;
-
-/** One request of each interface. */
-const QUICK_ROWS = [
-  'locations chosen by Accept',
-  'selection by ninety families of types',
-  'conditional write of ePIC v2',
-  'batch of small records',
-  'tunnelled message',
-];
-const ROWS = Object.entries(EXPENSIVE_REQUESTS).filter(([name]) => thorough(true, QUICK_ROWS.includes(name)));
 
 let number = 0;
 
@@ -81,7 +70,7 @@ async function countBoth(input: Input): Promise<number[]> {
 
 describe('request cost', () => {
   describe('grows at most linearly with the input', () => {
-    test.each(ROWS)('%s', async (_name, row) => {
+    test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (_name, row) => {
       const { small, large } = sizesOf(row);
       const proxy = await startCounted();
       const once = await countBoth({ proxy, row, size: small });
@@ -99,7 +88,7 @@ describe('request cost', () => {
       process.stdout.write(`longest turn while work is counted: ${longest?.ms} ms, ${longest?.name}\n`);
     });
 
-    test.each(ROWS)('%s', async (name, row) => {
+    test.each(Object.entries(EXPENSIVE_REQUESTS))('%s', async (name, row) => {
       const size = sizesOf(row).counted;
       const input = { proxy: await startCounted(), row, size };
       sliceBySteps();
@@ -123,7 +112,7 @@ describe('request cost', () => {
       ['a dense list of texts', Array(250_000).fill('text')],
       ['one text', 'x"'.repeat(600_000)],
     ];
-    test.each(oneIn(values.length, values))('%s', async (_name, value) => {
+    test.each(values)('%s', async (_name, value) => {
       const data = { format: 'x', value };
       const record = { responseCode: 1, handle: NAME, values: [{ index: 1, type: 'X', data, ttl: 86_400 }] };
       const upstream = await listenHttp((_req, res) => res.end(JSON.stringify(record)));
@@ -210,26 +199,23 @@ test('an import of a million empty lines leaves turns of the event loop to other
 });
 
 describe('request cost of a body in which every element is wrong', () => {
-  test.each(oneIn(5, Object.entries(WRONG_BODIES)))(
-    'ends at the limit: %s',
-    async (_name, [send, bodyOf]) => {
-      const proxy = await startCounted();
-      const parse = vi.spyOn(JSON, 'parse');
-      onTestFinished(() => {
-        parse.mockRestore();
-      });
-      const sendWrong = (count: number) => async (): Promise<void> => {
-        expect([400, 413]).toContain(await send(proxy, bodyOf(count)));
-      };
-      // 1,000 elements are within each limit: the first is rejected, and the rest are not looked at.
-      const [, few = 0, many] = await countEach(
-        [sendWrong(10), sendWrong(1000), sendWrong(100_000)],
-        isOursOrValidation,
-      );
-      expect(few).toBeLessThanOrEqual(WRONG_BLOCKS);
-      expect(many).toBeLessThanOrEqual(WRONG_BLOCKS);
-      const lengths = parse.mock.calls.map(([text]) => text.length);
-      expect(Math.max(0, ...lengths)).toBeLessThan(bodyOf(1000).length + 100);
-    },
-  );
+  test.each(Object.entries(WRONG_BODIES))('ends at the limit: %s', async (_name, [send, bodyOf]) => {
+    const proxy = await startCounted();
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => {
+      parse.mockRestore();
+    });
+    const sendWrong = (count: number) => async (): Promise<void> => {
+      expect([400, 413]).toContain(await send(proxy, bodyOf(count)));
+    };
+    // 1,000 elements are within each limit: the first is rejected, and the rest are not looked at.
+    const [, few = 0, many] = await countEach(
+      [sendWrong(10), sendWrong(1000), sendWrong(100_000)],
+      isOursOrValidation,
+    );
+    expect(few).toBeLessThanOrEqual(WRONG_BLOCKS);
+    expect(many).toBeLessThanOrEqual(WRONG_BLOCKS);
+    const lengths = parse.mock.calls.map(([text]) => text.length);
+    expect(Math.max(0, ...lengths)).toBeLessThan(bodyOf(1000).length + 100);
+  });
 });
