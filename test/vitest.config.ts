@@ -121,7 +121,7 @@ export default defineConfig({
         exclude: [...ALONE, ...MEASURED, ...LONG_RUNS, ...COUNTING],
         maxWorkers: WAITING_FILES,
       }),
-      project('full, isolated', 1, { include: COUNTING, maxWorkers: 1, isolate: true }),
+      project('full, isolated', 1, { include: COUNTING, maxWorkers: WAITING_FILES, isolate: true }),
       project('browser', 1, { include: BROWSER, exclude: LONG_RUNS, maxWorkers: WAITING_FILES }),
       project('alone', 2, { include: ALONE, maxWorkers: 1 }),
       project('unchecked: long', 3, { include: LONG_RUNS, maxWorkers: 1 }),
