@@ -23,7 +23,7 @@ complete -c handle-resolver-proxy -s h -l help -d 'display help for command'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from serve' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l probe -d 'also test the Handle server, its mirrors, Redis and the reverse lookup'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l probe -d 'also test the Handle server, its secondaries, Redis and the reverse lookup'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l json -d 'print JSON'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l proxy -x -d 'address of the public listener'

@@ -35,7 +35,7 @@ _handle-resolver-proxy() {
         check-config)
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
-            '--probe[also test the Handle server, its mirrors, Redis and the reverse lookup]' \
+            '--probe[also test the Handle server, its secondaries, Redis and the reverse lookup]' \
             '--json[print JSON]'
           ;;
         resolve)

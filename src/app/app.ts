@@ -59,7 +59,7 @@ export interface AppDeps {
   metrics: Metrics;
   /** Replaces parts of the system clock. */
   clock?: Partial<Clock>;
-  /** The plugins, which do nothing unless the configuration enables them; defaults to all. */
+  /** @internal The plugins that the configuration may enable; defaults to all. */
   plugins?: readonly Plugin[];
   /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
   createDispatcher?: typeof createPools;
