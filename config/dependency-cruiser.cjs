@@ -5,7 +5,7 @@ const TYPES = ['config/schema', 'config/upstream-servers', 'context', 'app/plugi
   (name) => `^src/${name}\\.ts$`,
 );
 const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context', 'hooks'];
-const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
+const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'upstream', ...KERNEL];
 const APP = [
   'record',
   'v2',
@@ -30,17 +30,16 @@ const modules = {
   config: KERNEL,
   observe: ['config', ...KERNEL],
   cache: ['config', ...KERNEL],
-  coordination: ['cache', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
-  traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
+  traffic: ['config', 'http', 'resolver', 'cache', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
   plugins: ['http', 'resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
-  write: ['http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
+  write: ['http', 'resolver', 'cache', 'upstream', ...KERNEL],
   record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
-  v2: ['write', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
+  v2: ['write', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
   redirect: ['http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['write', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
@@ -50,8 +49,8 @@ const modules = {
     'html',
     'resolver',
     'cache',
-    'coordination',
     'server',
+    'traffic',
     'observe',
     'config',
     ...KERNEL,
@@ -81,7 +80,9 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 // The cache's public files, then its internal files by the module that may import them.
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
-  coordination: ['redis/commands', 'coherence/lease'],
+  write: ['redis/commands', 'coherence/lease'],
+  traffic: ['redis/commands'],
+  v2: ['redis/commands'],
   plugins: ['redis/commands'],
   app: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
 };
@@ -157,8 +158,8 @@ module.exports = {
       'plugins',
     ]),
     onlyIn('http-proxy-middleware', ['record']),
-    onlyIn('ioredis', ['cache', 'coordination']),
-    onlyIn('lru-cache', ['cache', 'coordination', 'resolver', 'redirect', 'native']),
+    onlyIn('ioredis', ['cache', 'write']),
+    onlyIn('lru-cache', ['cache', 'write', 'traffic', 'v2', 'resolver', 'redirect', 'native']),
     onlyIn('undici', ['upstream', 'cli']),
     onlyIn('ipaddr.js', ['upstream', 'redirect']),
     onlyIn('negotiator', ['redirect']),

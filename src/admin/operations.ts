@@ -7,8 +7,7 @@ import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { LoggedChange } from '../handle/change.js';
-import type { Coordination } from '../coordination/coordination.js';
-import type { LimitedNetwork } from '../coordination/limited-networks.js';
+import type { LimitedNetwork, LimitedNetworks } from '../traffic/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
@@ -41,7 +40,7 @@ interface OperationsParts {
   cache: Cache;
   resolver: Resolver<unknown>;
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
-  coordination: Pick<Coordination, 'limitedNetworks'>;
+  limitedNetworks: Pick<LimitedNetworks, 'list' | 'lift'>;
   /** Returns the members that plugins add to the statistics. */
   statistics: () => object;
 }
@@ -52,7 +51,7 @@ const MAX_CONCURRENT_PURGES = 200;
 export function createOperations(
   settings: () => Pick<Config, 'traffic'>,
   { log, metrics, hooks, clock: { now, wall } }: Context,
-  { cache, resolver, restoring, coordination, statistics }: OperationsParts,
+  { cache, resolver, restoring, limitedNetworks, statistics }: OperationsParts,
 ): Operations {
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
@@ -76,12 +75,12 @@ export function createOperations(
         rules: await readRules(metrics, settings().traffic.rules),
         networks: networks.map(missesOf),
         agents: agents.map(missesOf),
-        blocked: blockedOf(coordination.limitedNetworks.list()),
+        blocked: blockedOf(limitedNetworks.list()),
       };
     },
     async unblock(given) {
       const network = networkNamed(given);
-      return network !== undefined && coordination.limitedNetworks.lift(network);
+      return network !== undefined && limitedNetworks.lift(network);
     },
     setLogLevel(level) {
       log.level = level;

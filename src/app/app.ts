@@ -15,7 +15,6 @@ import {
   upstreamServers,
 } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
-import { createCoordination } from '../coordination/coordination.js';
 import { createMemoryBudget } from '../http/request-body.js';
 import { createRunStepsOf } from '../http/request-work.js';
 import type { NativeAnswer } from '../native/answer.js';
@@ -47,6 +46,7 @@ import { createFindClient, createProxyTrust } from '../server/client-address.js'
 import type { ClientConnections } from '../server/http-server.js';
 import { type Hooks, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
+import { createLimitedNetworks } from '../traffic/limited-networks.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
@@ -125,7 +125,7 @@ function assemble(
   const context = createContext(settings, { ...deps, hooks });
   context.metrics.add(metricsOf(plugins));
   const sources = createSources(settings, context, shared);
-  const { cache, restoring, coordination, upstreams } = sources;
+  const { cache, restoring, closeLimits, upstreams } = sources;
   const host = createHost(context, sources, shared);
   const pluginHandlers = startPlugins(loaded, { host, hooks, settings: config });
   current = settingsOf(config, hooks);
@@ -165,7 +165,7 @@ function assemble(
     },
     async close() {
       eventLoop.close();
-      coordination.close();
+      closeLimits();
       // Concurrently, so that a helper that does not respond leaves the others their time.
       await Promise.all([
         listening.close(),
@@ -232,7 +232,7 @@ function createSources(
     isServed,
     staleIfErrorMs,
   });
-  const coordination = createCoordination(settings, context, cache);
+  const { networks, close: closeLimits } = createLimitedNetworks(settings, context, cache.commands);
   const upstreams = createUpstreams(settings(), context, {
     ...shared,
     // Prefix records are read through the cache.
@@ -240,7 +240,7 @@ function createSources(
       referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
   });
   const limitMiss = createMissLimit(settings, context, {
-    networks: coordination.limitedNetworks,
+    networks,
     servers: upstreams.servers,
   });
   const resolver: Resolver<unknown> = createResolver(settings, context, {
@@ -252,7 +252,17 @@ function createSources(
     staleIfErrorMs,
   });
   const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  return { cache, restoring, coordination, upstreams, limitMiss, resolver, refOf, originOf };
+  return {
+    cache,
+    restoring,
+    limitedNetworks: networks,
+    closeLimits,
+    upstreams,
+    limitMiss,
+    resolver,
+    refOf,
+    originOf,
+  };
 }
 
 const createHost = (

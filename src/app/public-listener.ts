@@ -4,8 +4,8 @@ import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
+import { upstreamServers } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
-import type { Coordination } from '../coordination/coordination.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type Listener, guard } from '../http/guard.js';
@@ -30,11 +30,14 @@ import type { Resolver } from '../resolver/resolver.js';
 import { routesOf } from './routes.js';
 import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
 import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
+import { type TakeTokens, createTokenBuckets } from '../traffic/token-bucket.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
 import type { Upstreams } from '../upstream/upstreams.js';
 import { createV2 } from '../v2/answer.js';
-import { type HandleLock, createHandleLock } from '../write/handle-lock.js';
+import { type UnclaimedNames, createUnclaimedNames } from '../v2/unclaimed-names.js';
+import { type HandleLock, createHandleLock } from '../write/lock/handle-lock.js';
+import { createSharedLock } from '../write/lock/key-lock.js';
 import type { OriginOf } from '../write/origin-record.js';
 import { createCarryOut } from '../write/write.js';
 
@@ -42,7 +45,6 @@ import { createCarryOut } from '../write/write.js';
 interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
   resolver: Resolver<unknown>;
   cache: Cache;
-  coordination: Coordination;
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
@@ -76,6 +78,9 @@ export interface PublicListener {
 /** The parts that a reload preserves. */
 interface KeptParts extends PublicParts, Forwarding {
   lock: HandleLock;
+  takeTokens: TakeTokens;
+  /** Minted names whose response was lost. */
+  unclaimed: UnclaimedNames;
   checksLogin: ChecksLogin;
 }
 
@@ -85,11 +90,17 @@ export function createPublicListener(
   context: Context,
   parts: PublicParts,
 ): PublicListener {
+  const { cache } = parts;
+  const servers = upstreamServers(settings());
+  const { now } = context.clock;
+  const shared = cache.commands && { shared: cache.commands };
   const kept: KeptParts = {
     ...parts,
     ...createForwarding(settings(), parts),
     checksLogin: createChecksLogin(parts.upstreams.checksLogins),
-    lock: createHandleLock(parts),
+    lock: createHandleLock({ ...parts, keyLock: createSharedLock({ ...settings(), servers }, cache) }),
+    takeTokens: createTokenBuckets({ now, ...shared }),
+    unclaimed: createUnclaimedNames({ now, ...shared }),
   };
   let current = createListener(settings(), context, kept);
   return {

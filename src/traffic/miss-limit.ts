@@ -2,7 +2,7 @@
 // them.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import type { LimitReason, LimitedNetworks } from '../coordination/limited-networks.js';
+import type { LimitReason, LimitedNetworks } from './limited-networks.js';
 import { ServiceError } from '../errors.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { LimiterUsage } from '../upstream/concurrency-limiter.js';

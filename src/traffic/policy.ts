@@ -6,12 +6,7 @@ import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
 import type { TrafficRule } from '../config/schema-traffic.js';
 import type { Context } from '../context.js';
-import {
-  type BucketState,
-  type TakeTokens,
-  untilTokens,
-  type BucketLimit,
-} from '../coordination/token-bucket.js';
+import { type BucketState, type TakeTokens, untilTokens, type BucketLimit } from './token-bucket.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { contextOf, hasContext } from '../http/context.js';
@@ -44,7 +39,7 @@ interface TrafficSettings {
 }
 
 interface TrafficParts {
-  coordination: { takeTokens: TakeTokens };
+  takeTokens: TakeTokens;
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
   table: RouteTable;
   checksLogin: ChecksLogin;
@@ -98,7 +93,7 @@ interface Judgement {
 export function createTrafficPolicy(
   { rules, enumeration }: TrafficSettings,
   context: Context,
-  { coordination: { takeTokens }, resolver, table, checksLogin, isTrustedProxy }: TrafficParts,
+  { takeTokens, resolver, table, checksLogin, isTrustedProxy }: TrafficParts,
 ): TrafficPolicy {
   for (const { name } of rules) context.metrics.addTrafficRule(name);
   const addressOf = createAddressOf(isTrustedProxy);

@@ -2,7 +2,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import type { Coordination } from '../coordination/coordination.js';
+import type { UnclaimedNames } from './unclaimed-names.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
@@ -25,14 +25,14 @@ export interface V2Interface {
 }
 
 interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf'> {
-  coordination: Pick<Coordination, 'unclaimed'>;
+  unclaimed: UnclaimedNames;
   reverse?: { lookup: ReverseLookup } | undefined;
 }
 
 export function createV2(
   config: Pick<Config, 'v2' | 'http'>,
   context: Context,
-  { coordination, reverse, ...parts }: V2Parts,
+  { reverse, ...parts }: V2Parts,
 ): V2Interface {
   const deps: V2Deps = {
     ...parts,
@@ -41,7 +41,6 @@ export function createV2(
       identities: new Map(config.v2.identities),
       maxBodyBytes: config.http.maxBodyBytes,
     },
-    unclaimed: coordination.unclaimed,
     ...(reverse && { reverseLookup: reverse.lookup }),
     freshness: freshnessRules(config, context).freshness,
     onStale: context.metrics.countStale,

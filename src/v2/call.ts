@@ -1,6 +1,6 @@
 // An ePIC v2 call: its settings, dependencies and caller login.
 import type { Request, Response } from 'express';
-import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
+import type { UnclaimedNames } from './unclaimed-names.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';

@@ -13,7 +13,7 @@ import {
   combineOutcomes,
   judgeWrite,
 } from './decisions.js';
-import { type HandleLock, type Held, NOT_HELD } from './handle-lock.js';
+import { type HandleLock, type Held, NOT_HELD } from './lock/handle-lock.js';
 import { type OriginRecord, assertNoRepository, assertWritable } from './origin-record.js';
 
 /** A write, translated from a request by an interface. */

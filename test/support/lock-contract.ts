@@ -3,8 +3,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { gate } from './gate.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
-import { createRedisLock } from '../../src/coordination/redis-lock.js';
+import { type KeyLock, createKeyLock } from '../../src/write/lock/key-lock.js';
+import { createRedisLock } from '../../src/write/lock/redis-lock.js';
 import { PATIENT_MS as REDIS_PATIENT_MS } from './redis-server.js';
 
 /** Creates two views of the same lock, in one process or in two instances. */

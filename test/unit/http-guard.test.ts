@@ -43,7 +43,7 @@ const rule = {
   robot: false,
 } as const;
 const { wrap } = createTrafficPolicy({ rules: [rule], enumeration: { perMinute: 0 } }, testContext(), {
-  coordination: { takeTokens: () => Promise.reject(boom) },
+  takeTokens: () => Promise.reject(boom),
   resolver: { fromMemory: () => undefined, refOf: (text) => handleRef(text, false) },
   table: new RouteTable([]),
   checksLogin: () => false,

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
-import { LIMIT_REASONS, LimitedNetworks } from '../../src/coordination/limited-networks.js';
+import { LIMIT_REASONS, LimitedNetworks } from '../../src/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createMissLimit, MissWindow, judgeMisses } from '../../src/traffic/miss-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';

@@ -10,7 +10,7 @@ const plain = { name: 'rule', log: false, shadow: false, robot: false };
 
 const wrapped = (rules: TrafficRule[]): unknown =>
   createTrafficPolicy({ rules, enumeration: { perMinute: 0 } }, testContext(), {
-    coordination: { takeTokens: vi.fn() },
+    takeTokens: vi.fn(),
     resolver: { fromMemory: vi.fn(), refOf: vi.fn() },
     table: new RouteTable([]),
     checksLogin: () => false,

@@ -6,7 +6,7 @@ import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { HandleServer } from '../../src/upstream/upstreams.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
-import type { HandleLock, Held } from '../../src/write/handle-lock.js';
+import type { HandleLock, Held } from '../../src/write/lock/handle-lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';
 import { createCarryOut, noBody } from '../../src/write/write.js';
 

@@ -1,6 +1,6 @@
 // Limits on lock queue places, by identity and by network.
 import { describe, expect, it } from 'vitest';
-import { LockPlaces } from '../../src/coordination/lock-places.js';
+import { LockPlaces } from '../../src/write/lock/lock-places.js';
 
 const writer = (client: string, network = '192.0.2.0/24', prefix = '21.T1') => ({ client, network, prefix });
 

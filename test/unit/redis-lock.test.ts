@@ -1,8 +1,8 @@
 // The lock across instances, on a manual clock, with a Redis that responds, loses replies or is down.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { type LockGrant, createKeyLock } from '../../src/coordination/key-lock.js';
-import { LOCK, RENEW_LOCK, UNLOCK, createRedisLock } from '../../src/coordination/redis-lock.js';
+import { type LockGrant, createKeyLock } from '../../src/write/lock/key-lock.js';
+import { LOCK, RENEW_LOCK, UNLOCK, createRedisLock } from '../../src/write/lock/redis-lock.js';
 import { type ManualClock, createManualClock, isSettled, settled } from '../support/manual-clock.js';
 
 const REDIS_WAIT_MS = 5000;

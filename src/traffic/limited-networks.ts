@@ -1,6 +1,8 @@
 // Networks whose misses are temporarily refused, shared by all instances through Redis.
 import { ServiceError } from '../errors.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 
 export const LIMIT_REASONS = ['unknown-names', 'most-misses'] as const;
 export type LimitReason = (typeof LIMIT_REASONS)[number];
@@ -14,7 +16,7 @@ export interface LimitedNetwork {
 }
 
 /** Callbacks for limits that this instance has set. */
-export interface LimitReports {
+interface LimitReports {
   onLimited: (limited: LimitedNetwork) => void;
   onEnded: (limited: LimitedNetwork) => void;
 }
@@ -162,4 +164,40 @@ export class LimitedNetworks {
   #key(): string {
     return `${this.#deps.shared?.keyPrefix ?? ''}limited`;
   }
+}
+
+const REFRESH_MS = 1000;
+
+/** Creates the limited networks, and refreshes them until `close`. `settings` is called at each refresh. */
+export function createLimitedNetworks(
+  settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
+  context: Context,
+  shared: LimitedDeps['shared'],
+): { networks: LimitedNetworks; close: () => void } {
+  const networks = new LimitedNetworks({ now: context.clock.wall, shared, ...logLimits(context) });
+  const timer = setInterval(() => {
+    if (settings().traffic.enumeration.perMinute > 0) void networks.refresh();
+    else networks.clear();
+  }, REFRESH_MS).unref();
+  const close = (): void => {
+    clearInterval(timer);
+  };
+  return { networks, close };
+}
+
+/** Returns callbacks that log the limits set by this instance. */
+function logLimits({ log }: Context): LimitReports {
+  const shown = ({ network, reason, until }: LimitedNetwork): object => ({
+    network,
+    reason,
+    until: new Date(until).toISOString(),
+  });
+  return {
+    onLimited(limited) {
+      log.warn(shown(limited), 'network limited for its misses');
+    },
+    onEnded(limited) {
+      log.info(shown(limited), 'network no longer limited');
+    },
+  };
 }

@@ -1,6 +1,6 @@
 // The lock queue: fair to clients, bounded, and aware of the last release.
 import { describe, expect, test, vi } from 'vitest';
-import { LockQueue, type QueueEntry } from '../../src/coordination/lock-queue.js';
+import { LockQueue, type QueueEntry } from '../../src/write/lock/lock-queue.js';
 
 /** Starts a queue for one key that records the clients granted the lock. */
 function startQueue() {

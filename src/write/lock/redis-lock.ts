@@ -1,10 +1,10 @@
 // A lock across all instances: a Redis key with a token and an expiry, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
-import type { Cache } from '../cache/cache.js';
-import type { Clock } from '../cache/clock.js';
-import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
-import type { RedisCommands } from '../cache/redis/commands.js';
-import { ServiceError } from '../errors.js';
+import type { Cache } from '../../cache/cache.js';
+import type { Clock } from '../../cache/clock.js';
+import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../../cache/coherence/lease.js';
+import type { RedisCommands } from '../../cache/redis/commands.js';
+import { ServiceError } from '../../errors.js';
 
 const RENEW_MS = 2000;
 /** Maximum age of the last renewal when a write is sent, which tolerates two failed renewals. */

@@ -1,6 +1,6 @@
 // Minted names whose response was lost: stored for a limited time, and assigned once.
 import { describe, expect, test } from 'vitest';
-import { type UnclaimedNames, createUnclaimedNames } from '../../src/coordination/unclaimed-names.js';
+import { type UnclaimedNames, createUnclaimedNames } from '../../src/v2/unclaimed-names.js';
 
 describe('unclaimed minted names in one process', () => {
   let time = 0;

@@ -1,8 +1,11 @@
 // Mutual exclusion by key: a fair queue in this instance and, with Redis, a lock across all instances.
-import { ServiceError } from '../errors.js';
-import { untilDeadline } from '../cache/clock.js';
+import type { Cache } from '../../cache/cache.js';
+import { systemClock, untilDeadline } from '../../cache/clock.js';
+import type { Config } from '../../config/schema.js';
+import type { ConfiguredServer } from '../../config/upstream-servers.js';
+import { ServiceError } from '../../errors.js';
 import { LockQueue, type QueueEntry } from './lock-queue.js';
-import type { AcquireRedisLock } from './redis-lock.js';
+import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
 
 /** The state of a granted lock. */
 export interface LockGrant {
@@ -37,6 +40,21 @@ interface KeyLockOptions {
   waitMs: number;
   /** Acquires the lock across all instances; undefined without Redis. */
   acquireShared?: AcquireRedisLock;
+}
+
+interface LockSettings extends Pick<Config, 'v2' | 'redis'> {
+  servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
+}
+
+/** Creates the lock of handles, which all instances on the same Redis share. */
+export function createSharedLock(
+  { v2, redis, servers }: LockSettings,
+  { commands, era }: Pick<Cache, 'commands' | 'era'>,
+): KeyLock {
+  const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
+  const options = { era, waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
+  const acquireShared = commands && createRedisLock({ redis: commands, ...options });
+  return createKeyLock({ waitMs: v2.lockWaitMs, ...(acquireShared && { acquireShared }) });
 }
 
 /** Creates a key lock. If Redis is configured, no lock is granted without it. */

@@ -1,10 +1,10 @@
 // The lock on a handle: spellings of a login count as one client, and a rejected login has one queue place.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createKeyLock } from '../../src/coordination/key-lock.js';
+import { createKeyLock } from '../../src/write/lock/key-lock.js';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { type HandleLock, createHandleLock } from '../../src/write/handle-lock.js';
+import { type HandleLock, createHandleLock } from '../../src/write/lock/handle-lock.js';
 
 const NETWORK = '192.0.2.0/24';
 
@@ -12,7 +12,7 @@ const HANDLE = handleRef('21.T1/x', false);
 
 const start = (): HandleLock =>
   createHandleLock({
-    coordination: { lock: createKeyLock({ waitMs: 60_000 }) },
+    keyLock: createKeyLock({ waitMs: 60_000 }),
     findClient: () => ({ network: NETWORK }),
   });
 

@@ -1,10 +1,10 @@
 // The lock of a handle for a write: admission to its queue, and a current read of the record under the lock.
 import type { IncomingMessage } from 'node:http';
-import type { KeyLock, LockGrant } from '../coordination/key-lock.js';
-import { LockPlaces, type Writer } from '../coordination/lock-places.js';
-import { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
-import { identityOf } from '../http/identity.js';
+import type { KeyLock, LockGrant } from './key-lock.js';
+import { LockPlaces, type Writer } from './lock-places.js';
+import { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
+import { identityOf } from '../../http/identity.js';
 
 export interface Held extends Pick<LockGrant, 'assertHeld'> {
   /** Records a refused login. Call it if the work does not throw the refusal. */
@@ -31,7 +31,7 @@ export type HandleLock = <Current, Result>(
 ) => Promise<Result>;
 
 interface HandleLockParts {
-  coordination: { lock: KeyLock };
+  keyLock: KeyLock;
   findClient: (req: IncomingMessage) => Pick<Writer, 'network'>;
 }
 
@@ -40,7 +40,7 @@ interface HandleLockParts {
  * gets no place in the queue. Over plain HTTP the server refuses only the write, and `LockPlaces` bounds the
  * cost of such writes. The record is read again if a different client has held the lock since.
  */
-export function createHandleLock({ coordination: { lock }, findClient }: HandleLockParts): HandleLock {
+export function createHandleLock({ keyLock, findClient }: HandleLockParts): HandleLock {
   const places = new LockPlaces(() => performance.now());
   return async function lockAfterRead(handle, { req, read, work, unlocked }) {
     const readAt = performance.now();
@@ -59,7 +59,7 @@ export function createHandleLock({ coordination: { lock }, findClient }: HandleL
       return work(holds ? current : await read(), { assertHeld, onRefused });
     };
     try {
-      return await lock(handle.key, locked, writer.client);
+      return await keyLock(handle.key, locked, writer.client);
     } catch (error) {
       if (isLoginRefused(error)) onRefused();
       throw error;
