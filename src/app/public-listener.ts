@@ -93,14 +93,13 @@ export function createPublicListener(
   const { cache } = parts;
   const servers = upstreamServers(settings());
   const { now } = context.clock;
-  const shared = cache.commands && { shared: cache.commands };
   const kept: KeptParts = {
     ...parts,
     ...createForwarding(settings(), parts),
     checksLogin: createChecksLogin(parts.upstreams.checksLogins),
     lock: createHandleLock({ ...parts, keyLock: createSharedLock({ ...settings(), servers }, cache) }),
-    takeTokens: createTokenBuckets({ now, ...shared }),
-    unclaimed: createUnclaimedNames({ now, ...shared }),
+    takeTokens: createTokenBuckets({ now, shared: cache.commands }),
+    unclaimed: createUnclaimedNames({ now, shared: cache.commands }),
   };
   let current = createListener(settings(), context, kept);
   return {

@@ -122,7 +122,7 @@ const explain = (given: Given): ExplainedKey[] =>
   given.keys.map((known) => {
     const { key, path, byDefault } = known;
     const value = valueAt(given.tree, path) ?? byDefault;
-    return { key, shown: value === null ? 'none' : maskValue(known, value), source: sourceOf(key, given) };
+    return { key, shown: maskValue(known, value), source: sourceOf(key, given) };
   });
 
 function validate(given: Given, schema: z.ZodType<Config>): Config {
@@ -254,10 +254,11 @@ const MAX_SHOWN = 80;
 
 /** Masks secrets in a value. Hides invalid URLs entirely, because they may be bare passwords. */
 function maskValue({ key, isSecret }: ConfigKey, value: unknown): string {
+  if (value === null) return 'none';
   if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
+  if (isSecret) return '(hidden)';
   if (typeof value !== 'string') return JSON.stringify(value);
   if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
-  if (isSecret) return '(hidden)';
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
 }
 

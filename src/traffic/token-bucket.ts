@@ -42,7 +42,8 @@ return { 1, math.ceil(after) }`;
 
 interface TokenDeps {
   now: () => number;
-  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'>;
+  /** Undefined without Redis. */
+  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
 }
 
 /** Maximum number of buckets; above it, the least recently used buckets are reset to full. */

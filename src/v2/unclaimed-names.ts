@@ -16,7 +16,8 @@ export interface UnclaimedNames {
 
 interface UnclaimedDeps {
   now: () => number;
-  shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
+  /** Undefined without Redis. */
+  shared?: Pick<RedisCommands, 'run' | 'keyPrefix'> | undefined;
 }
 
 /** TTL of a name: programs retry within minutes, or later if they are restarted. */

@@ -24,6 +24,12 @@ describe('password in the configuration', () => {
     expect(problems).not.toContain('hunter2');
   });
 
+  it('is absent from the error message if it is a number', () => {
+    const problems = problemsFrom({ yaml: 'admin: { token: 8675309 }\nmirror: { password: 8675309 }' });
+    expect(problems).toHaveLength(2);
+    expect(problems.join('\n')).not.toContain('8675309');
+  });
+
   it.each([
     [{ REDIS_URL: 'redis://proxy:hunter2@redis:6379/1?password=hunter2' }, '"redis://***@redis:6379/1?***"'],
     [{ REDIS_URL: 'redis://redis:6379/1' }, '"redis://redis:6379/1"'],

@@ -39,7 +39,7 @@ interface KeyLockOptions {
   /** Maximum wait for the lock, in the queue and in Redis (ms). */
   waitMs: number;
   /** Acquires the lock across all instances; undefined without Redis. */
-  acquireShared?: AcquireRedisLock;
+  acquireShared?: AcquireRedisLock | undefined;
 }
 
 interface LockSettings extends Pick<Config, 'v2' | 'redis'> {
@@ -54,7 +54,7 @@ export function createSharedLock(
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
   const options = { era, waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
   const acquireShared = commands && createRedisLock({ redis: commands, ...options });
-  return createKeyLock({ waitMs: v2.lockWaitMs, ...(acquireShared && { acquireShared }) });
+  return createKeyLock({ waitMs: v2.lockWaitMs, acquireShared });
 }
 
 /** Creates a key lock. If Redis is configured, no lock is granted without it. */
