@@ -1,7 +1,7 @@
 // Allowed imports between modules, enforced by `npm run lint`.
 const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'hooks', 'main'];
 // Files whose types any module may import; context contains only types.
-const TYPES = ['config/schema', 'config/upstream-servers', 'context', 'app/plugin'].map(
+const TYPES = ['config/live', 'config/schema', 'config/upstream-servers', 'context', 'app/plugin'].map(
   (name) => `^src/${name}\\.ts$`,
 );
 const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context', 'hooks'];

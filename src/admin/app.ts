@@ -2,6 +2,7 @@
 import type { RequestListener } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../errors.js';
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -41,7 +42,7 @@ const DESCRIPTION = {
 };
 
 export function createAdmin(
-  settings: () => AdminSettings,
+  settings: Live<AdminSettings>,
   context: Context,
   parts: AdminParts,
 ): RequestListener {
@@ -67,7 +68,7 @@ export function createAdmin(
     next();
   });
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
-  app.use(createTokenCheck(settings().admin.token)); // Precedes every route.
+  app.use(createTokenCheck(settings.current.admin.token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
@@ -85,17 +86,13 @@ export function createAdmin(
 }
 
 /** Recreates the OpenAPI page after a configuration reload, which may change its title and branding. */
-function createCurrentOpenApi(settings: () => AdminSettings, routes: readonly Route[]): RequestHandler {
-  const description = { ...DESCRIPTION, routes };
-  let current = settings();
-  let openApi = createOpenApi(current, description);
-  return (req, res, next) => {
-    if (current !== settings()) {
-      current = settings();
-      openApi = createOpenApi(current, description);
-    }
-    return openApi(req, res, next);
-  };
+function createCurrentOpenApi(settings: Live<AdminSettings>, routes: readonly Route[]): RequestHandler {
+  const create = (): RequestHandler => createOpenApi(settings.current, { ...DESCRIPTION, routes });
+  let openApi = create();
+  settings.onReload(() => {
+    openApi = create();
+  });
+  return (req, res, next) => openApi(req, res, next);
 }
 
 /** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */

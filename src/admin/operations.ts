@@ -1,13 +1,12 @@
 // Implements the admin API: purge, inspection, statistics, log level, export, import, traffic.
+import type { Host } from '../app/plugin.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import type { Restoring } from '../cache/snapshot/restoring.js';
 import { VERSION } from '../config/package-files.js';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
 import type { LoggedChange } from '../handle/change.js';
-import type { LimitedNetwork, LimitedNetworks } from '../traffic/limited-networks.js';
+import type { LimitedNetwork } from '../traffic/limited-networks.js';
 import type { Ranked } from '../observe/recent.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
@@ -36,23 +35,14 @@ export interface Operations {
   exportRecords: Restoring['exportRecords'];
 }
 
-interface OperationsParts {
-  cache: Cache;
-  resolver: Resolver<unknown>;
-  restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
-  limitedNetworks: Pick<LimitedNetworks, 'list' | 'lift'>;
-  /** Returns the members that plugins add to the statistics. */
-  statistics: () => object;
-}
-
 const MAX_CONCURRENT_PURGES = 200;
 
-/** Calls `settings` on each use, because a reload may change the traffic rules. */
+/** `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
-  settings: () => Pick<Config, 'traffic'>,
-  { log, metrics, hooks, clock: { now, wall } }: Context,
-  { cache, resolver, restoring, limitedNetworks, statistics }: OperationsParts,
+  { settings, log, metrics, hooks, clock, cache, resolver, restoring, limitedNetworks }: Host,
+  statistics: () => object,
 ): Operations {
+  const { now, wall } = clock;
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
     async purge(request) {
@@ -72,7 +62,7 @@ export function createOperations(
     async traffic() {
       const { networks, agents } = metrics.recent.clients();
       return {
-        rules: await readRules(metrics, settings().traffic.rules),
+        rules: await readRules(metrics, settings.current.traffic.rules),
         networks: networks.map(missesOf),
         agents: agents.map(missesOf),
         blocked: blockedOf(limitedNetworks.list()),

@@ -3,17 +3,13 @@ import { createFindPeriod, createIsServed, createRefOf } from '../upstream/routi
 import type { RequestListener } from 'node:http';
 import { createAdmin } from '../admin/app.js';
 import { type Operations, createOperations } from '../admin/operations.js';
-import { createCache } from '../cache/cache.js';
+import { type Cache, createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
 import { createRestoring } from '../cache/snapshot/restoring.js';
+import { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
-import {
-  type ConfiguredServer,
-  isUpstreamGiven,
-  unservedPrefixes,
-  upstreamServers,
-} from '../config/upstream-servers.js';
+import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createMemoryBudget } from '../http/request-body.js';
 import { createRunStepsOf } from '../http/request-work.js';
@@ -50,8 +46,10 @@ import { createLimitedNetworks } from '../traffic/limited-networks.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
-import { createUpstreams } from '../upstream/upstreams.js';
+import { type Upstreams, createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
+
+type CreateDispatcher = typeof createPools;
 
 export interface AppDeps {
   config: Config;
@@ -62,7 +60,7 @@ export interface AppDeps {
   /** @internal The plugins that the configuration may enable; defaults to all. */
   plugins?: readonly Plugin[];
   /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
-  createDispatcher?: typeof createPools;
+  createDispatcher?: CreateDispatcher;
 }
 
 export interface App {
@@ -88,25 +86,6 @@ export interface App {
   close: () => Promise<void>;
 }
 
-/**
- * The configuration with its Handle servers. Parts that follow reloads receive a function that returns the
- * current settings; all other parts receive the initial settings.
- */
-interface AppSettings extends Config {
-  servers: readonly ConfiguredServer[];
-  /** Prefixes without a server. */
-  unserved: readonly string[];
-  /** `cache.staleIfError`, whose prefixes take precedence over those of plugins. */
-  staleIfError: Config['cache']['staleIfError'];
-}
-
-const settingsOf = (config: Config, { stalePeriod }: Hooks): AppSettings => ({
-  ...config,
-  servers: upstreamServers(config),
-  unserved: unservedPrefixes(config),
-  staleIfError: [...stalePeriod, ...config.cache.staleIfError],
-});
-
 /** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
@@ -115,161 +94,152 @@ export async function createApp(deps: AppDeps): Promise<App> {
 }
 
 function assemble(
-  { config, createDispatcher, plugins, ...deps }: AppDeps & Required<Pick<AppDeps, 'plugins'>>,
+  { config, logger, metrics, clock, createDispatcher, plugins }: AppDeps & Required<Pick<AppDeps, 'plugins'>>,
   loaded: LoadedPlugins,
 ): App {
+  const settings = new Live(config);
   const hooks = createHooks();
-  let current = settingsOf(config, hooks);
-  const settings = (): AppSettings => current;
-  const shared = createShared(settings, createDispatcher);
-  const context = createContext(settings, { ...deps, hooks });
-  context.metrics.add(metricsOf(plugins));
-  const sources = createSources(settings, context, shared);
-  const { cache, restoring, closeLimits, upstreams } = sources;
-  const host = createHost(context, sources, shared);
+  onDroppedLines(logger, (count) => {
+    metrics.countDroppedTelemetry('log', count);
+  });
+  metrics.add(metricsOf(plugins));
+  const context: Context = {
+    log: logger,
+    isLogged: createIsLogged(settings),
+    metrics,
+    clock: { ...systemClock, ...clock },
+    hooks,
+  };
+  const host = createHost(settings, context, createDispatcher);
   const pluginHandlers = startPlugins(loaded, { host, hooks, settings: config });
-  current = settingsOf(config, hooks);
-  const createPrepared = (): PreparedCache =>
-    new PreparedCache(config.http.responseCache, { ...cache, onRepeat: hooks.repeat });
-  let prepared = createPrepared();
-  const parts = { ...shared, ...sources, preparedCache: () => prepared, hits: createHits(context) };
-  const native = createNative(config, context, parts);
-  const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
-    ...parts,
-    native,
-  });
-  const operations = createOperations(settings, context, {
-    ...sources,
-    statistics: () => readStatistics(plugins, hooks),
-  });
+  const native = createNative(config, context, host);
+  const { listener, admitMessage, close: closeListener } = createPublicListener(host, native);
+  const operations = createOperations(host, () => readStatistics(plugins, hooks));
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
-  const admin = { readiness, operations, plugins, pluginHandlers };
   return {
     handler: listener,
     context,
-    connections: shared,
+    connections: host,
     native,
-    nativeListeners: createNativeListeners(config, context, { ...shared, native, admit: admitMessage }),
-    admin: createAdmin(settings, context, { ...admin, blockedMs: eventLoop.blockedMs }),
+    nativeListeners: createNativeListeners(config, context, { ...host, native, admit: admitMessage }),
+    admin: createAdmin(settings, context, {
+      readiness,
+      operations,
+      plugins,
+      pluginHandlers,
+      blockedMs: eventLoop.blockedMs,
+    }),
     readiness,
     operations,
-    addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
+    addStartChecks: () => addStartChecks(config, { ...host, readiness }),
     reload(next) {
       // A log level set on the admin listener persists unless the key itself has changed.
-      if (next.log.level !== current.log.level) context.log.level = next.log.level;
-      current = settingsOf(next, hooks);
-      // A new cache, because requests in flight still prepare responses with the previous settings.
-      prepared = createPrepared();
-      listening.reload();
+      if (next.log.level !== settings.current.log.level) logger.level = next.log.level;
+      settings.reload(next);
     },
     async close() {
       eventLoop.close();
-      closeLimits();
       // Concurrently, so that a helper that does not respond leaves the others their time.
-      await Promise.all([
-        listening.close(),
-        upstreams.close(),
-        restoring.close(),
-        ...hooks.close.map((close) => close()),
-      ]);
-      await cache.close();
+      await Promise.all([closeListener(), host.upstreams.close(), ...hooks.close.map((close) => close())]);
+      await host.cache.close();
     },
   };
 }
 
-function createContext(
-  settings: () => AppSettings,
-  {
-    logger: log,
-    metrics,
-    clock: replaced,
-    hooks,
-  }: Pick<AppDeps, 'logger' | 'metrics' | 'clock'> & Pick<Context, 'hooks'>,
-): Context {
-  const clock = { ...systemClock, ...replaced };
-  onDroppedLines(log, (count) => {
-    metrics.countDroppedTelemetry('log', count);
-  });
-  return { log, isLogged: createIsLogged(settings), metrics, clock, hooks };
-}
-
-/**
- * Creates the parts that limit the work and memory of all requests together, and those that identify clients.
- */
-function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
-  const { http, upstream } = settings();
+/** Creates the core: bounds of all requests together, cache, Handle servers, and the resolver above both. */
+function createHost(settings: Live<Config>, context: Context, createDispatcher?: CreateDispatcher): Host {
+  const config = settings.current;
+  const { upstream } = config;
+  const servers = upstreamServers(config);
+  const unserved = unservedPrefixes(config);
+  const pseudonym = newPseudonym();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
-  const isTrustedProxy = createProxyTrust(() => settings().http.trustedProxies);
+  const isTrustedProxy = createProxyTrust(() => settings.current.http.trustedProxies);
   const findClient = createFindClient(isTrustedProxy);
-  return {
-    pseudonym: newPseudonym(),
-    // At least `maxBodyBytes`, so that one body of the maximum size always fits.
-    bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
-    unsent: createMemoryBudget(http.maxUnsentResponseBytes),
-    slicer,
-    isTrustedProxy,
-    findClient,
-    runStepsOf: createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes }),
-    createDispatcher,
-  };
-}
-
-/** Creates the cache, the Handle servers and the resolver above both, with the parts that depend on them. */
-function createSources(
-  settings: () => AppSettings,
-  context: Context,
-  shared: ReturnType<typeof createShared>,
-) {
-  const { servers, unserved, upstream } = settings();
-  const staleIfErrorMs = createFindPeriod(() => settings().staleIfError);
+  const runStepsOf = createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes });
   const refOf = createRefOf(servers, upstream.caseSensitive);
-  const isServed = createIsServed(servers, unserved);
-  const cache = createCache(settings(), context);
-  const restoring = createRestoring(settings(), context, {
-    memory: cache.memory,
+  const staleIfErrorMs = createStalePeriod(settings, context.hooks);
+  const cache = createCache({ ...config, servers }, context);
+  const restoring = createRestoring({ ...config, servers }, context, {
+    ...cache,
     refOf,
-    isServed,
+    isServed: createIsServed(servers, unserved),
     staleIfErrorMs,
   });
-  const { networks, close: closeLimits } = createLimitedNetworks(settings, context, cache.commands);
-  const upstreams = createUpstreams(settings(), context, {
-    ...shared,
+  const limitedNetworks = createLimitedNetworks(settings, context, cache.commands);
+  const upstreams: Upstreams = createUpstreams({ upstream, servers, unserved }, context, {
+    pseudonym,
+    slicer,
+    createDispatcher,
     // Prefix records are read through the cache.
     findReferral: async (handle) =>
       referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
   });
-  const limitMiss = createMissLimit(settings, context, {
-    networks,
-    servers: upstreams.servers,
-  });
+  const limitMiss = createMissLimit(settings, context, { networks: limitedNetworks, ...upstreams });
   const resolver: Resolver<unknown> = createResolver(settings, context, {
     cache,
     upstream: upstreams.reads,
     limitMiss,
-    slicer: shared.slicer,
+    slicer,
     refOf,
     staleIfErrorMs,
   });
-  const originOf = createOriginOf({ upstreams, resolver, limitMiss });
   return {
+    ...context,
+    settings,
     cache,
-    restoring,
-    limitedNetworks: networks,
-    closeLimits,
-    upstreams,
-    limitMiss,
     resolver,
+    upstreams,
+    originOf: createOriginOf({ upstreams, resolver, limitMiss }),
     refOf,
-    originOf,
+    preparedCache: createPreparedCache(settings, cache, context.hooks),
+    hits: createHits(context),
+    isTrustedProxy,
+    findClient,
+    pseudonym,
+    slicer,
+    runStepsOf,
+    ...createBudgets(config),
+    createDispatcher,
+    restoring,
+    whenRestored: restoring.whenRestored,
+    limitedNetworks,
+    limitMiss,
   };
 }
 
-const createHost = (
-  { log, metrics, clock }: Context,
-  { cache, resolver, upstreams, refOf, restoring: { whenRestored } }: ReturnType<typeof createSources>,
-  { isTrustedProxy }: ReturnType<typeof createShared>,
-): Host => ({ log, metrics, clock, cache, resolver, upstreams, refOf, isTrustedProxy, whenRestored });
+/** Returns a lookup of `cache.staleIfError` by key; the prefixes of plugins take precedence. */
+function createStalePeriod(settings: Live<Config>, { stalePeriod }: Hooks): (key: string) => number {
+  let find: ((key: string) => number) | undefined;
+  settings.onReload(() => {
+    find = undefined;
+  });
+  return (key) => {
+    find ??= createFindPeriod([...stalePeriod, ...settings.current.cache.staleIfError]);
+    return find(key);
+  };
+}
+
+const createBudgets = ({ http }: Config): Pick<Host, 'bodies' | 'unsent'> => ({
+  // At least `maxBodyBytes`, so that one body of the maximum size always fits.
+  bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
+  unsent: createMemoryBudget(http.maxUnsentResponseBytes),
+});
+
+/**
+ * Returns the current prepared responses. A reload replaces them, because requests in flight still prepare
+ * responses with the previous settings.
+ */
+function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: Hooks): () => PreparedCache {
+  const create = (): PreparedCache =>
+    new PreparedCache(settings.current.http.responseCache, { ...cache, onRepeat: repeat });
+  let prepared = create();
+  settings.onReload(() => {
+    prepared = create();
+  });
+  return () => prepared;
+}
 
 /** Returns the members of plugins in `GET /stats`. */
 const readStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object => ({

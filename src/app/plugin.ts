@@ -1,29 +1,58 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
 import type { Cache } from '../cache/cache.js';
+import type { PreparedCache } from '../cache/prepared-cache.js';
+import type { Restoring } from '../cache/snapshot/restoring.js';
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { ConfigPart } from '../config/sections.js';
 import type { Context } from '../context.js';
-import type { HandleRef } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
 import type { ServiceError } from '../errors.js';
 import type { AdminHandler } from '../http/express-listener.js';
+import type { MemoryBudget } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
 import type { Route } from '../http/route-table.js';
+import type { Hits } from '../observe/hits.js';
 import type { MetricEntry } from '../observe/metric-list.js';
 import type { Resolver } from '../resolver/resolver.js';
+import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
+import type { TimeSlicer } from '../time-slicer.js';
+import type { LimitedNetworks } from '../traffic/limited-networks.js';
+import type { LimitMiss } from '../upstream/caller.js';
+import type { createPools } from '../upstream/connections.js';
+import type { RefOf } from '../upstream/routing.js';
 import type { Upstreams } from '../upstream/upstreams.js';
+import type { OriginOf } from '../write/origin-record.js';
 
-/** The parts of the proxy that a plugin may use. */
-export interface Host {
-  readonly log: Context['log'];
-  readonly metrics: Context['metrics'];
-  readonly clock: Context['clock'];
+/** The parts of the core that the interfaces and the plugins share. */
+export interface Host extends Context {
+  readonly settings: Live<Config>;
   readonly cache: Cache;
   readonly resolver: Resolver<unknown>;
   readonly upstreams: Upstreams;
-  readonly refOf: (text: string) => HandleRef;
-  readonly isTrustedProxy: (address: string) => boolean;
+  readonly originOf: OriginOf;
+  readonly refOf: RefOf;
+  /** Returns the current prepared responses, which a reload replaces. */
+  readonly preparedCache: () => PreparedCache;
+  readonly hits: Hits;
+  readonly isTrustedProxy: IsTrustedProxy;
+  readonly findClient: FindClient;
+  /** Name of this proxy in `Via`. */
+  readonly pseudonym: string;
+  /** Limits the work of all requests. */
+  readonly slicer: TimeSlicer;
+  readonly runStepsOf: RunStepsOf;
+  /** Memory budget for request bodies. */
+  readonly bodies: MemoryBudget;
+  /** Memory budget for responses that clients have not read. */
+  readonly unsent: MemoryBudget;
+  /** Creates connections; undefined for undici pools. */
+  readonly createDispatcher: typeof createPools | undefined;
+  readonly restoring: Restoring;
   /** Resolves once the snapshot and the seed have been read. */
   readonly whenRestored: () => Promise<void>;
+  readonly limitedNetworks: LimitedNetworks;
+  readonly limitMiss: LimitMiss;
 }
 
 /** Handlers on the admin listener, by the `id` of their route. */

@@ -1,8 +1,6 @@
 // Creates the public listener, which passes each request to the traffic rules, the read path, the tunnel and
 // the route's handler, until one of them responds.
 import type { RequestListener } from 'node:http';
-import type { Cache } from '../cache/cache.js';
-import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
@@ -10,14 +8,12 @@ import { createReportUnexpected } from '../http/error-reply.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type Listener, guard } from '../http/guard.js';
 import { type ChecksLogin, createChecksLogin } from '../http/identity.js';
-import type { MemoryBudget } from '../http/request-body.js';
 import { createAcceptRequestId } from '../http/context.js';
 import { createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
 import { type Route, RouteTable } from '../http/route-table.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
-import type { Hits } from '../observe/hits.js';
 import { createOpenApi } from '../openapi/serve.js';
 import { createBatch } from '../record/batch/answer.js';
 import { type Forwarding, createForwarding } from '../record/forwarding.js';
@@ -26,57 +22,27 @@ import { createPipeline } from '../record/pipeline.js';
 import { type ReadParts, createRead } from '../record/read.js';
 import { createWriteRoute } from '../record/write.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
-import type { Resolver } from '../resolver/resolver.js';
+import type { Host } from './plugin.js';
 import { routesOf } from './routes.js';
-import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
 import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { type TakeTokens, createTokenBuckets } from '../traffic/token-bucket.js';
-import type { LimitMiss } from '../upstream/caller.js';
-import type { createPools } from '../upstream/connections.js';
-import type { Upstreams } from '../upstream/upstreams.js';
 import { createV2 } from '../v2/answer.js';
 import { type UnclaimedNames, createUnclaimedNames } from '../v2/unclaimed-names.js';
 import { type HandleLock, createHandleLock } from '../write/lock/handle-lock.js';
 import { createSharedLock } from '../write/lock/key-lock.js';
-import type { OriginOf } from '../write/origin-record.js';
 import { createCarryOut } from '../write/write.js';
-
-/** The parts of the public listener. */
-interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
-  resolver: Resolver<unknown>;
-  cache: Cache;
-  upstreams: Upstreams;
-  native: NativeAnswer;
-  limitMiss: LimitMiss;
-  originOf: OriginOf;
-  /** Returns the current prepared cache, which a reload replaces. */
-  preparedCache: () => PreparedCache;
-  hits: Hits;
-  isTrustedProxy: IsTrustedProxy;
-  findClient: FindClient;
-  /** Name of this proxy in `Via`. */
-  pseudonym: string;
-  /** Memory budget for request bodies. */
-  bodies: MemoryBudget;
-  /** Memory budget for responses that clients have not read. */
-  unsent: MemoryBudget;
-  createDispatcher?: typeof createPools | undefined;
-}
 
 export interface PublicListener {
   listener: RequestListener;
   /** Applies the traffic rules of the listener to native messages over TCP. */
   admitMessage: TrafficPolicy['admitMessage'];
-  /**
-   * Recreates the listener with the current settings; requests in flight finish with the previous settings.
-   */
-  reload: () => void;
   /** Writes the buffered log lines, and closes the connections to the reverse lookup service. */
   close: () => Promise<void>;
 }
 
 /** The parts that a reload preserves. */
-interface KeptParts extends PublicParts, Forwarding {
+interface KeptParts extends Host, Forwarding {
+  native: NativeAnswer;
   lock: HandleLock;
   takeTokens: TakeTokens;
   /** Minted names whose response was lost. */
@@ -84,32 +50,29 @@ interface KeptParts extends PublicParts, Forwarding {
   checksLogin: ChecksLogin;
 }
 
-/** Creates the public listener. `settings` is called at startup and at each reload. */
-export function createPublicListener(
-  settings: () => Config,
-  context: Context,
-  parts: PublicParts,
-): PublicListener {
-  const { cache } = parts;
-  const servers = upstreamServers(settings());
-  const { now } = context.clock;
+/** Creates the public listener; after a reload, requests in flight finish with the previous settings. */
+export function createPublicListener(host: Host, native: NativeAnswer): PublicListener {
+  const { settings, cache, clock } = host;
+  const servers = upstreamServers(settings.current);
+  const shared = { now: clock.now, shared: cache.commands };
   const kept: KeptParts = {
-    ...parts,
-    ...createForwarding(settings(), parts),
-    checksLogin: createChecksLogin(parts.upstreams.checksLogins),
-    lock: createHandleLock({ ...parts, keyLock: createSharedLock({ ...settings(), servers }, cache) }),
-    takeTokens: createTokenBuckets({ now, shared: cache.commands }),
-    unclaimed: createUnclaimedNames({ now, shared: cache.commands }),
+    ...host,
+    ...createForwarding(settings.current, host),
+    native,
+    checksLogin: createChecksLogin(host.upstreams.checksLogins),
+    lock: createHandleLock({ ...host, keyLock: createSharedLock({ ...settings.current, servers }, cache) }),
+    takeTokens: createTokenBuckets(shared),
+    unclaimed: createUnclaimedNames(shared),
   };
-  let current = createListener(settings(), context, kept);
+  let current = createListener(settings.current, host, kept);
+  settings.onReload(() => {
+    current = createListener(settings.current, host, kept);
+  });
   return {
     listener: (req, res) => {
       current.listener(req, res);
     },
     admitMessage: (address, handle) => current.admitMessage(address, handle),
-    reload() {
-      current = createListener(settings(), context, kept);
-    },
     async close() {
       kept.hits.flush();
       await kept.reverse?.close();

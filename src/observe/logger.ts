@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import { LogBuffer, stdoutBuffer } from './log-buffer.js';
 
@@ -28,9 +29,9 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 
 /** Decides which requests to log. By default, hits are excluded, because they are the most frequent. */
 export const createIsLogged =
-  (settings: () => Pick<Config, 'log'>): IsLogged =>
+  (settings: Live<Pick<Config, 'log'>>): IsLogged =>
   (result) => {
-    const { requests } = settings().log;
+    const { requests } = settings.current.log;
     return requests === 'all' || (requests === 'misses-and-errors' && result !== 'hit');
   };
 

@@ -4,6 +4,7 @@ import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
@@ -77,13 +78,13 @@ interface ResolverParts {
 /** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
 const MAX_FAILURES = 100_000;
 
-/** Creates the resolver. `settings` is called repeatedly, because a reload may change them. */
+/** Creates the resolver. */
 export function createResolver(
-  settings: () => Pick<Config, 'cache' | 'upstream'>,
+  settings: Live<Pick<Config, 'cache' | 'upstream'>>,
   { clock: { now, wall }, hooks }: Context,
   { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver<unknown> {
-  const { retryAfterMs, staleAfterMs, secondaryMaxTtlMs } = settings().upstream;
+  const { retryAfterMs, staleAfterMs, secondaryMaxTtlMs } = settings.current.upstream;
   const resolver = new Resolver<unknown>({
     store: cache.store,
     memory: cache.memory,
@@ -91,7 +92,7 @@ export function createResolver(
     upstream,
     failures: new ExpiringMap({ ttlMs: retryAfterMs, maxEntries: MAX_FAILURES, now }),
     ttlBoundsOf(key) {
-      const { found, notFound } = settings().cache;
+      const { found, notFound } = settings.current.cache;
       const ttlMs =
         notFound.ttlMs === 0
           ? 0
@@ -99,7 +100,7 @@ export function createResolver(
       return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), secondaryMaxTtlMs };
     },
     get refreshAheadMinHits() {
-      return settings().cache.refreshAhead.minHits;
+      return settings.current.cache.refreshAhead.minHits;
     },
     staleAfterMs,
     refOf,

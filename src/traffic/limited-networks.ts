@@ -1,6 +1,7 @@
 // Networks whose misses are temporarily refused, shared by all instances through Redis.
 import { ServiceError } from '../errors.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 
@@ -168,21 +169,21 @@ export class LimitedNetworks {
 
 const REFRESH_MS = 1000;
 
-/** Creates the limited networks, and refreshes them until `close`. `settings` is called at each refresh. */
+/** Creates the limited networks, and refreshes them until the proxy closes. */
 export function createLimitedNetworks(
-  settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
+  settings: Live<{ traffic: Pick<Config['traffic'], 'enumeration'> }>,
   context: Context,
   shared: LimitedDeps['shared'],
-): { networks: LimitedNetworks; close: () => void } {
+): LimitedNetworks {
   const networks = new LimitedNetworks({ now: context.clock.wall, shared, ...logLimits(context) });
   const timer = setInterval(() => {
-    if (settings().traffic.enumeration.perMinute > 0) void networks.refresh();
+    if (settings.current.traffic.enumeration.perMinute > 0) void networks.refresh();
     else networks.clear();
   }, REFRESH_MS).unref();
-  const close = (): void => {
+  context.hooks.close.push(() => {
     clearInterval(timer);
-  };
-  return { networks, close };
+  });
+  return networks;
 }
 
 /** Returns callbacks that log the limits set by this instance. */

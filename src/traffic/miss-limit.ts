@@ -1,5 +1,6 @@
 // Refuses the misses of limited networks, and counts the misses of other networks to decide whether to limit
 // them.
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { LimitReason, LimitedNetworks } from './limited-networks.js';
@@ -20,7 +21,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 
 /** Creates the miss limit. `settings` is called for each miss, because a reload may change them. */
 export function createMissLimit(
-  settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
+  settings: Live<{ traffic: Pick<Config['traffic'], 'enumeration'> }>,
   { metrics, clock: { wall: now } }: Context,
   { networks, servers }: MissLimitParts,
 ): LimitMiss {
@@ -46,9 +47,9 @@ export function createMissLimit(
     const at = now();
     if (networks.find(network) !== undefined) return;
     const { counts, pressedOfAll } = window.count(network, added, at);
-    const reason = judgeMisses(counts, pressedOfAll, settings().traffic.enumeration);
+    const reason = judgeMisses(counts, pressedOfAll, settings.current.traffic.enumeration);
     if (reason === undefined) return;
-    networks.limit({ network, until: at + settings().traffic.enumeration.forMs, reason });
+    networks.limit({ network, until: at + settings.current.traffic.enumeration.forMs, reason });
   }
 
   async function judge<T>(
@@ -71,7 +72,7 @@ export function createMissLimit(
   return function limitMiss(caller, read, isUnknown) {
     const network = caller?.network;
     // A reload may have disabled limits since the request was admitted.
-    if (network === undefined || settings().traffic.enumeration.perMinute === 0) return read();
+    if (network === undefined || settings.current.traffic.enumeration.perMinute === 0) return read();
     return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
   };
 }

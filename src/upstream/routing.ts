@@ -199,23 +199,10 @@ export function createRefOf(servers: readonly Routed[], caseSensitive: boolean):
   };
 }
 
-type PrefixPeriods = Config['cache']['staleIfError'];
-
-/**
- * Creates a lookup of a key's period (ms) by longest matching prefix, 0 without a match. Reads `periods` on
- * each call, because a reload may replace them.
- */
-export function createFindPeriod(periods: () => PrefixPeriods): (key: string) => number {
-  let known = periods();
-  let find = createPrefixRouting(known);
-  return function findPeriod(key) {
-    const current = periods();
-    if (current !== known) {
-      known = current;
-      find = createPrefixRouting(known);
-    }
-    return find(refOfKey(key))[0]?.ms ?? 0;
-  };
+/** Creates a lookup of a key's period (ms) by longest matching prefix, 0 without a match. */
+export function createFindPeriod(periods: Config['cache']['staleIfError']): (key: string) => number {
+  const find = createPrefixRouting(periods);
+  return (key) => find(refOfKey(key))[0]?.ms ?? 0;
 }
 
 const distinct = <T>(values: readonly (T | undefined)[]): T[] =>

@@ -1,5 +1,6 @@
 // Creates the admin listener alone, with no-op operations.
 import type { RequestListener } from 'node:http';
+import { Live } from '../../src/config/live.js';
 import { type AdminParts, createAdmin } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
 import type { Statistics } from '../../src/admin/statistics.js';
@@ -54,5 +55,5 @@ export function createAdminAlone({
     plugins: NO_PLUGINS,
     pluginHandlers: {},
   };
-  return createAdmin(() => config, context, { ...defaults, ...parts });
+  return createAdmin(new Live(config), context, { ...defaults, ...parts });
 }

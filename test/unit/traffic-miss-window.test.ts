@@ -1,6 +1,7 @@
 // These tests use a manual clock.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { Live } from '../../src/config/live.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { LIMIT_REASONS, LimitedNetworks } from '../../src/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -113,7 +114,7 @@ describe('miss-based network limit', () => {
       });
       const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
       const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
-      const settings = () => ({ traffic: { enumeration } });
+      const settings = new Live({ traffic: { enumeration } });
       const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
       const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
         const caller = { class: given, client: network, network };
@@ -174,7 +175,7 @@ describe('miss-based network limit', () => {
       const quiet = (): void => undefined;
       const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
-      const settings = () => ({ traffic: { enumeration } });
+      const settings = new Live({ traffic: { enumeration } });
       const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
       const caller = { class: 'normal', client: 'a', network: 'a' } as const;
       for (let times = 0; times < 5; times++) {

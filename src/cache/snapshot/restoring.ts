@@ -55,7 +55,6 @@ export interface Restoring {
   isReady: () => boolean;
   /** Settles once the snapshot and the seed have been read. */
   whenRestored: () => Promise<void>;
-  close: () => Promise<void>;
 }
 
 const PAGE_BYTES = 512 * 1024;
@@ -106,6 +105,7 @@ export function createRestoring(
       : new Snapshot({ file, everyMs, identity, memory, restore: restoreOne }, context);
   let isSeeded = seed.file === undefined;
   context.hooks.deleted.push((deleted) => snapshot?.recordDeletion(deleted));
+  context.hooks.close.push(() => snapshot?.close());
   const ticket = memory.moment();
   const start = async (): Promise<void> => {
     // Snapshot records are newer than seed records, so they are restored first.
@@ -125,7 +125,6 @@ export function createRestoring(
     exportRecords: (prefix) => exportRecords({ memory, clock }, prefix),
     isReady: () => hasServer || isSeeded,
     whenRestored: () => restored,
-    close: async () => snapshot?.close(),
   };
 }
 
