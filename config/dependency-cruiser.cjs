@@ -10,7 +10,6 @@ const APP = [
   'record',
   'v2',
   'redirect',
-  'native',
   'admin',
   'plugins',
   'openapi',
@@ -23,7 +22,7 @@ const APP = [
 const modules = {
   errors: [],
   context: ['cache', 'hooks', 'observe'],
-  hooks: ['cache', 'config', 'handle', 'observe'],
+  hooks: ['cache', 'config', 'handle', 'observe', 'upstream'],
   maybe: [],
   'time-slicer': [],
   handle: ['time-slicer'],
@@ -36,12 +35,11 @@ const modules = {
   traffic: ['config', 'http', 'resolver', 'cache', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
-  plugins: ['http', 'resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
+  plugins: ['write', 'server', 'http', 'resolver', 'cache', 'config', 'upstream', 'observe', ...KERNEL],
   write: ['http', 'resolver', 'cache', 'upstream', ...KERNEL],
   record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
   redirect: ['http', 'html', 'resolver', 'cache', ...KERNEL],
-  native: ['write', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
   admin: [
     'openapi',
@@ -57,7 +55,7 @@ const modules = {
   ],
   app: APP,
   'dev-server': ['app', 'config', ...KERNEL],
-  cli: ['dev-server', 'app', 'plugins', 'admin', 'native', 'upstream', 'config', ...KERNEL],
+  cli: ['dev-server', 'app', 'plugins', 'admin', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -134,8 +132,8 @@ module.exports = {
     {
       name: 'only-the-list-imports-plugins',
       severity: 'error',
-      from: { pathNot: ['^src/plugins/', '^src/app/plugins\\.ts$'] },
-      // The command of a plugin knows the types of its responses.
+      from: { pathNot: ['^src/plugins/', '^src/app/plugins\\.ts$', '^src/cli/'] },
+      // The commands import the code that they share with a plugin.
       to: { path: '^src/plugins/', dependencyTypesNot: ['type-only'] },
     },
     ...arrows,
@@ -145,21 +143,10 @@ module.exports = {
     inCache('snapshot', ['memory']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
-    onlyIn('express', [
-      'http',
-      'server',
-      'record',
-      'v2',
-      'redirect',
-      'native',
-      'openapi',
-      'admin',
-      'html',
-      'plugins',
-    ]),
+    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'openapi', 'admin', 'html', 'plugins']),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'write']),
-    onlyIn('lru-cache', ['cache', 'write', 'traffic', 'v2', 'resolver', 'redirect', 'native']),
+    onlyIn('lru-cache', ['cache', 'write', 'traffic', 'v2', 'resolver', 'redirect', 'plugins']),
     onlyIn('undici', ['upstream', 'cli']),
     onlyIn('ipaddr.js', ['upstream', 'redirect']),
     onlyIn('negotiator', ['redirect']),
@@ -168,7 +155,7 @@ module.exports = {
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('prom-client', ['observe']),
-    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'plugins']),
+    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'openapi', 'admin', 'plugins']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

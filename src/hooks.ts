@@ -5,6 +5,7 @@ import type { Deleted } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
 import type { PreparedHit } from './observe/hits.js';
+import type { Caller } from './upstream/caller.js';
 import type { LabelValue } from './observe/metric-list.js';
 import type { LoggedChange } from './handle/change.js';
 import type { ListPage } from './handle/handle-list.js';
@@ -60,6 +61,8 @@ export interface Spans {
 }
 
 export interface Hooks {
+  /** Judges a message of a client that is no HTTP request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+  admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
   /** A read is answered with a fresh entry. */
   hit: ((handle: HandleRef, entry: Entry) => void)[];
   /** A prepared response is sent again without asking the resolver; `key` is the key of its entry. */
@@ -110,6 +113,7 @@ export const createHooks = (): Hooks => ({
   spans: [],
   statistics: [],
   close: [],
+  admitMessage: [],
 });
 
 /** Returns the first answer of a list of functions; undefined if none has one. */

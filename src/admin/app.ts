@@ -31,7 +31,7 @@ export interface AdminParts {
   /** Plugins, with their routes. */
   plugins: readonly Plugin[];
   /** The handlers of the plugins that are on. */
-  pluginHandlers: AdminHandlers;
+  adminHandlers: AdminHandlers;
 }
 
 type AdminSettings = Pick<Config, 'admin'> & Parameters<typeof createOpenApi>[0];
@@ -96,7 +96,7 @@ function createCurrentOpenApi(settings: Live<AdminSettings>, routes: readonly Ro
 }
 
 /** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */
-function handlersOf({ plugins, pluginHandlers }: AdminParts): AdminHandlers {
+function handlersOf({ plugins, adminHandlers }: AdminParts): AdminHandlers {
   const whileOff = plugins.flatMap(({ adminRoutes = [], offError }) =>
     adminRoutes.map(({ handler }): [string, RequestHandler] => [
       handler,
@@ -105,7 +105,7 @@ function handlersOf({ plugins, pluginHandlers }: AdminParts): AdminHandlers {
       },
     ]),
   );
-  return { ...Object.fromEntries(whileOff), ...pluginHandlers };
+  return { ...Object.fromEntries(whileOff), ...adminHandlers };
 }
 
 interface HandlerDeps extends AdminParts {

@@ -13,8 +13,6 @@ import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/up
 import type { Context } from '../context.js';
 import { createMemoryBudget } from '../http/request-body.js';
 import { createRunStepsOf } from '../http/request-work.js';
-import type { NativeAnswer } from '../native/answer.js';
-import { createNative, type NativeListeners, createNativeListeners } from '../native/native.js';
 import {
   type EventLoop,
   type Readiness,
@@ -30,6 +28,7 @@ import {
   type Host,
   type LoadedPlugins,
   type Plugin,
+  type PluginListener,
   loadPlugins,
   metricsOf,
   startPlugins,
@@ -39,7 +38,6 @@ import { createPublicListener } from './public-listener.js';
 import { referralOf } from '../resolver/resolution.js';
 import { type Resolver, createResolver } from '../resolver/resolver.js';
 import { createFindClient, createProxyTrust } from '../server/client-address.js';
-import type { ClientConnections } from '../server/http-server.js';
 import { type Hooks, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { createLimitedNetworks } from '../traffic/limited-networks.js';
@@ -66,13 +64,9 @@ export interface AppDeps {
 export interface App {
   /** Handles requests on the public listener. */
   handler: RequestListener;
-  context: Context;
-  /** Client identification and memory budgets for the public listener. */
-  connections: ClientConnections;
-  /** Answers native messages. */
-  native: NativeAnswer;
-  /** The enabled native listeners, not yet open. */
-  nativeListeners: NativeListeners;
+  host: Host;
+  /** The listeners of plugins, not yet open. */
+  listeners: readonly PluginListener[];
   /** Handles requests on the admin listener. */
   admin: RequestListener;
   /** Checks for `/readyz` on the admin listener. */
@@ -111,23 +105,20 @@ function assemble(
     hooks,
   };
   const host = createHost(settings, context, createDispatcher);
-  const pluginHandlers = startPlugins(loaded, { host, hooks, settings: config });
-  const native = createNative(config, context, host);
-  const { listener, admitMessage, close: closeListener } = createPublicListener(host, native);
+  const { handlers, adminHandlers, listeners } = startPlugins(loaded, { host, settings: config });
+  const { listener, close: closeListener } = createPublicListener(host, { plugins, handlers });
   const operations = createOperations(host, () => readStatistics(plugins, hooks));
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
   return {
     handler: listener,
-    context,
-    connections: host,
-    native,
-    nativeListeners: createNativeListeners(config, context, { ...host, native, admit: admitMessage }),
+    host,
+    listeners,
     admin: createAdmin(settings, context, {
       readiness,
       operations,
       plugins,
-      pluginHandlers,
+      adminHandlers,
       blockedMs: eventLoop.blockedMs,
     }),
     readiness,

@@ -2,9 +2,9 @@
 import { createConfigLoader } from '../config/load.js';
 import { SECTIONS, rules } from '../config/schema.js';
 import { startProblems } from '../config/start-problems.js';
-import { PLUGINS } from './plugins.js';
+import { PLUGINS, type PluginSettings } from './plugins.js';
 
-export const { configKeys, loadConfig, loadStartConfig } = createConfigLoader([
+export const { configKeys, loadConfig, loadStartConfig } = createConfigLoader<PluginSettings>([
   { sections: SECTIONS, rules, startProblems },
   ...PLUGINS,
 ]);

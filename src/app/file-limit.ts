@@ -3,9 +3,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
+import type { Plugin } from './plugin.js';
+import { PLUGINS } from './plugins.js';
 import type { Logger } from '../observe/logger.js';
 import { MAX_ADMIN_CONNECTIONS } from '../server/admin-connections.js';
 import { MAX_REFERRED_CONNECTIONS } from '../upstream/referred-servers.js';
+
+const plugins: readonly Plugin[] = PLUGINS;
 
 const LIMITS = '/proc/self/limits';
 
@@ -40,10 +44,10 @@ function otherFiles(config: Config): number {
 
 /** Returns the number of files that this configuration may open; unlimited client connections count as 0. */
 export const wantedFiles = (config: Config): number =>
-  otherFiles(config) + config.server.maxConnections + nativeConnections(config);
+  otherFiles(config) + config.server.maxConnections + clientsOfPlugins(config);
 
-const nativeConnections = ({ native: { tcp } }: Config): number =>
-  tcp.port === undefined ? 0 : tcp.maxConnections;
+const clientsOfPlugins = (config: Config): number =>
+  plugins.reduce((sum, { clients }) => sum + (clients?.most(config) ?? 0), 0);
 
 /**
  * Returns the number of files for clients: the remaining files, but at least half, because upstream pools are
@@ -65,22 +69,24 @@ export function fitToFileLimit(
   logger: Pick<Logger, 'warn'>,
 ): Config {
   if (limit === undefined) return config;
-  const { server, native } = config;
+  const { server } = config;
   const available = clientFiles(config, limit);
-  const ofNative = nativeConnections(config);
-  const ofHttp = server.maxConnections === 0 ? Math.max(1, available - ofNative) : server.maxConnections;
-  const isTooLow = ofHttp + ofNative > available;
+  const ofPlugins = clientsOfPlugins(config);
+  const ofHttp = server.maxConnections === 0 ? Math.max(1, available - ofPlugins) : server.maxConnections;
+  const isTooLow = ofHttp + ofPlugins > available;
   const fitted = (connections: number): number =>
-    isTooLow ? Math.max(1, Math.floor((available * connections) / (ofHttp + ofNative))) : connections;
+    isTooLow ? Math.max(1, Math.floor((available * connections) / (ofHttp + ofPlugins))) : connections;
   const maxConnections = fitted(ofHttp);
   if (isTooLow) {
     const remedy = 'raise it (ulimit -n, LimitNOFILE= of systemd), or lower server.maxConnections';
     const fields = { fileLimit: limit, wanted: wantedFiles(config), maxConnections, remedy };
     logger.warn(fields, 'file limit too low, accepting fewer connections');
   }
-  return {
-    ...config,
-    server: { ...server, maxConnections },
-    native: { ...native, tcp: { ...native.tcp, maxConnections: fitted(native.tcp.maxConnections) } },
-  };
+  return plugins.reduce<Config>(
+    (soFar, { clients }) => {
+      const most = clients?.most(soFar) ?? 0;
+      return most === 0 ? soFar : (clients?.withMost(soFar, fitted(most)) ?? soFar);
+    },
+    { ...config, server: { ...server, maxConnections } },
+  );
 }

@@ -1,46 +1,45 @@
 // Opens the listeners. A failure names the configuration key and the remedy.
-import type { NativeListeners } from '../native/native.js';
 import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from './config.js';
-import type { Config } from '../config/schema.js';
-import { createExchangeDrain } from '../server/drain.js';
+import type { ListenAddress, PluginListener } from './plugin.js';
 
 /** An unusable listen address. */
 export class ListenError extends Error {}
 
-interface ListenAddress {
+/** The configuration keys of an address. */
+interface AddressKeys {
   host: string;
-  port: number;
-  /** Whether other processes may share the TCP port. UDP sockets set this option at creation. */
-  reusePort?: boolean;
+  port: string;
 }
 
-const LISTENERS = {
-  server: { scheme: 'http', host: 'server.host', port: 'server.port' },
-  admin: { scheme: 'http', host: 'admin.host', port: 'admin.port' },
-  nativeTcp: { scheme: 'tcp', host: 'native.host', port: 'native.tcp.port' },
-  nativeUdp: { scheme: 'udp', host: 'native.host', port: 'native.udp.port' },
-} as const;
-
-type ListenerKey = keyof typeof LISTENERS;
+interface OpenListener {
+  scheme: string;
+  keys: AddressKeys;
+  at: ListenAddress;
+  socket: Server | Socket;
+}
 
 /**
  * Opens a listener. Returns its URL with the actual port.
  *
  * @throws ListenError when the address is unusable
  */
-export async function listen(server: Server | Socket, name: ListenerKey, at: ListenAddress): Promise<string> {
+export async function listen({ scheme, keys, at, socket }: OpenListener): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(new ListenError(describeListenFailure(name, at, error), { cause: error }));
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new ListenError(describeListenFailure(keys, at, error), { cause: error }));
     });
-    if (server instanceof Socket) server.bind(at.port, at.host, resolve);
-    else server.listen(listenOptions(at), resolve);
+    if (socket instanceof Socket) socket.bind(at.port, at.host, resolve);
+    else socket.listen(listenOptions(at), resolve);
   });
-  const { address, port } = server.address() as AddressInfo;
-  return `${LISTENERS[name].scheme}://${inUrl(address)}:${port}`;
+  const { address, port } = socket.address() as AddressInfo;
+  return `${scheme}://${inUrl(address)}:${port}`;
 }
+
+/** Opens an HTTP listener with the address of its section. Returns its URL. @throws ListenError */
+export const listenHttp = (socket: Server, section: 'server' | 'admin', at: ListenAddress): Promise<string> =>
+  listen({ scheme: 'http', keys: { host: `${section}.host`, port: `${section}.port` }, at, socket });
 
 /** Omits `reusePort` unless it is set, because the Node.js 20 types do not include it. */
 const listenOptions = ({ host, port, reusePort = false }: ListenAddress): ListenAddress => ({
@@ -52,12 +51,11 @@ const listenOptions = ({ host, port, reusePort = false }: ListenAddress): Listen
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 export function describeListenFailure(
-  name: ListenerKey,
+  keys: AddressKeys,
   { host, port }: ListenAddress,
   { code, message }: Pick<NodeJS.ErrnoException, 'code' | 'message'>,
 ): string {
-  const { host: hostKey, port: portKey } = LISTENERS[name];
-  const remedy = remedyOf(code, keyWithVariable(hostKey), keyWithVariable(portKey));
+  const remedy = remedyOf(code, keyWithVariable(keys.host), keyWithVariable(keys.port));
   return `Cannot listen on ${inUrl(host)}:${port} (${code ?? message}): ${remedy}`;
 }
 
@@ -85,41 +83,20 @@ function keyWithVariable(key: string): string {
   return `${key} (${variable ?? ''})`;
 }
 
-/** URLs of the enabled native listeners. */
-export interface NativeAddresses {
-  nativeTcp?: string;
-  nativeUdp?: string;
-}
-
-interface OpenNative {
-  addresses: NativeAddresses;
+interface OpenListeners {
+  /** URLs by the names of the listeners. */
+  addresses: Readonly<Record<string, string>>;
   drain: (timeoutMs: number) => Promise<void>;
 }
 
-/** Opens the enabled native listeners. @throws ListenError when an address is unusable */
-export async function openNative(
-  { native, server }: Config,
-  { tcp, udp }: NativeListeners,
-): Promise<OpenNative> {
-  const host = native.host ?? server.host;
-  const addresses: NativeAddresses = {};
-  const drains: OpenNative['drain'][] = [];
-  if (tcp !== undefined) {
-    drains.push(createExchangeDrain(tcp));
-    addresses.nativeTcp = await listen(tcp, 'nativeTcp', {
-      host,
-      port: native.tcp.port ?? 0,
-      reusePort: server.reusePort,
-    });
-  }
-  if (udp !== undefined) {
-    drains.push(udp.drain);
-    addresses.nativeUdp = await listen(udp.socket, 'nativeUdp', { host, port: native.udp.port ?? 0 });
-  }
+/** Opens the listeners of the plugins. @throws ListenError when an address is unusable */
+export async function openListeners(listeners: readonly PluginListener[]): Promise<OpenListeners> {
+  const addresses: Record<string, string> = {};
+  for (const listener of listeners) addresses[listener.name] = await listen(listener);
   return {
     addresses,
     async drain(timeoutMs) {
-      await Promise.all(drains.map((drain) => drain(timeoutMs)));
+      await Promise.all(listeners.map(({ drain }) => drain(timeoutMs)));
     },
   };
 }

@@ -1,4 +1,6 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
+import type { Socket } from 'node:dgram';
+import type { Server } from 'node:net';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Restoring } from '../cache/snapshot/restoring.js';
@@ -8,8 +10,9 @@ import type { ConfigPart } from '../config/sections.js';
 import type { Context } from '../context.js';
 import type { Hooks } from '../hooks.js';
 import type { ServiceError } from '../errors.js';
+import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import type { AdminHandler } from '../http/express-listener.js';
-import type { MemoryBudget } from '../http/request-body.js';
+import type { MemoryBudget, WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Route } from '../http/route-table.js';
 import type { Hits } from '../observe/hits.js';
@@ -58,10 +61,56 @@ export interface Host extends Context {
 /** Handlers on the admin listener, by the `id` of their route. */
 export type AdminHandlers = Readonly<Record<string, AdminHandler>>;
 
-/** The function of an enabled plugin for each hook that it needs, and the handlers of its admin routes. */
-export type Started = { readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined } & {
+export type PublicHandlers = Readonly<Record<string, Listener>>;
+
+/** Parts of the public listener for the handlers of its routes, which each reload creates. */
+export interface HandlerParts {
+  settings: Config;
+  withBody: WithBody;
+  /** Returns the error of a traffic rule that rejects a handle in the body. Undefined without such rules. */
+  refusalOfHandle: RefusalOfHandle | undefined;
+}
+
+/** A listener besides the public and the admin listener. */
+export interface PluginListener {
+  /** Name of its URL in the log. */
+  name: string;
+  scheme: string;
+  /** The configuration keys of its address. */
+  keys: { host: string; port: string };
+  at: ListenAddress;
+  socket: Server | Socket;
+  /** Stops accepting, and closes once the responses in progress are sent, or after the timeout. */
+  drain: (timeoutMs: number) => Promise<void>;
+}
+
+export interface ListenAddress {
+  host: string;
+  port: number;
+  /** Whether other processes may share the TCP port. UDP sockets set this option at creation. */
+  reusePort?: boolean;
+}
+
+/** Creates the handlers of public routes, by the `handler` of their route, at the start and at each reload. */
+export type CreateHandlers = (parts: HandlerParts) => PublicHandlers;
+
+interface StartedInterfaces {
+  readonly handlers?: CreateHandlers;
   readonly adminHandlers?: AdminHandlers;
-};
+  readonly listeners?: readonly PluginListener[];
+}
+
+/** The function of an enabled plugin for each hook that it needs, and its interfaces. */
+export type Started = {
+  readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined;
+} & StartedInterfaces;
+
+/** The interfaces of all enabled plugins. */
+export interface PluginInterfaces {
+  readonly handlers: readonly CreateHandlers[];
+  readonly adminHandlers: AdminHandlers;
+  readonly listeners: readonly PluginListener[];
+}
 
 interface PluginModule<Settings extends Config> {
   start(host: Host, settings: Settings): Started;
@@ -74,6 +123,13 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   readonly metrics?: Readonly<Record<string, MetricEntry>>;
   /** Members of `GET /stats` while the plugin is off. */
   readonly statistics?: object;
+  /** Routes on the public listener; the plugin returns their handlers when it starts. */
+  routes?(settings: Settings): readonly Route[];
+  /** Client connections besides those of the public listener, for the limit of open files. */
+  readonly clients?: {
+    most(settings: Settings): number;
+    withMost(settings: Settings, most: number): Settings;
+  };
   /** Routes on the admin listener, which exist also while the plugin is off. */
   readonly adminRoutes?: readonly Route[];
   /** The response to these routes while the plugin is off. */
@@ -82,6 +138,13 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   /** Imports the plugin; not called while it is off. */
   load(): Promise<PluginModule<Settings>>;
 }
+
+/** The sections of all plugins of a union. */
+export type SettingsOf<P> = (
+  P extends Plugin<infer Settings> ? (settings: Settings) => void : never
+) extends (all: infer All extends Config) => void
+  ? All
+  : never;
 
 /** The imported modules of the enabled plugins, in order. */
 export type LoadedPlugins = readonly PluginModule<Config>[];
@@ -94,17 +157,20 @@ export const metricsOf = (plugins: readonly Plugin[]): MetricEntry[] =>
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
   Promise.all(plugins.filter((plugin) => plugin.isEnabled(settings)).map((plugin) => plugin.load()));
 
-/** Starts the plugins, and adds their functions to the hooks. Returns the handlers of their admin routes. */
+/** Starts the plugins, and adds their functions to the hooks. */
 export function startPlugins(
   loaded: LoadedPlugins,
-  { host, hooks, settings }: { host: Host; hooks: Hooks; settings: Config },
-): AdminHandlers {
-  let handlers: AdminHandlers = {};
-  for (const plugin of loaded) {
-    const { adminHandlers, ...functions } = plugin.start(host, settings);
+  { host, settings }: { host: Host; settings: Config },
+): PluginInterfaces {
+  const started = loaded.map((plugin) => {
+    const { handlers, adminHandlers = {}, listeners = [], ...functions } = plugin.start(host, settings);
     for (const [name, take] of Object.entries(functions))
-      if (take !== undefined) (hooks[name as keyof Hooks] as unknown[]).push(take);
-    handlers = { ...handlers, ...adminHandlers };
-  }
-  return handlers;
+      if (take !== undefined) (host.hooks[name as keyof Hooks] as unknown[]).push(take);
+    return { handlers, adminHandlers, listeners };
+  });
+  return {
+    handlers: started.flatMap(({ handlers = [] }) => handlers),
+    adminHandlers: Object.assign({}, ...started.map(({ adminHandlers }) => adminHandlers)) as AdminHandlers,
+    listeners: started.flatMap(({ listeners }) => listeners),
+  };
 }

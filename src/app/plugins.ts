@@ -1,12 +1,23 @@
 // The plugins, in the order in which their hooks run.
 import { audit } from '../plugins/audit/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
+import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
-import { type Plugin, metricsOf } from './plugin.js';
+import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
 
-export const PLUGINS: readonly Plugin[] = [audit, mirror, changes, reports, tracing];
+export const PLUGINS = [
+  audit,
+  mirror,
+  changes,
+  reports,
+  tracing,
+  native,
+] as const satisfies readonly Plugin[];
+
+/** The sections of the core and of all plugins. */
+export type PluginSettings = SettingsOf<(typeof PLUGINS)[number]>;
 
 export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...metricsOf(PLUGINS)];

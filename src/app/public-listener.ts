@@ -12,8 +12,6 @@ import { createAcceptRequestId } from '../http/context.js';
 import { createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
 import { type Route, RouteTable } from '../http/route-table.js';
-import type { NativeAnswer } from '../native/answer.js';
-import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import { createOpenApi } from '../openapi/serve.js';
 import { createBatch } from '../record/batch/answer.js';
 import { type Forwarding, createForwarding } from '../record/forwarding.js';
@@ -22,7 +20,7 @@ import { createPipeline } from '../record/pipeline.js';
 import { type ReadParts, createRead } from '../record/read.js';
 import { createWriteRoute } from '../record/write.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
-import type { Host } from './plugin.js';
+import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
 import { routesOf } from './routes.js';
 import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { type TakeTokens, createTokenBuckets } from '../traffic/token-bucket.js';
@@ -34,15 +32,17 @@ import { createCarryOut } from '../write/write.js';
 
 export interface PublicListener {
   listener: RequestListener;
-  /** Applies the traffic rules of the listener to native messages over TCP. */
-  admitMessage: TrafficPolicy['admitMessage'];
   /** Writes the buffered log lines, and closes the connections to the reverse lookup service. */
   close: () => Promise<void>;
 }
 
+interface PluginParts {
+  plugins: readonly Plugin[];
+  handlers: readonly CreateHandlers[];
+}
+
 /** The parts that a reload preserves. */
-interface KeptParts extends Host, Forwarding {
-  native: NativeAnswer;
+interface KeptParts extends Host, Forwarding, PluginParts {
   lock: HandleLock;
   takeTokens: TakeTokens;
   /** Minted names whose response was lost. */
@@ -51,14 +51,14 @@ interface KeptParts extends Host, Forwarding {
 }
 
 /** Creates the public listener; after a reload, requests in flight finish with the previous settings. */
-export function createPublicListener(host: Host, native: NativeAnswer): PublicListener {
+export function createPublicListener(host: Host, ofPlugins: PluginParts): PublicListener {
   const { settings, cache, clock } = host;
   const servers = upstreamServers(settings.current);
   const shared = { now: clock.now, shared: cache.commands };
   const kept: KeptParts = {
     ...host,
     ...createForwarding(settings.current, host),
-    native,
+    ...ofPlugins,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
     lock: createHandleLock({ ...host, keyLock: createSharedLock({ ...settings.current, servers }, cache) }),
     takeTokens: createTokenBuckets(shared),
@@ -68,11 +68,11 @@ export function createPublicListener(host: Host, native: NativeAnswer): PublicLi
   settings.onReload(() => {
     current = createListener(settings.current, host, kept);
   });
+  host.hooks.admitMessage.push((address, handle) => current.admitMessage(address, handle));
   return {
     listener: (req, res) => {
       current.listener(req, res);
     },
-    admitMessage: (address, handle) => current.admitMessage(address, handle),
     async close() {
       kept.hits.flush();
       await kept.reverse?.close();
@@ -85,8 +85,8 @@ function createListener(
   config: Config,
   context: Context,
   kept: KeptParts,
-): Pick<PublicListener, 'listener' | 'admitMessage'> {
-  const routes = routesOf(config);
+): Pick<PublicListener, 'listener'> & Pick<TrafficPolicy, 'admitMessage'> {
+  const routes = routesOf(config, kept.plugins);
   const table = new RouteTable(routes);
   const policy = createTrafficPolicy(config.traffic, context, { ...kept, table });
   const steps: RequestSteps = {
@@ -101,15 +101,10 @@ function createListener(
   const onUnexpected = createReportUnexpected(context);
   const pages = config.redirect.enabled ? createRedirect(config, context, steps) : undefined;
   const read = createRead(config, context, { ...steps, findRedirect: pages?.findRedirect });
-  const tunnelHit = createTunnelHit(config, context, { ...steps, ...kept.native });
   const answer = createInterfaces(config, context, { ...steps, routes, table, pages });
   const handler: Listener = (req, res) => {
     const reading = read(req, res);
-    if (reading !== false) return reading;
-    const place = table.locate(req.url ?? '');
-    const hit = tunnelHit?.(req, res, place) ?? false;
-    if (hit === false) return answer(req, res, place);
-    return hit.then((isSent) => (isSent ? undefined : answer(req, res, place)));
+    return reading === false ? answer(req, res, table.locate(req.url ?? '')) : reading;
   };
   const traced = context.hooks.spans.reduce<Listener>((inner, { wrap }) => wrap(inner), policy.wrap(handler));
   return {
@@ -147,7 +142,10 @@ function createInterfaces(
     ...parts,
     plainHandlers: {
       ...createBatch(config, context, parts),
-      tunnel: createTunnelRoute({ ...parts, ...parts.native }),
+      ...(Object.assign(
+        {},
+        ...parts.handlers.map((create) => create({ ...parts, settings: config })),
+      ) as PublicHandlers),
       ...pages?.handlers,
     },
     handlers: {

@@ -9,16 +9,15 @@ import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
 import { fitToFileLimit, readFileLimit } from './file-limit.js';
-import { type NativeAddresses, listen, openNative } from './listen.js';
+import { listenHttp, openListeners } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
-/** URLs of the public listener, for example `http://127.0.0.1:8080`, and of the enabled native listeners. */
-interface PublicAddresses extends NativeAddresses {
+export interface Service {
+  /** URL of the public listener, for example `http://127.0.0.1:8080`. */
   url: string;
-}
-
-export interface Service extends PublicAddresses {
   adminUrl: string;
+  /** URLs of the listeners of plugins, by their names. */
+  addresses: Readonly<Record<string, string>>;
   /**
    * Stops accepting connections, completes requests in flight within `server.shutdownTimeout`, and closes all
    * connections.
@@ -37,13 +36,14 @@ export async function serve(
 ): Promise<Service> {
   const open = await servePublic(fitToFileLimit(config, readFileLimit(), logger), logger);
   const admin = await serveAdmin(config, open.app);
-  announce(config, logger, { ...open.addresses, adminUrl: admin.url });
+  announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
   const probes = createProbes(config);
-  const { metrics } = open.app.context;
+  const { metrics } = open.app.host;
   const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
   return {
-    ...open.addresses,
+    url: open.url,
     adminUrl: admin.url,
+    addresses: open.addresses,
     reload: createReload({ config, logger, apply: open.app.reload }),
     onUncaught(error) {
       const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
@@ -61,25 +61,26 @@ export async function serve(
   };
 }
 
-/** Opens the public and native listeners. */
+/** Opens the public listener and those of plugins. */
 async function servePublic(config: Config, logger: Logger) {
   const app = await createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();
-  const server = createHttpServer(app.handler, config, app.context, app.connections);
+  const server = createHttpServer(app.handler, config, app.host, app.host);
   const drain = createDrain(server);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
-  const url = await listen(server, 'server', config.server);
-  const native = await openNative(config, app.nativeListeners);
+  const url = await listenHttp(server, 'server', config.server);
+  const others = await openListeners(app.listeners);
   isAccepting = true;
   return {
-    addresses: { url, ...native.addresses } satisfies PublicAddresses,
+    url,
+    addresses: others.addresses,
     app,
     checks,
     stop: async (timeoutMs = Infinity): Promise<void> => {
       isAccepting = false;
       const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
-      await Promise.all([drain(withinMs), native.drain(withinMs)]);
+      await Promise.all([drain(withinMs), others.drain(withinMs)]);
       await app.close();
     },
   };
@@ -87,20 +88,16 @@ async function servePublic(config: Config, logger: Logger) {
 
 async function serveAdmin(
   config: Config,
-  { admin, context }: Pick<App, 'admin' | 'context'>,
+  { admin, host }: Pick<App, 'admin' | 'host'>,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createAdminServer(admin, context);
+  const server = createAdminServer(admin, host);
   const drain = createDrain(server);
-  const url = await listen(server, 'admin', config.admin);
+  const url = await listenHttp(server, 'admin', config.admin);
   return { url, stop: () => drain(0) };
 }
 
-function announce(
-  config: Config,
-  logger: Logger,
-  { adminUrl, ...addresses }: PublicAddresses & { adminUrl: string },
-): void {
+function announce(config: Config, logger: Logger, addresses: Readonly<Record<string, string>>): void {
   const servers = upstreamServers(config).map(({ url: server }) => server);
   const upstream = servers.length === 0 ? config.upstream.url : servers.join(' ');
-  logger.info({ ...addresses, admin: adminUrl, upstream, version: VERSION }, 'listening');
+  logger.info({ ...addresses, upstream, version: VERSION }, 'listening');
 }

@@ -13,7 +13,7 @@ interface ConfigOption {
 }
 
 /** @throws Failure for an invalid configuration */
-function load({ config: file }: ConfigOption): StartConfig {
+function load({ config: file }: ConfigOption): ReturnType<typeof loadStartConfig> {
   try {
     return loadStartConfig(processSources(file));
   } catch (error) {
@@ -106,7 +106,7 @@ export async function printSiteRecord({
     );
   }
   // Imported on demand, because the import slows down `check-config`.
-  const { siteRecord } = await import('../native/site-record.js');
+  const { siteRecord } = await import('../plugins/native/site-record.js');
   const site = siteRecord(config, { isPrimary: caching });
   if (site.servers.every(({ interfaces }) => interfaces.length === 0)) {
     throw new Failure(

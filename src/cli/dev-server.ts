@@ -34,7 +34,8 @@ export async function devServer({ host, port, seed, nativePort }: DevServerOptio
   }
   await exitOnFailure(async () => {
     const service = await serveNative({ host, nativePort, url, onStopped: server.close });
-    print(`Native protocol: ${service.nativeTcp ?? 'off'}, ${service.nativeUdp ?? 'off'}`);
+    const { nativeTcp = 'off', nativeUdp = 'off' } = service.addresses;
+    print(`Native protocol: ${nativeTcp}, ${nativeUdp}`);
   });
 }
 

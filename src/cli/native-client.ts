@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { on, once } from 'node:events';
 import { connect } from 'node:net';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { decodeResponse, encodeResolution } from '../native/client-codec.js';
+import { decodeResponse, encodeResolution } from '../plugins/native/client-codec.js';
 import {
   ENVELOPE_BYTES,
   MAX_MESSAGE_BYTES,
@@ -16,7 +16,7 @@ import {
   encodeMessage,
   frame,
   readMessage,
-} from '../native/codec.js';
+} from '../plugins/native/codec.js';
 import { Failure } from './terminal.js';
 
 const TIMEOUT_MS = 10_000;

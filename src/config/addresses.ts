@@ -95,3 +95,19 @@ export function isLoopback(host: string): boolean {
   const version = isIP(bare);
   return version !== 0 && loopback.check(bare, version === 6 ? 'ipv6' : 'ipv4');
 }
+
+interface HostAndPort {
+  host: string;
+  port: number;
+}
+
+/** Whether two listeners conflict. Port 0 never does, because it selects a free port. */
+export const isSameListener = (one: HostAndPort, other: HostAndPort): boolean =>
+  one.port === other.port && one.port !== 0 && isOverlapping(one.host, other.host);
+
+const EVERY_ADDRESS = ['0.0.0.0', '::'];
+
+const isOverlapping = (one: string, other: string): boolean =>
+  one === other ||
+  [one, other].some((host) => EVERY_ADDRESS.includes(host)) ||
+  (isLoopback(one) && isLoopback(other));

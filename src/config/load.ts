@@ -73,8 +73,8 @@ export interface ExplainedKey {
   source: string;
 }
 
-export interface StartConfig {
-  config: Config;
+export interface StartConfig<Settings extends Config = Config> {
+  config: Settings;
   keys: ExplainedKey[];
   /**
    * Variables with a section's prefix but no matching key: a start ignores them, `check-config` rejects them.
@@ -83,23 +83,25 @@ export interface StartConfig {
 }
 
 /** Loads the configuration that the parts define. */
-interface ConfigLoader {
+interface ConfigLoader<Settings extends Config> {
   /** Returns every key, in the order of the schema. */
   configKeys: () => readonly ConfigKey[];
   /**
    * @example loadConfig({ env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
    * @throws ConfigError that lists every problem
    */
-  loadConfig: (sources: ConfigSources) => Config;
+  loadConfig: (sources: ConfigSources) => Settings;
   /**
    * Loads and validates the configuration for `serve`, `check-config` and reloads.
    *
    * @throws ConfigError that lists every problem
    */
-  loadStartConfig: (sources: ConfigSources) => StartConfig;
+  loadStartConfig: (sources: ConfigSources) => StartConfig<Settings>;
 }
 
-export function createConfigLoader(parts: readonly ConfigPart<Config>[]): ConfigLoader {
+export function createConfigLoader<Settings extends Config>(
+  parts: readonly ConfigPart<Settings>[],
+): ConfigLoader<Settings> {
   const schema = joinSections(parts);
   let keys: readonly ConfigKey[] | undefined;
   const configKeys = (): readonly ConfigKey[] => (keys ??= keysIn(schema));
@@ -125,7 +127,7 @@ const explain = (given: Given): ExplainedKey[] =>
     return { key, shown: maskValue(known, value), source: sourceOf(key, given) };
   });
 
-function validate(given: Given, schema: z.ZodType<Config>): Config {
+function validate<Settings>(given: Given, schema: z.ZodType<Settings>): Settings {
   // The schema runs once per load, so interpreting it is faster than generating code for it.
   const parsed = schema.safeParse(withInheritedKeys(given.tree), { jitless: true });
   if (parsed.success && given.mistaken.length === 0) return parsed.data;

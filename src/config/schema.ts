@@ -1,16 +1,7 @@
 // The sections of the core, and the rules that involve several of their keys.
-import { isLoopback, readBaseUrl, readOrigin } from './addresses.js';
+import { isLoopback, isSameListener, readBaseUrl, readOrigin } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
-import {
-  batch,
-  deletion,
-  native,
-  page,
-  redirect,
-  reverseLookup,
-  signposting,
-  v2,
-} from './schema-interfaces.js';
+import { batch, deletion, page, redirect, reverseLookup, signposting, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
 import { traffic } from './schema-traffic.js';
@@ -37,7 +28,6 @@ export const SECTIONS = {
   v2,
   redirect,
   signposting,
-  native,
   page,
   admin,
   log,
@@ -51,10 +41,6 @@ export function rules({ server: listener, ...config }: Config): Rule[] {
   const { idleTimeoutMs, headersTimeoutMs, requestTimeoutMs } = listener;
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtlMs, maxTtlMs } = config.cache.found;
-  const isTaken = (port: number | undefined): boolean => {
-    const native = { host: config.native.host ?? listener.host, port: port ?? 0 };
-    return [listener, config.admin].some((other) => isSameListener(native, other));
-  };
   return [
     ...upstreamRules(config),
     [headersTimeoutMs > requestTimeoutMs, 'server.headersTimeout', 'give at most server.requestTimeout'],
@@ -70,7 +56,6 @@ export function rules({ server: listener, ...config }: Config): Rule[] {
     ],
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
     [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
-    [isTaken(config.native.tcp.port), 'native.tcp.port', 'give another port than those of server and admin'],
     [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }
@@ -116,19 +101,3 @@ function fingerprintRule({ url, secondaries, fingerprint, key }: ConfiguredServe
     `there is no certificate at ${plainUrl ?? ''}: give it as https`,
   ];
 }
-
-interface HostAndPort {
-  host: string;
-  port: number;
-}
-
-/** Whether two listeners conflict. Port 0 never does, because it selects a free port. */
-const isSameListener = (one: HostAndPort, other: HostAndPort): boolean =>
-  one.port === other.port && one.port !== 0 && isOverlapping(one.host, other.host);
-
-const EVERY_ADDRESS = ['0.0.0.0', '::'];
-
-const isOverlapping = (one: string, other: string): boolean =>
-  one === other ||
-  [one, other].some((host) => EVERY_ADDRESS.includes(host)) ||
-  (isLoopback(one) && isLoopback(other));

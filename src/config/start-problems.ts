@@ -28,11 +28,8 @@ export function canReusePort(
 type Judge = (text: string, path: string) => string | undefined;
 
 export function startProblems(config: Config, readFile: (path: string) => string): readonly StartProblem[] {
-  const { certificateFile } = config.native.site;
-  const inFile = (path: string | undefined, judge: Judge): string | undefined => {
-    if (path === undefined) return undefined;
-    return failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
-  };
+  const inFile = (path: string | undefined, judge: Judge): string | undefined =>
+    fileProblem(path, readFile, judge);
   return [
     ['upstream.url', isUpstreamGiven(config) ? undefined : NO_UPSTREAM],
     ['server.reusePort', config.server.reusePort && !canReusePort() ? NO_REUSE_PORT : undefined],
@@ -42,12 +39,19 @@ export function startProblems(config: Config, readFile: (path: string) => string
       inFile(caFile, pemProblem),
     ]),
     ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
-    ['native.site.certificateFile', inFile(certificateFile, siteKeyProblem)],
     ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
     ['seed.file', seedProblem(config.seed.file)],
     ['cache.snapshot.file', folderProblem(config.cache.snapshot.file, 'the snapshot cannot be written, ')],
   ];
 }
+
+/** Judges the text of a file; returns undefined without a path, or if there is no problem. */
+export const fileProblem = (
+  path: string | undefined,
+  readFile: (path: string) => string,
+  judge: Judge,
+): string | undefined =>
+  path === undefined ? undefined : failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
 
 /** Runs a check, and returns its problem or the error that it throws; undefined if it passes. */
 function failureOf(failed: string, check: () => string | undefined): string | undefined {
@@ -89,21 +93,12 @@ const databaseProblem: Judge = (text, path) =>
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;
 
 /** Reports broken certificates in a CA file. OpenSSL ignores them, and every connection would then fail. */
-function pemProblem(text: string, path: string): string | undefined {
+export function pemProblem(text: string, path: string): string | undefined {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0)
     return `${path} has no certificate in PEM form (-----BEGIN CERTIFICATE-----)`;
   const broken = certificates.findIndex((certificate) => !isCertificate(certificate));
   return broken < 0 ? undefined : `certificate ${broken + 1} of ${path} is broken`;
-}
-
-/** Requires an RSA key: native clients support only RSA and DSA, and certificates no longer use DSA. */
-function siteKeyProblem(text: string, path: string): string | undefined {
-  const problem = pemProblem(text, path);
-  if (problem !== undefined) return problem;
-  return new X509Certificate(text).publicKey.asymmetricKeyType === 'rsa'
-    ? undefined
-    : `${path} has no RSA key`;
 }
 
 function isCertificate(pem: string): boolean {

@@ -51,7 +51,8 @@ await exitOnFailure(async () => {
   });
   const service = await serve(config);
   stopOnSignal(config, service, { onStopped: () => demo.close() });
-  const { url, adminUrl, nativeTcp = 'off', nativeUdp = 'off' } = service;
+  const { url, adminUrl, addresses } = service;
+  const { nativeTcp = 'off', nativeUdp = 'off' } = addresses;
   process.stdout.write(`A demo Handle server and the proxy before it are running. Try:
 
   curl -i '${url}/api/handles/21.T11998/demo'

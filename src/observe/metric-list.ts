@@ -11,7 +11,6 @@ export const VALUES = {
   source: ['snapshot', 'seed', 'import'],
   kind: ['read', 'forwarded'],
   dropReason: ['total', 'network', 'unread'],
-  udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],
   command: [
@@ -240,13 +239,6 @@ export const METRICS = {
     labelNames: ['reason'],
     help: 'Misses of limited networks, rejected with 429, by reason (unknown-names: the network requested missing handles; most-misses: it caused most misses while reads were queued for the Handle server).',
     fromStart: VALUES.limitReason.map((reason) => ({ reason })),
-  },
-  udpLimited: {
-    name: 'handle_proxy_native_udp_limited_total',
-    type: 'counter',
-    labelNames: ['reason'],
-    help: 'UDP requests without a complete response, by reason (rate: above `native.udp.bytesPerSecond`, dropped or directed to TCP; size: the response would amplify; busy: too many requests pending).',
-    fromStart: VALUES.udpReason.map((reason) => ({ reason })),
   },
   connectionsDropped: {
     name: 'handle_proxy_connections_dropped_total',

@@ -164,7 +164,6 @@ function createCounters(registry: Registry) {
     countRedisError: countsBy(METRICS.redisErrors),
     countDroppedConnection: countsBy(METRICS.connectionsDropped),
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
-    countUdpLimited: countsBy(METRICS.udpLimited),
     countLimitedMiss: countsBy(METRICS.limitedMisses),
     countDroppedTelemetry: countsBy(METRICS.telemetryDropped),
   };

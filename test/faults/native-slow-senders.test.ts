@@ -27,7 +27,7 @@ const start = (env: Record<string, string>): Promise<Proxy> =>
 async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[]> {
   const slow: Socket[] = [];
   for (let at = 0; at < count; at++) {
-    const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
+    const accepted = once(app.listeners[0]!.socket, 'connection') as Promise<[Socket]>;
     const socket = await openNativeSocket(tcpPort);
     const [other] = await accepted;
     const read = once(other, 'data');

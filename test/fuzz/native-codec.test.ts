@@ -1,10 +1,10 @@
 // Mutated native messages: the codec decodes or rejects each, and the decoded parts are never longer than
 // the message and its padding. `npm run fuzz` decodes a million.
 import { describe, expect, test, vi } from 'vitest';
-import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/native/codec.js';
+import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/plugins/native/codec.js';
 import { pick, randomFrom } from './mutate.js';
 import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
-import { decodeResponse } from '../../src/native/client-codec.js';
+import { decodeResponse } from '../../src/plugins/native/client-codec.js';
 
 const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);

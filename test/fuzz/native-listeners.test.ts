@@ -4,13 +4,13 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createAnswer } from '../../src/native/answer.js';
-import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
+import { createAnswer } from '../../src/plugins/native/answer.js';
+import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/plugins/native/codec.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
-import { NO_SITE } from '../../src/native/site-record.js';
+import { NO_SITE } from '../../src/plugins/native/site-record.js';
 import { createLogger } from '../../src/observe/logger.js';
-import { createTcpServer } from '../../src/native/tcp.js';
-import { createUdpListener } from '../../src/native/udp.js';
+import { createTcpServer } from '../../src/plugins/native/tcp.js';
+import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
@@ -61,7 +61,8 @@ const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
 describe('fuzzed native listeners', () => {
   test(`bound the amplification of ${DATAGRAMS} mutated datagrams`, async () => {
     const random = randomFrom(SEED);
-    const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+    const limited = vi.fn<(labels: object) => void>();
+    vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
     const { socket, drain } = createUdpListener(settings, context, { native, slicer, isProved: () => false });
     const listening = once(socket, 'listening');
@@ -91,7 +92,7 @@ describe('fuzzed native listeners', () => {
       if (all.sent > MAX_AMPLIFICATION * all.received) throw new Error(`seed ${SEED}, datagram ${at}`);
     }
     expect(answered).toBeGreaterThan(DATAGRAMS / 4);
-    expect(limited).toHaveBeenCalledWith('size');
+    expect(limited).toHaveBeenCalledWith({ reason: 'size' });
     await drain(0);
   });
 
@@ -110,7 +111,7 @@ describe('fuzzed native listeners', () => {
       unsent: createMemoryBudget(1_000_000),
       bodies: createMemoryBudget(1_000_000),
       onMessage: () => undefined,
-      admit: () => undefined,
+      hooks: { admitMessage: [] },
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -1,5 +1,5 @@
 // `server.reusePort`: two instances on one port, over TCP and UDP, where Node.js and the system support it.
-import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/plugins/native/codec.js';
 import { describe, expect, test } from 'vitest';
 import { canReusePort } from '../../src/config/start-problems.js';
 import { ask } from '../support/ask.js';

@@ -1,6 +1,6 @@
 // Responses to native requests, from the cache that the record interface uses.
 import { describe, expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec.js';
+import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, indexesIn, textIn, ttlsIn } from '../support/native-messages.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';

@@ -2,7 +2,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
-import { ENVELOPE_BYTES, decodeEnvelope, OP_CODE, OP_FLAG, UNKNOWN_SERIAL } from '../../src/native/codec.js';
+import {
+  ENVELOPE_BYTES,
+  decodeEnvelope,
+  OP_CODE,
+  OP_FLAG,
+  UNKNOWN_SERIAL,
+} from '../../src/plugins/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';

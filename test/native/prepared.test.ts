@@ -1,8 +1,8 @@
 // Prepared native responses: as current as their entry, on every transport, and logged like other responses.
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec.js';
-import type { Transport } from '../../src/native/reply.js';
+import { OP_FLAG } from '../../src/plugins/native/codec.js';
+import type { Transport } from '../../src/plugins/native/reply.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
 import {
@@ -24,25 +24,17 @@ useNock();
 
 const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
 const HOUR = 3_600_000;
-const MESSAGE_TYPE = 'application/x-hdl-message';
+type Prepared = Exclude<Transport, 'tunnel'>;
 
-const post = (proxy: Proxy, body: Buffer, headers: Record<string, string> = {}) =>
-  proxy.ask('/', {
-    method: 'POST',
-    body,
-    headers: { Accept: MESSAGE_TYPE, 'Content-Type': MESSAGE_TYPE, ...headers },
-  });
-
-const ASK: Record<Transport, (proxy: Proxy, request: Buffer) => Promise<Buffer>> = {
+const ASK: Record<Prepared, (proxy: Proxy, request: Buffer) => Promise<Buffer>> = {
   tcp: ({ tcpPort }, request) => exchangeTcp(tcpPort, [request]),
   udp: async ({ udpPort }, request) => Buffer.concat(await exchangeUdp(udpPort, [request])),
-  tunnel: async (proxy, request) => (await post(proxy, request)).body,
 };
 
 const urlIn = ({ body }: NativeResponse): unknown =>
   body.kind === 'record' ? (body.values[0]?.data as { value: unknown }).value : undefined;
 
-const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
+const TRANSPORTS: readonly Prepared[] = ['tcp', 'udp'];
 
 describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
   const send = async (proxy: Proxy, question: NativeQuestion = {}): Promise<NativeResponse> =>
@@ -171,10 +163,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     const { byInterface, byResult } = (await proxy.app.operations.stats()).requests;
     expect([byInterface[family], byResult]).toEqual([5, { miss: 1, hit: 4 }]);
     const counted = JSON.stringify(await proxy.metrics());
-    const status = transport === 'tunnel' ? '200' : '1';
-    expect(counted).toContain(
-      `{"value":4,"labels":{"interface":"${family}","result":"hit","status":"${status}"}}`,
-    );
+    expect(counted).toContain(`{"value":4,"labels":{"interface":"${family}","result":"hit","status":"1"}}`);
     await proxy.close();
     const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const requests = logged.filter(({ msg }) => msg === 'request');
@@ -182,7 +171,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     const changing = { time: expect.any(String) as string, ms: expect.any(Number) as number };
     expect(requests[4]).toEqual({ ...withoutId(requests[1]!), ...changing });
     const spans = collector.spans().filter(({ kind }) => kind === 2);
-    expect(spans.map(({ name }) => name)).toEqual(Array(5).fill(transport === 'tunnel' ? 'POST' : family));
+    expect(spans.map(({ name }) => name)).toEqual(Array(5).fill(family));
     const [before, after] = [spans[1]!, spans[4]!].map(({ attributes }) => attributes);
     expect(after).toMatchObject({ ...before, 'handle_proxy.result': 'hit', 'handle_proxy.handle': HANDLE });
   });
@@ -191,38 +180,3 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
 /** Removes the request and trace ids, which the log line of a prepared response lacks. */
 const withoutId = (line: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(line).filter(([name]) => name !== 'requestId' && name !== 'traceId'));
-
-describe('prepared native response in the tunnel', () => {
-  it('has the headers of an unprepared response, with or without an Origin', async () => {
-    mockUpstream();
-    const proxy = await startProxy(ON);
-    const request = nativeRequest(HANDLE);
-    await post(proxy, request);
-    for (const headers of [{}, { Origin: 'https://app.example.org' }]) {
-      const [unprepared, ...prepared] = [
-        await post(proxy, Buffer.concat([Buffer.from('\n'), request]), headers),
-        await post(proxy, request, headers),
-        await post(proxy, request, headers),
-      ].map(({ rawHeaders }) => rawHeaders.filter((_, at) => rawHeaders[at - (at % 2)] !== 'Date'));
-      expect(prepared).toEqual([unprepared, unprepared]);
-    }
-  });
-
-  it('is not used for an invalid message, or a message that arrives after its headers', async () => {
-    mockUpstream();
-    const proxy = await startProxy(ON);
-    const request = nativeRequest(HANDLE);
-    for (let times = 0; times < 2; times++) await post(proxy, request);
-    const head = `POST / HTTP/1.1\r\nHost: x\r\nAccept: ${MESSAGE_TYPE}\r\nContent-Type: ${MESSAGE_TYPE}\r\n`;
-    const whole = (body: Buffer): Buffer[] => [
-      Buffer.from(`${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`),
-      body,
-    ];
-    const port = Number(new URL(proxy.url).port);
-    const late = await exchangeTcp(port, whole(request));
-    expect(late.toString('latin1')).toMatch(/^HTTP\/1.1 200/);
-    expect(late.subarray(-4)).toEqual(Buffer.alloc(4));
-    const none = await exchangeTcp(port, [Buffer.concat(whole(Buffer.from('x'.repeat(80))))]);
-    expect(none.toString('latin1')).toMatch(/^HTTP\/1.1 200/);
-  });
-});

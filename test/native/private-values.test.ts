@@ -1,7 +1,7 @@
 // Resolutions of private values: the Handle server decides, and its response is not cached.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { ENVELOPE_BYTES, OP_FLAG, decodeEnvelope, readMessage } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, OP_FLAG, decodeEnvelope, readMessage } from '../../src/plugins/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, indexesIn, nativeRequest } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,6 +1,6 @@
 // Recorded native requests: responses equal the recordings byte for byte, except where a cache must differ.
 import { describe, expect, it } from 'vitest';
-import { ENVELOPE_BYTES, decodeEnvelope, frame } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, decodeEnvelope, frame } from '../../src/plugins/native/codec.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import { type Asked, ask } from '../support/ask.js';
 import { type NativeExchange, assembled, bytesOf, native } from '../support/native-recordings.js';

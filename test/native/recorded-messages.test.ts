@@ -17,9 +17,9 @@ import {
   decodeRequest,
   encodeBody,
   encodeDigest,
-} from '../../src/native/codec.js';
+} from '../../src/plugins/native/codec.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
-import { decodeResponse, encodeResolution } from '../../src/native/client-codec.js';
+import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
 
 /** Returns the names of the items that fail the comparison. */
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>

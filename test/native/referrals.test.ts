@@ -1,6 +1,6 @@
 // Native resolution under prefixes without a configured server, with `upstream.followReferrals`.
 import { describe, expect, test } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec.js';
+import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';

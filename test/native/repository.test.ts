@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec.js';
+import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
 import { PUBLIC, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

@@ -86,7 +86,7 @@ describe('native TCP listener', () => {
   it('closes the connection of a client that has its response but never closes', async () => {
     mockUpstream();
     const { tcpPort, app } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '200ms' });
-    const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
+    const accepted = once(app.listeners[0]!.socket, 'connection') as Promise<[Socket]>;
     const socket = await openNativeSocket(tcpPort);
     const [serverSide] = await accepted;
     const closed = once(serverSide, 'close');

@@ -1,7 +1,7 @@
 // Traffic rules for native TCP messages, whose sender is verified: they apply only to misses.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec.js';
+import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import { startDemoServer } from '../support/demo.js';
 import { configFrom } from '../support/load-config.js';
 import { askTcp, exchangeUdp } from '../support/native-client.js';

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
-import { createAnswer } from '../../src/native/answer.js';
-import { NO_SITE } from '../../src/native/site-record.js';
-import { createTcpServer } from '../../src/native/tcp.js';
-import { createUdpListener } from '../../src/native/udp.js';
+import { createAnswer } from '../../src/plugins/native/answer.js';
+import { NO_SITE } from '../../src/plugins/native/site-record.js';
+import { createTcpServer } from '../../src/plugins/native/tcp.js';
+import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { MAX_SLICE_MS, TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { gate } from '../support/gate.js';
@@ -64,7 +64,7 @@ describe('time slices of native messages', () => {
       onMessage() {
         if (++received === CLIENTS) allReceived.open();
       },
-      admit: () => undefined,
+      hooks: { admitMessage: [] },
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -96,7 +96,8 @@ describe('time slices of native messages', () => {
 
   test('apply the UDP limit of a network to deferred responses', async () => {
     const { context, answersByTurn, ...parts } = createSlowAnswer();
-    const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+    const limited = vi.fn<(labels: object) => void>();
+    vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 1 };
     const { socket, drain } = createUdpListener(settings, context, { ...parts, isProved: () => false });
     const send = vi.spyOn(socket, 'send').mockImplementation(() => undefined);
@@ -107,6 +108,6 @@ describe('time slices of native messages', () => {
     answersByTurn();
     await drain(60_000);
     expect(send).toHaveBeenCalledTimes(1);
-    expect(limited.mock.calls).toEqual([['rate'], ['rate']]);
+    expect(limited.mock.calls).toEqual([[{ reason: 'rate' }], [{ reason: 'rate' }]]);
   });
 });

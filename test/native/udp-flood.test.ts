@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openUdp, sendUdp } from '../support/native-client.js';
 import { type NativeQuestion, PUBLIC, nativeRequest } from '../support/native-messages.js';
-import { OP_FLAG } from '../../src/native/codec.js';
+import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import { startProxy } from '../support/proxy.js';
 
 const CONCURRENCY = 8;

@@ -1,9 +1,9 @@
 // UDP response limits per network, for every address family of the socket.
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
-import { createAnswer } from '../../src/native/answer.js';
-import { NO_SITE } from '../../src/native/site-record.js';
-import { createUdpListener } from '../../src/native/udp.js';
+import { createAnswer } from '../../src/plugins/native/answer.js';
+import { NO_SITE } from '../../src/plugins/native/site-record.js';
+import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';

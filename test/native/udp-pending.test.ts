@@ -1,9 +1,9 @@
 // The maximum number of UDP requests that wait for the Handle server.
 import { describe, expect, test, vi } from 'vitest';
-import { createAnswer } from '../../src/native/answer.js';
+import { createAnswer } from '../../src/plugins/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { NO_SITE } from '../../src/native/site-record.js';
-import { createUdpListener } from '../../src/native/udp.js';
+import { NO_SITE } from '../../src/plugins/native/site-record.js';
+import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
@@ -16,7 +16,8 @@ describe('pending UDP requests', () => {
     const resolve = vi.fn(() => new Promise<never>(() => undefined));
     const context = testContext({ metrics: createMetrics() });
     const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });
-    const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+    const limited = vi.fn<(labels: object) => void>();
+    vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
     const { socket } = createUdpListener(settings, context, {
       native,
@@ -30,7 +31,7 @@ describe('pending UDP requests', () => {
     expect([resolve.mock.calls.length, replies.length]).toEqual([MAX_PENDING, 0]);
     socket.emit('message', nativeRequest(HANDLE), peer);
     expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([2]);
-    expect([resolve.mock.calls.length, limited.mock.calls]).toEqual([MAX_PENDING, [['busy']]]);
+    expect([resolve.mock.calls.length, limited.mock.calls]).toEqual([MAX_PENDING, [[{ reason: 'busy' }]]]);
     socket.close();
   });
 });

@@ -1,6 +1,6 @@
 // The UDP listener: packets in both directions, with bounded amplification.
 import { describe, expect, it } from 'vitest';
-import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/plugins/native/codec.js';
 import { gate } from '../support/gate.js';
 import { askTcp, exchangeUdp, nextMessage, openUdp, sendUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';

@@ -9,7 +9,7 @@ function fit(limit: number | undefined, env: Record<string, string> = {}) {
   const lines: [fields: Record<string, unknown>, msg: string][] = [];
   const warn = (fields: Record<string, unknown>, msg: string): void => void lines.push([fields, msg]);
   const config = configFrom({ env: { UPSTREAM_URL, ...env } });
-  const { server, native } = fitToFileLimit(config, limit, { warn } as never);
+  const { server, native } = fitToFileLimit(config, limit, { warn } as never) as typeof config;
   return { http: server.maxConnections, tcp: native.tcp.maxConnections, lines };
 }
 
@@ -45,7 +45,7 @@ describe('file descriptor limit', () => {
     test('is divided among the enabled listeners in proportion', () => {
       const { http, tcp } = fit(1460, { NATIVE_TCP_PORT: '2641' });
       expect([http, tcp]).toEqual([1000, 100]);
-      expect(fit(1024).tcp).toBeLessThan(1000);
+      expect(fit(1024, { NATIVE_TCP_PORT: '2641' }).tcp).toBeLessThan(100);
     });
 
     test('bounds unlimited connections without a warning', () => {

@@ -13,14 +13,17 @@ describe('listener error message', () => {
     ['EADDRNOTAVAIL', /does not have the address.* server\.host \(HOST\)/],
     ['EMFILE', /server\.host \(HOST\) and server\.port \(PORT\)/],
   ])('names the key and the remedy for %s', (code, text) => {
-    const message = describeListenFailure('server', AT, { code, message: '' });
+    const message = describeListenFailure({ host: 'server.host', port: 'server.port' }, AT, {
+      code,
+      message: '',
+    });
     expect(message).toMatch(text);
     expect(message).toContain(`Cannot listen on 127.0.0.1:80 (${code}): `);
   });
 
   test('names the keys of the admin listener', () => {
     const message = describeListenFailure(
-      'admin',
+      { host: 'admin.host', port: 'admin.port' },
       { host: '::1', port: 9090 },
       { code: 'EADDRINUSE', message: '' },
     );
@@ -29,7 +32,7 @@ describe('listener error message', () => {
 
   test('names the keys of the native TCP listener', () => {
     const message = describeListenFailure(
-      'nativeTcp',
+      { host: 'native.host', port: 'native.tcp.port' },
       { host: '::', port: 2641 },
       { code: 'EADDRINUSE', message: '' },
     );

@@ -18,9 +18,9 @@ import {
   type ResponseBody,
   encodeBody,
   encodeDigest,
-} from '../../src/native/codec.js';
+} from '../../src/plugins/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
-import { decodeResponse, encodeResolution } from '../../src/native/client-codec.js';
+import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
 import { decodeSite } from '../../src/handle/decode-data.js';
 
 const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>

@@ -53,7 +53,7 @@ export function createAdminAlone({
     blockedMs: () => undefined,
     operations: noOperations,
     plugins: NO_PLUGINS,
-    pluginHandlers: {},
+    adminHandlers: {},
   };
   return createAdmin(new Live(config), context, { ...defaults, ...parts });
 }

@@ -1,14 +1,14 @@
 // Loads a configuration from text and variables, as main.ts does from a file and the environment.
 import { loadConfig } from '../../src/app/config.js';
 import { ConfigError } from '../../src/config/load.js';
-import type { Config } from '../../src/config/schema.js';
+import type { PluginSettings } from '../../src/app/plugins.js';
 
 export interface GivenConfig {
   env?: Record<string, string | undefined>;
   yaml?: string;
 }
 
-export function configFrom({ env = {}, yaml }: GivenConfig): Config {
+export function configFrom({ env = {}, yaml }: GivenConfig): PluginSettings {
   const named = yaml === undefined ? env : { CONFIG: '/etc/proxy.yaml', ...env };
   return loadConfig({ env: named, readFile: () => yaml ?? '' });
 }

@@ -4,7 +4,7 @@ import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/plugins/native/codec.js';
 import { type NativeQuestion, type NativeResponse, nativeRequest, readResponse } from './native-messages.js';
 
 /** Opens a connection that stays half-open after the peer's end; closes it when the test ends. */

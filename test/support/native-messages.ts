@@ -1,6 +1,6 @@
 // Builds native protocol requests as a Java client sends them, and reads responses.
 import { handleRef } from '../../src/handle/handle.js';
-import type { NativeAnswer } from '../../src/native/answer.js';
+import type { NativeAnswer } from '../../src/plugins/native/answer.js';
 import {
   type Envelope,
   type Version,
@@ -14,9 +14,9 @@ import {
   frame,
   readMessage,
   type ResponseBody,
-} from '../../src/native/codec.js';
-import type { Transport } from '../../src/native/reply.js';
-import { decodeResponse, encodeResolution } from '../../src/native/client-codec.js';
+} from '../../src/plugins/native/codec.js';
+import type { Transport } from '../../src/plugins/native/reply.js';
+import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
 
 /** The flags of a normal resolution. */
 export const PUBLIC = OP_FLAG.recursive | OP_FLAG.cacheCertify | OP_FLAG.publicOnly;

@@ -1,6 +1,6 @@
 // Native protocol messages recorded from a Handle server 9.3.1, HDLProxy and the Java client.
 import { readFileSync } from 'node:fs';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/plugins/native/codec.js';
 
 export interface NativeExchange {
   name: string;

@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
+import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
@@ -17,8 +18,11 @@ const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
 const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves.' };
 
-export const publicDocument = (has: Parameters<typeof publicRoutes>[0]): OpenApiDocument =>
-  createDocument(INFO, publicRoutes(has));
+type Switches = Parameters<typeof publicRoutes>[0] & { tunnel: boolean };
+
+const routesWith = ({ tunnel, ...has }: Switches) => publicRoutes(has, tunnel ? nativeRoutes : []);
+
+export const publicDocument = (has: Switches): OpenApiDocument => createDocument(INFO, routesWith(has));
 
 const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true };
 
@@ -41,7 +45,7 @@ export interface Exchange {
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
 
 const TABLES = new Map([
-  [DOCUMENT, new RouteTable(publicRoutes(ALL))],
+  [DOCUMENT, new RouteTable(routesWith(ALL))],
   [ADMIN_DOCUMENT, new RouteTable(ADMIN_ROUTES)],
 ]);
 

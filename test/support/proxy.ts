@@ -9,7 +9,10 @@ import { type App, type AppDeps, createApp } from '../../src/app/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { loadConfig } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
-import { openNative } from '../../src/app/listen.js';
+import { openListeners } from '../../src/app/listen.js';
+import type { PluginSettings } from '../../src/app/plugins.js';
+import { createNative } from '../../src/plugins/native/native.js';
+import type { NativeAnswer } from '../../src/plugins/native/answer.js';
 import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
@@ -20,7 +23,10 @@ import { UPSTREAM_URL } from './upstream.js';
 
 export interface Proxy {
   url: string;
-  app: App;
+  app: App & {
+    /** Answers native messages as the listeners do, without a transport. */
+    native: NativeAnswer;
+  };
   ask: (target: string, question?: Question) => Promise<Asked>;
   /** Native ports, if enabled. */
   tcpPort: number;
@@ -55,19 +61,14 @@ function fileOf(text: string): string {
 }
 
 /** Configurations by their variables, because validation takes a quarter of a start. */
-const configs = new Map<string, Config>();
+const configs = new Map<string, PluginSettings>();
 
-function configOf(env: Record<string, string>): Config {
+function configOf(env: Record<string, string>): PluginSettings {
   const key = JSON.stringify(env);
   const config = configs.get(key) ?? loadConfig({ env, readFile: () => '' });
   configs.set(key, config);
   return config;
 }
-
-const onLoopback = (config: Config): Config => ({
-  ...config,
-  native: { ...config.native, host: '127.0.0.1' },
-});
 
 const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(url.split(':').at(-1)));
 
@@ -120,12 +121,14 @@ export async function openProxy(
     clock: { now, wall: now },
     ...deps,
   });
-  const server = createHttpServer(app.handler, config, app.context, app.connections);
+  const server = createHttpServer(app.handler, config, app.host, app.host);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const native = await openNative(onLoopback(config), app.nativeListeners);
+  const others = await openListeners(
+    app.listeners.map((each) => ({ ...each, at: { ...each.at, host: '127.0.0.1' } })),
+  );
   let drained: Promise<void> | undefined;
-  const drainNative = (timeoutMs: number): Promise<void> => (drained ??= native.drain(timeoutMs));
+  const drainNative = (timeoutMs: number): Promise<void> => (drained ??= others.drain(timeoutMs));
   const close = async (): Promise<void> => {
     await drainNative(0);
     server.closeAllConnections();
@@ -134,10 +137,10 @@ export async function openProxy(
   };
   return {
     url,
-    tcpPort: portOf(native.addresses.nativeTcp),
-    udpPort: portOf(native.addresses.nativeUdp),
+    tcpPort: portOf(others.addresses['nativeTcp']),
+    udpPort: portOf(others.addresses['nativeUdp']),
     drainNative,
-    app,
+    app: { ...app, native: createNative(app.host, config) },
     ask: (target, question) => ask(url, target, question),
     pass: (ms) => {
       time += ms;

@@ -1,8 +1,8 @@
 import { fc } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
-import { AnswerLimit, type LimitVerdict } from '../../src/native/sender-limits.js';
-import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec.js';
-import { Reassembly } from '../../src/native/reassembly.js';
+import { AnswerLimit, type LimitVerdict } from '../../src/plugins/native/sender-limits.js';
+import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/plugins/native/codec.js';
+import { Reassembly } from '../../src/plugins/native/reassembly.js';
 
 /** Checks the limit for a request and counts its response. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {

@@ -6,7 +6,6 @@ import type { Config } from '../../src/config/schema.js';
 import { createHooks } from '../../src/hooks.js';
 
 const NO_SETTINGS = {} as Config;
-const NO_HOST = {} as Host;
 
 function pluginOf(name: string, started: Started, isOn = true): Plugin & { loads: number } {
   const plugin = {
@@ -24,7 +23,8 @@ function pluginOf(name: string, started: Started, isOn = true): Plugin & { loads
 async function startAll(...plugins: Plugin[]) {
   const hooks = createHooks();
   const loaded = await loadPlugins(plugins, NO_SETTINGS);
-  return { hooks, handlers: startPlugins(loaded, { host: NO_HOST, hooks, settings: NO_SETTINGS }) };
+  const host = { hooks } as unknown as Host;
+  return { hooks, ...startPlugins(loaded, { host, settings: NO_SETTINGS }) };
 }
 
 describe('plugins', () => {
@@ -53,11 +53,11 @@ describe('plugins', () => {
 
   it('handle their routes on the admin listener', async () => {
     const [one, two] = [() => undefined, () => undefined];
-    const { handlers } = await startAll(
+    const { adminHandlers } = await startAll(
       pluginOf('one', { adminHandlers: { one } }),
       pluginOf('two', { adminHandlers: { two } }),
     );
-    expect(handlers).toEqual({ one, two });
+    expect(adminHandlers).toEqual({ one, two });
   });
 
   it('have different names', () => {

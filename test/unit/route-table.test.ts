@@ -5,14 +5,16 @@ import { describe, expect, it, test } from 'vitest';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
+import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 
 const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
-const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true };
-const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
-const table = new RouteTable(publicRoutes(ALL));
+const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true };
+const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false };
+const ALL_ROUTES = publicRoutes(ALL, nativeRoutes);
+const table = new RouteTable(ALL_ROUTES);
 
 function idOf(method: string, rawTarget: string, headers: Record<string, string> = {}, of = table) {
   const target = readTarget(rawTarget);
@@ -74,7 +76,7 @@ describe('route table', () => {
       ['/api/handles/21.T1/a', 'resolveHandle'],
       ['/21.T1/a', 'redirectHandle'],
     ])('maps %s to %s in any route order', (path, id) => {
-      expect(idOf('GET', path, {}, new RouteTable(publicRoutes(ALL).toReversed()))).toBe(id);
+      expect(idOf('GET', path, {}, new RouteTable(ALL_ROUTES.toReversed()))).toBe(id);
     });
 
     it('rejects a path that ends before its parameter', () => {
@@ -84,7 +86,7 @@ describe('route table', () => {
     });
 
     it('excludes disabled interfaces', () => {
-      const alone = new RouteTable(publicRoutes(NONE));
+      const alone = new RouteTable(publicRoutes(NONE, []));
       for (const path of ['/', '/21.T1/a', '/api/v2/handles', '/hrls/ping', '/api/resolve']) {
         expect(alone.at(path)).toBeUndefined();
       }
@@ -99,7 +101,7 @@ describe('route table', () => {
   });
 
   test.each([
-    ['the public listener', publicRoutes(ALL)],
+    ['the public listener', ALL_ROUTES],
     ['the admin listener', ADMIN_ROUTES],
   ])('has a unique operationId for each route of %s', (_listener, routes) => {
     const ids = routes.map(({ id }) => id);

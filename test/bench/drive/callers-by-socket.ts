@@ -1,7 +1,7 @@
 // Creates native and HTTP callers on plain sockets, each with one request in flight.
 import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { type Socket, connect } from 'node:net';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/native/codec.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/plugins/native/codec.js';
 import { nativeRequest } from '../../support/native-messages.js';
 import { targetPath } from '../records.js';
 

@@ -1,7 +1,7 @@
 // native: hits over the native protocol, compared with HTTP hits on the same record from the same load
 // driver.
 import { isDeepStrictEqual } from 'node:util';
-import { readMessage } from '../../../src/native/codec.js';
+import { readMessage } from '../../../src/plugins/native/codec.js';
 import { type Wire, WIRES, askOnce } from '../drive/callers-by-socket.js';
 import { driveBySockets } from '../drive/drive.js';
 import type { Peer } from '../peers/peer.js';
@@ -11,7 +11,7 @@ import { PREFIX, nameOf, targetOf } from '../records.js';
 import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
 import type { Workload } from './workload.js';
-import { decodeResponse } from '../../../src/native/client-codec.js';
+import { decodeResponse } from '../../../src/plugins/native/client-codec.js';
 import { freePort } from '../../support/free-port.js';
 
 export const NAME_OF: Record<Wire, string> = {

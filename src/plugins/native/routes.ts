@@ -1,8 +1,8 @@
 // Routes for native messages over HTTP.
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { type Place, defineRoutes } from '../http/route-table.js';
-import type { Target } from '../http/target.js';
+import { defineRoutes } from '../../http/route-table.js';
+import type { Target } from '../../http/target.js';
 
 export const MESSAGE_TYPE = 'application/x-hdl-message';
 
@@ -42,7 +42,3 @@ export const nativeRoutes = defineRoutes(
   },
   { 'POST /': sendMessage('sendMessage'), 'POST /{handle}': sendMessage('sendMessageAnywhere') },
 );
-
-/** Whether a place accepts messages. */
-export const takesMessages = ({ target, match }: Place): boolean =>
-  !FILES.test(target.path) && (match?.routes.some((route) => route.interface === 'native') ?? false);

@@ -1,10 +1,10 @@
 // Prepared responses to repeated native requests, updated only in request id, site serial and expiration.
-import type { Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
-import type { Context } from '../context.js';
-import type { Hits, PreparedHit } from '../observe/hits.js';
+import type { Prepared, PreparedCache, PreparedName } from '../../cache/prepared-cache.js';
+import type { Context } from '../../context.js';
+import type { Hits, PreparedHit } from '../../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
 import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
-import { type ReportHit, type TunnelRequest, createReportHit } from './message-log.js';
+import { type ReportHit, createReportHit } from './message-log.js';
 
 interface PreparedMessage extends Prepared, PreparedHit {
   /** One character per byte. For UDP: concatenated packets, all but the last of full length. */
@@ -18,11 +18,6 @@ interface RawRequest {
   transport: Transport;
 }
 
-interface PreparedOptions {
-  maxBytes?: number;
-  post?: TunnelRequest;
-}
-
 interface PreparedMessagesParts {
   /** Returns the current cache, because a reload replaces it. */
   preparedCache: () => PreparedCache;
@@ -32,7 +27,7 @@ interface PreparedMessagesParts {
 }
 
 /** Maximum length of a request with a prepared response (bytes); longer ones list many types. */
-export const MAX_REQUEST_BYTES = 1024;
+const MAX_REQUEST_BYTES = 1024;
 /** Length of envelope, header and body length field (bytes). */
 const MIN_REQUEST_BYTES = 44;
 
@@ -40,7 +35,8 @@ const LENGTH_AT = 16;
 const REQUEST_ID_AT = 8;
 const SITE_SERIAL_AT = ENVELOPE_BYTES + 12;
 const EXPIRATION_AT = ENVELOPE_BYTES + 16;
-const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
+const TRANSPORTS = ['tcp', 'udp'] as const;
+type PreparedTransport = (typeof TRANSPORTS)[number];
 
 /** Whether the response depends only on the request's key bytes, the entry and the time. */
 const isPreparable = ({ header: { flags } }: Request): boolean =>
@@ -63,15 +59,14 @@ export class PreparedMessages {
    * the resolver would still use the same entry. For UDP the bytes are concatenated packets,
    * all but the last of full length.
    */
-  answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
-    const { maxBytes = Infinity, post } = options;
+  answer(received: Buffer, transport: PreparedTransport, maxBytes = Infinity): Buffer | undefined {
     const startedAt = this.#parts.hits.startTimer();
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
     const prepared = this.#parts.preparedCache().current(name, this.#clock.now());
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
     const bytes = this.#fill(prepared, received);
-    this.#reportHit(prepared, post, startedAt);
+    this.#reportHit(prepared, startedAt);
     return bytes;
   }
 
@@ -79,7 +74,9 @@ export class PreparedMessages {
   prepare({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;
-    if (received === undefined || handle === undefined || entry === undefined) return;
+    // A message in the tunnel is a request of the public listener, which logs and bounds it.
+    if (received === undefined || handle === undefined || entry === undefined || transport === 'tunnel')
+      return;
     const name = isPreparable(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
     this.#parts.preparedCache().prepare(name, { handle, entry }, (start, known) => {
@@ -105,7 +102,7 @@ export class PreparedMessages {
    * the transport instead of the request id. Zero bytes distinguish it from request targets.
    * Undefined for a fragmented request, or if its length is unsuitable.
    */
-  #nameOf(received: Buffer, transport: Transport): PreparedName<PreparedMessage> | undefined {
+  #nameOf(received: Buffer, transport: PreparedTransport): PreparedName<PreparedMessage> | undefined {
     const { length } = received;
     if (length < MIN_REQUEST_BYTES || length > MAX_REQUEST_BYTES) return undefined;
     if (received.readInt32BE(LENGTH_AT) !== length - ENVELOPE_BYTES) return undefined;

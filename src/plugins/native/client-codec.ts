@@ -1,8 +1,8 @@
 // The client side of the native protocol (RFC 3652 §3.2): encodes resolutions, and decodes responses with
 // their values.
-import { ByteReader, int32, sized } from '../handle/bytes.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../handle/value.js';
+import { ByteReader, int32, sized } from '../../handle/bytes.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../../handle/value.js';
 import {
   type Decoded,
   decoded,
@@ -12,7 +12,7 @@ import {
   type ResolutionRequest,
   type ResponseBody,
 } from './codec.js';
-import { decodeData } from '../handle/decode-data.js';
+import { decodeData } from '../../handle/decode-data.js';
 
 export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest): Buffer =>
   Buffer.concat([

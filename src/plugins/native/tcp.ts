@@ -1,13 +1,12 @@
 // TCP listener: one request and one response per connection, as on a Handle server.
 import { type Server, type Socket, createServer } from 'node:net';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import { type MemoryBudget, appendChunk, tooManyBodies } from '../http/request-body.js';
-import type { HandleRef } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type Use, boundConnections } from '../server/connection-bounds.js';
-import type { ClientConnections } from '../server/http-server.js';
-import { type CountUnsent, createUnsentCount } from '../server/unsent.js';
+import type { Context } from '../../context.js';
+import { type MemoryBudget, appendChunk, tooManyBodies } from '../../http/request-body.js';
+import { type Hooks, firstOf } from '../../hooks.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { type Use, boundConnections } from '../../server/connection-bounds.js';
+import type { ClientConnections } from '../../server/http-server.js';
+import { type CountUnsent, createUnsentCount } from '../../server/unsent.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import {
@@ -18,10 +17,11 @@ import {
   cutOff,
   problemOfLength,
 } from './reply.js';
-import { type TimeSlicer, inOneStep } from '../time-slicer.js';
+import { type TimeSlicer, inOneStep } from '../../time-slicer.js';
 import { type ReportMessage, createReport } from './message-log.js';
 import type { AdmitMessage } from './resolve.js';
-type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
+import type { NativeConfig } from './plugin.js';
+type TcpSettings = Omit<NativeConfig['native']['tcp'], 'port'>;
 
 export interface TcpParts extends ClientConnections {
   native: NativeAnswer;
@@ -30,8 +30,7 @@ export interface TcpParts extends ClientConnections {
   bodies: MemoryBudget;
   /** Called with the client's address after each complete message. */
   onMessage: (address: string) => void;
-  /** `AdmitMessage` for the client at `address`. */
-  admit: (address: string, handle: HandleRef) => ReturnType<AdmitMessage>;
+  hooks: Pick<Hooks, 'admitMessage'>;
 }
 
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
@@ -67,7 +66,8 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
   const { answerPrepared, answer, refuse } = deps.native;
   // Undefined after the client has disconnected.
   const { remoteAddress = '' } = socket;
-  const admit: AdmitMessage = (handle) => deps.admit(remoteAddress, handle);
+  const admit: AdmitMessage = (handle) =>
+    firstOf(deps.hooks.admitMessage, (judge) => judge(remoteAddress, handle));
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
     deps.countUnsent(socket, socket);

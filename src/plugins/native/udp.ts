@@ -3,9 +3,9 @@ import { type RemoteInfo, type Socket, type SocketOptions, createSocket } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import { type Caller, UNKNOWN_CLIENTS } from '../upstream/caller.js';
+import type { Config } from '../../config/schema.js';
+import type { Context } from '../../context.js';
+import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import { AnswerLimit } from './sender-limits.js';
 import {
@@ -25,11 +25,12 @@ import {
   SERVER_ERROR,
   problemOfLength,
 } from './reply.js';
-import { type TimeSlicer, inOneStep } from '../time-slicer.js';
+import { type TimeSlicer, inOneStep } from '../../time-slicer.js';
 import { type ReportMessage, createReport } from './message-log.js';
-import { maybe } from '../maybe.js';
+import { maybe } from '../../maybe.js';
+import { METRICS, type NativeConfig } from './plugin.js';
 
-type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
+type UdpSettings = Pick<NativeConfig['native']['udp'], 'bytesPerSecond'> &
   Pick<Config['server'], 'host' | 'reusePort'>;
 
 interface UdpParts {
@@ -38,6 +39,8 @@ interface UdpParts {
   /** Whether a TCP request has proved that the address is genuine. */
   isProved: (address: string) => boolean;
 }
+
+type CountLimited = (reason: 'rate' | 'size' | 'busy') => void;
 
 export interface UdpListener {
   socket: Socket;
@@ -62,7 +65,10 @@ const SENDERS = 'native-udp';
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
 export function createUdpListener(settings: UdpSettings, context: Context, parts: UdpParts): UdpListener {
-  const { countUdpLimited } = context.metrics;
+  const count = context.metrics.counterOf(METRICS.udpLimited);
+  const countUdpLimited: CountLimited = (reason) => {
+    count({ reason });
+  };
   const { now } = context.clock;
   const { deny, refuse } = parts.native;
   const socket = openSocket(settings);
@@ -163,7 +169,7 @@ const createSendPrepared =
   ({ native: { answerPrepared }, isProved }: UdpParts, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
     const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;
-    const packets = answerPrepared(packet, 'udp', { maxBytes });
+    const packets = answerPrepared(packet, 'udp', maxBytes);
     if (packets === undefined) return false;
     for (let at = 0; at < packets.length; at += FULL_PACKET_BYTES) {
       send(packets.subarray(at, at + FULL_PACKET_BYTES), peer);
@@ -203,7 +209,7 @@ function createResponder(
 function createBoundedAnswer(
   { native: { answer, deny }, slicer, isProved }: UdpParts,
   pending: ReadonlySet<unknown>,
-  countLimited: Context['metrics']['countUdpLimited'],
+  countLimited: CountLimited,
 ): (incoming: Incoming, peer: Peer) => AnsweredMessage | Promise<AnsweredMessage> {
   return function answerWithin(incoming, { address }) {
     if (pending.size >= MAX_PENDING) {

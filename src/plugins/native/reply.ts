@@ -16,13 +16,13 @@ import {
   OP_CODE,
   UNKNOWN_SERIAL,
 } from './codec.js';
-import type { Entry } from '../cache/entry.js';
-import type { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { Result } from '../http/context.js';
-import { resultOfError } from '../http/error-reply.js';
-import { sized } from '../handle/bytes.js';
+import type { Entry } from '../../cache/entry.js';
+import type { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import type { Result } from '../../http/context.js';
+import { resultOfError } from '../../http/error-reply.js';
+import { sized } from '../../handle/bytes.js';
 
 /** A response, independent of its transport. */
 export interface NativeReply {

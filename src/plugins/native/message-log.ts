@@ -1,18 +1,10 @@
 // Counts and logs native messages.
-import type { Context } from '../context.js';
-import type { Hooks, MessageSpan } from '../hooks.js';
-import type { Hits, PreparedHit } from '../observe/hits.js';
+import type { Context } from '../../context.js';
+import type { Hooks, MessageSpan } from '../../hooks.js';
+import type { Hits, PreparedHit } from '../../observe/hits.js';
 import { OP_CODE } from './codec.js';
 import { type AnsweredMessage, existsBy } from './reply.js';
-import { maybe } from '../maybe.js';
-
-/** The POST that carries a tunnelled message. */
-export interface TunnelRequest {
-  /** Raw request target. */
-  target: string;
-  /** Undefined unless received with the request. */
-  requestId: string | undefined;
-}
+import { maybe } from '../../maybe.js';
 
 /** Runs `work` and reports its message. Tunnelled messages are reported as HTTP requests instead. */
 export type ReportMessage = (
@@ -20,11 +12,7 @@ export type ReportMessage = (
   work: () => AnsweredMessage | Promise<AnsweredMessage>,
 ) => AnsweredMessage | Promise<AnsweredMessage>;
 
-export type ReportHit = (
-  hit: PreparedHit,
-  post: TunnelRequest | undefined,
-  startedAt: number | undefined,
-) => void;
+export type ReportHit = (hit: PreparedHit, startedAt: number | undefined) => void;
 
 const OPERATIONS: Partial<Record<number, string>> = {
   [OP_CODE.resolution]: 'RESOLUTION',
@@ -85,42 +73,14 @@ const attributesOf = ({
   ...(handle !== undefined && { 'handle_proxy.handle': handle }),
 });
 
-const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
-
 /** Creates the report for messages with a prepared response. */
 export function createReportHit({ spans }: Pick<Hooks, 'spans'>, { count }: Pick<Hits, 'count'>): ReportHit {
-  const postOf = createPostOf();
-  return function reportHit(hit, post, startedAt) {
-    if (post === undefined) count(hit, undefined, startedAt);
-    else count(postOf(hit, post.target), post.requestId, startedAt);
-    for (const { current, run } of spans) {
-      const attributes = attributesOf({ ...hit, result: 'hit' });
-      if (post !== undefined) current()?.describe({ 'url.path': pathOf(post), ...attributes });
-      else {
-        run(hit.family, (span) => {
-          span.describe(attributes);
-          span.end(false);
-        });
-      }
-    }
-  };
-}
-
-/** Maximum length of a cached target, because no budget counts its bytes; clients post to short targets. */
-const MAX_KEPT_TARGET_CHARS = 100;
-
-/**
- * Creates a function that describes a tunnel hit as an HTTP request. Returns the same object for the same
- * hit and target, because log lines are cached by object.
- */
-function createPostOf(): (hit: PreparedHit, target: string) => PreparedHit {
-  const posts = new WeakMap<PreparedHit, PreparedHit>();
-  return function postOf(hit, target) {
-    const known = posts.get(hit);
-    if (known?.target === target) return known;
-    const { family, handle, exists } = hit;
-    const post = { family, handle, method: 'POST', target, status: 200, exists, repeats: 0 };
-    if (target.length <= MAX_KEPT_TARGET_CHARS) posts.set(hit, post);
-    return post;
+  return function reportHit(hit, startedAt) {
+    count(hit, undefined, startedAt);
+    for (const { run } of spans)
+      run(hit.family, (span) => {
+        span.describe(attributesOf({ ...hit, result: 'hit' }));
+        span.end(false);
+      });
   };
 }

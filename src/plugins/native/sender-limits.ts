@@ -1,6 +1,6 @@
 // Limits UDP senders: one packet for unproved addresses, and bytes per second per network.
 import { LRUCache } from 'lru-cache';
-import { plainAddress, networkOf } from '../server/client-address.js';
+import { plainAddress, networkOf } from '../../server/client-address.js';
 
 // Addresses proved by a TCP request, whose handshake a forged sender cannot complete.
 

@@ -1,17 +1,17 @@
 // Site record of this instance: a query-only site (RFC 3651 §3.2.2).
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Config } from '../config/schema.js';
-import { type SiteJson, encodeSite } from '../handle/site-data.js';
-import { toText } from '../handle/bytes.js';
-import type { HandleRef } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
-import { encodeData } from '../handle/value-data.js';
-import type { Resolver } from '../resolver/resolver.js';
+import { type SiteJson, encodeSite } from '../../handle/site-data.js';
+import { toText } from '../../handle/bytes.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { HandleValue } from '../../handle/value.js';
+import { encodeData } from '../../handle/value-data.js';
+import type { Resolver } from '../../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
+import type { NativeConfig } from './plugin.js';
 
 /** Configuration sections that determine the site record. */
-export type SiteConfig = Pick<Config, 'native' | 'server'>;
+export type SiteConfig = Pick<NativeConfig, 'native' | 'server'>;
 
 /** Placeholder that makes clients resolve `domain` instead. */
 const NO_ADDRESS = '0.0.0.0';
@@ -55,7 +55,7 @@ const readPublicKey = (certificateFile: string): unknown =>
  * Returns the configured interfaces, else the enabled ones. Omits port 0, which
  * selects a new port at each start.
  */
-function interfacesOf({ native, server }: SiteConfig): Config['native']['site']['interfaces'] {
+function interfacesOf({ native, server }: SiteConfig): NativeConfig['native']['site']['interfaces'] {
   const { tcp, udp, tunnel, site } = native;
   if (site.interfaces.length > 0) return site.interfaces;
   const interfaces: typeof site.interfaces = [

@@ -1,9 +1,9 @@
 // Handles native requests, independent of the transport.
-import type { Context } from '../context.js';
-import { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { asServiceError, createReportUnexpected } from '../http/error-reply.js';
+import type { Context } from '../../context.js';
+import { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { asServiceError, createReportUnexpected } from '../../http/error-reply.js';
 import { type Envelope, MAX_MESSAGE_BYTES, OP_CODE, OP_FLAG, type Request, decodeRequest } from './codec.js';
 import type { PreparedMessages } from './prepared-messages.js';
 import {
@@ -21,7 +21,7 @@ import {
   replyUnreadable,
 } from './reply.js';
 import type { AdmitMessage, Resolve } from './resolve.js';
-import type { Resolver } from '../resolver/resolver.js';
+import type { Resolver } from '../../resolver/resolver.js';
 import type { SiteInfo } from './site-record.js';
 
 /** A complete message with its envelope. */
@@ -85,7 +85,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
   }
 
   return {
-    answerPrepared: (received, transport, options) => prepared.answer(received, transport, options),
+    answerPrepared: (received, transport, maxBytes) => prepared.answer(received, transport, maxBytes),
     answer(incoming) {
       const exchange = readExchange(incoming);
       if (!('request' in exchange)) return refuse(exchange);

@@ -1,0 +1,70 @@
+// Answers native messages over TCP, UDP and the HTTP tunnel.
+import type { Host, PluginListener, Started } from '../../app/plugin.js';
+import { createExchangeDrain } from '../../server/drain.js';
+import { type NativeAnswer, createAnswer } from './answer.js';
+import type { NativeConfig } from './plugin.js';
+import { PreparedMessages } from './prepared-messages.js';
+import { createResolve } from './resolve.js';
+import { createProvedSenders } from './sender-limits.js';
+import { createSiteInfo } from './site-record.js';
+import { createTcpServer } from './tcp.js';
+import { createTunnelRoute } from './tunnel.js';
+import { createUdpListener } from './udp.js';
+
+export function start(host: Host, settings: NativeConfig): Started {
+  const answer = createNative(host, settings);
+  return {
+    handlers: (parts) => ({ tunnel: createTunnelRoute(answer, { ...parts, runStepsOf: host.runStepsOf }) }),
+    listeners: createListeners(host, settings, answer),
+  };
+}
+
+/** Creates the message handling, independent of the transport. */
+export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
+  const site = createSiteInfo(settings, host.resolver);
+  return createAnswer(host, {
+    resolver: host.resolver,
+    resolve: createResolve(settings, host, host),
+    prepared: new PreparedMessages(host, { ...host, site }),
+    site,
+  });
+}
+
+/** Creates the listeners that have a port. */
+function createListeners(
+  host: Host,
+  { native: { tcp, udp, host: ownHost }, server }: NativeConfig,
+  native: NativeAnswer,
+): PluginListener[] {
+  const proved = createProvedSenders(host.clock.now);
+  const address = ownHost ?? server.host;
+  const listeners: PluginListener[] = [];
+  if (tcp.port !== undefined) {
+    const tcpServer = createTcpServer(tcp, host, { ...host, native, onMessage: proved.add });
+    listeners.push({
+      name: 'nativeTcp',
+      scheme: 'tcp',
+      keys: { host: 'native.host', port: 'native.tcp.port' },
+      at: { host: address, port: tcp.port, reusePort: server.reusePort },
+      socket: tcpServer,
+      drain: createExchangeDrain(tcpServer),
+    });
+  }
+  if (udp.port !== undefined) {
+    const { bytesPerSecond } = udp;
+    const { socket, drain } = createUdpListener(
+      { bytesPerSecond, host: address, reusePort: server.reusePort },
+      host,
+      { native, slicer: host.slicer, isProved: proved.has },
+    );
+    listeners.push({
+      name: 'nativeUdp',
+      scheme: 'udp',
+      keys: { host: 'native.host', port: 'native.udp.port' },
+      at: { host: address, port: udp.port },
+      socket,
+      drain,
+    });
+  }
+  return listeners;
+}

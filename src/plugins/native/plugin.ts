@@ -1,0 +1,172 @@
+// The native Handle protocol: UDP, TCP, and a tunnel over HTTP.
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import type { Plugin } from '../../app/plugin.js';
+import { isSameListener } from '../../config/addresses.js';
+import {
+  duration,
+  flag,
+  list,
+  normalised,
+  optionalPort,
+  section,
+  size,
+  text,
+  wholeNumber,
+} from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import { fileProblem, pemProblem } from '../../config/start-problems.js';
+import type { MetricEntry } from '../../observe/metric-list.js';
+import { nativeRoutes } from './routes.js';
+
+export const METRICS = {
+  udpLimited: {
+    name: 'handle_proxy_native_udp_limited_total',
+    type: 'counter',
+    labelNames: ['reason'],
+    help: 'UDP requests without a complete response, by reason (rate: above `native.udp.bytesPerSecond`, dropped or directed to TCP; size: the response would amplify; busy: too many requests pending).',
+    fromStart: [{ reason: 'rate' }, { reason: 'size' }, { reason: 'busy' }],
+  },
+} as const satisfies Record<string, MetricEntry>;
+
+const SITE_PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'] as const;
+
+interface SiteListener {
+  protocol: (typeof SITE_PROTOCOLS)[number];
+  port: number;
+}
+
+/** Parses an interface such as `tcp:2641`; returns undefined for an unknown protocol or invalid port. */
+function readInterface(given: string): SiteListener | undefined {
+  const [, name = '', digits = ''] = /^([a-z]+):(\d{1,5})$/i.exec(given) ?? [];
+  const protocol = SITE_PROTOCOLS.find((known) => known === name.toUpperCase());
+  const port = Number(digits);
+  return protocol !== undefined && port > 0 && port < 65_536 ? { protocol, port } : undefined;
+}
+
+const site = section({
+  address: normalised({
+    allowed: 'an IP address',
+    read: (given) => (isIP(given) === 0 ? undefined : given),
+  })
+    .optional()
+    .describe('Public IP address in the site record of this instance.'),
+  domain: text({ allowed: 'a host name', pattern: /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i })
+    .optional()
+    .describe(
+      'Host name in the site record, which clients send as `Host`, and resolve if `native.site.address` is not set.',
+    ),
+  interfaces: list({ allowed: 'interfaces such as `tcp:2641`, `udp:2641`, `http:80`', read: readInterface })
+    .default([])
+    .describe(
+      'Public interfaces in the site record, such as `udp:2641,tcp:2641,https:443`, separated by commas; by default the enabled listeners with their ports.',
+    ),
+  serialNumber: wholeNumber({ min: 1, max: 65_534, byDefault: 1 }).describe(
+    'Serial number of the site record, sent in every native response; increase it when the record changes.',
+  ),
+  description: text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ })
+    .prefault('Caching mirror')
+    .describe('Description in the site record.'),
+  certificateFile: text({ allowed: 'a path', pattern: /./ })
+    .optional()
+    .describe(
+      'PEM file with the certificate of the HTTPS interface, whose RSA key clients compare with the site record.',
+    ),
+  handle: text({ allowed: 'a prefix handle such as `0.NA/21.T11998`', pattern: /^0\.[^\s/]+\/\S{1,2000}$/ })
+    .optional()
+    .describe(
+      'Handle whose HS_SITE value is the site record, if neither `native.site.address` nor `native.site.domain` is set; if it has several, the first that is not a primary site.',
+    ),
+});
+
+const tcp = section({
+  port: optionalPort().describe(
+    'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
+  ),
+  maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
+    'Maximum open native connections. Beyond it, a new connection replaces a connection that has sent nothing for a second, else a connection that got its response a second ago, else the connection that has been sending its message longest, for at least a second. If there is none, the new connection is closed immediately.',
+  ),
+  maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 1_000_000, byDefault: 0 }).describe(
+    'Maximum open native connections per network, as with `server.maxConnectionsPerNetwork`. `0` is unlimited.',
+  ),
+  idleTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
+    'Timeout for a native connection without traffic.',
+  ),
+  requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '30s' }).describe(
+    'Timeout for receiving a native message, and then for the client to read the response and close.',
+  ),
+});
+
+const udp = section({
+  port: optionalPort().describe(
+    'UDP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
+  ),
+  bytesPerSecond: size({ min: '0B', max: '1GiB', byDefault: '100KiB' }).describe(
+    'Maximum response bytes per second to one network (IPv4 /24, IPv6 /48); beyond it, every second request is directed to TCP and the others are dropped. `0B` is unlimited.',
+  ),
+});
+
+const SECTIONS = {
+  native: {
+    tunnel: flag(true).describe(
+      'Whether the public listener accepts native messages, sent with POST as `application/x-hdl-message`.',
+    ),
+    host: text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ })
+      .optional()
+      .describe('Address of the native listeners; by default `server.host`.'),
+    tcp,
+    udp,
+    site,
+  },
+};
+
+export type NativeConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const native: Plugin<NativeConfig> = {
+  name: 'native',
+  sections: SECTIONS,
+  rules({ native: { tcp: listener, host }, server, admin }) {
+    const own = { host: host ?? server.host, port: listener.port ?? 0 };
+    const isTaken = [server, admin].some((other) => isSameListener(own, other));
+    return [[isTaken, 'native.tcp.port', 'give another port than those of server and admin']];
+  },
+  startProblems: (
+    {
+      native: {
+        site: { certificateFile },
+      },
+    },
+    readFile,
+  ) => [['native.site.certificateFile', fileProblem(certificateFile, readFile, siteKeyProblem)]],
+  metrics: METRICS,
+  routes: ({ native: { tunnel } }) => (tunnel ? nativeRoutes : []),
+  clients: {
+    most: ({
+      native: {
+        tcp: { port, maxConnections },
+      },
+    }) => (port === undefined ? 0 : maxConnections),
+    withMost: (settings, maxConnections) => ({
+      ...settings,
+      native: { ...settings.native, tcp: { ...settings.native.tcp, maxConnections } },
+    }),
+  },
+  isEnabled: ({
+    native: {
+      tunnel,
+      tcp: { port: tcpPort },
+      udp: { port: udpPort },
+    },
+  }) => tunnel || (tcpPort ?? udpPort) !== undefined,
+  load: () => import('./native.js'),
+};
+
+/** Requires an RSA key: clients support only RSA and DSA, and certificates no longer use DSA. */
+function siteKeyProblem(pem: string, path: string): string | undefined {
+  const problem = pemProblem(pem, path);
+  if (problem !== undefined) return problem;
+  return new X509Certificate(pem).publicKey.asymmetricKeyType === 'rsa'
+    ? undefined
+    : `${path} has no RSA key`;
+}

@@ -1,0 +1,70 @@
+// HTTP tunnel: native requests in POST bodies, native responses in response bodies.
+import type { ServerResponse } from 'node:http';
+import { contextOf } from '../../http/context.js';
+import type { Listener } from '../../http/guard.js';
+import { NOSNIFF } from '../../http/raw-response.js';
+import type { RunStepsOf } from '../../http/request-work.js';
+import { inOneStep } from '../../time-slicer.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { HandlerParts } from '../../app/plugin.js';
+import type { Incoming, NativeAnswer } from './answer.js';
+import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
+import { type AnsweredMessage, cutOff, problemOfLength, existsBy } from './reply.js';
+import { MESSAGE_TYPE } from './routes.js';
+
+const LINE_FEED = 0x0a;
+
+interface TunnelParts extends Pick<HandlerParts, 'withBody' | 'refusalOfHandle'> {
+  runStepsOf: RunStepsOf;
+}
+
+export function createTunnelRoute(
+  native: NativeAnswer,
+  { withBody, refusalOfHandle, runStepsOf }: TunnelParts,
+): Listener {
+  return async function tunnel(req, res) {
+    const context = contextOf(res);
+    await withBody(req, async (body) => {
+      // The traffic rules have already judged the POST, except for rules that match handles.
+      const refusalOf = refusalOfHandle && ((handle: HandleRef) => refusalOfHandle(req, handle));
+      const judged = { admit: () => context.caller, refusalOf };
+      const answering = inOneStep(() => receive(body, native, judged));
+      // Infinity, because the record's size and the number of selected values are unknown.
+      const { reply, handle, outcome } = await runStepsOf(res)(answering, Infinity);
+      const { result } = outcome;
+      Object.assign(context, { result, exists: existsBy(outcome), ...(handle !== undefined && { handle }) });
+      if (outcome.failure) context.failure = outcome.failure;
+      sendMessage(res, frame(reply.envelope, reply.message));
+    });
+  };
+}
+
+function receive(
+  body: Buffer,
+  { answer, refuse }: NativeAnswer,
+  judged: Pick<Incoming, 'admit' | 'refusalOf'>,
+): AnsweredMessage | Promise<AnsweredMessage> {
+  const bytes = body[0] === LINE_FEED ? body.subarray(1) : body;
+  const isShort = bytes.length < ENVELOPE_BYTES;
+  const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : bytes);
+  const problem = problemOfLength(envelope.length, 'tunnel');
+  if (problem !== undefined) return refuse(problem);
+  const rest = bytes.subarray(ENVELOPE_BYTES);
+  if (rest.length < envelope.length) return refuse(cutOff(envelope.length, rest.length));
+  const message = rest.subarray(0, envelope.length);
+  return answer({ envelope, message, transport: 'tunnel', received: bytes, ...judged });
+}
+
+/**
+ * The headers are for intermediaries only: clients ignore status and headers, and read the message after the
+ * first empty line.
+ */
+function sendMessage(res: ServerResponse, message: Buffer): void {
+  res.writeHead(200, {
+    'Content-Type': MESSAGE_TYPE,
+    'Content-Length': message.length,
+    'Cache-Control': 'no-store',
+    ...NOSNIFF,
+  });
+  res.end(message);
+}
