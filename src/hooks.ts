@@ -13,7 +13,8 @@ import type { HandleRef } from './handle/handle.js';
 
 export interface AnsweredRead {
   handle: HandleRef;
-  interface: LabelValue<'interface'> | 'batch';
+  /** An interface of the metrics, or a name of a plugin's own. */
+  interface: LabelValue<'interface'> | (string & {});
   exists: boolean;
 }
 

@@ -1,5 +1,6 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
 import type { Socket } from 'node:dgram';
+import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:net';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
@@ -69,6 +70,8 @@ export interface HandlerParts {
   withBody: WithBody;
   /** Returns the error of a traffic rule that rejects a handle in the body. Undefined without such rules. */
   refusalOfHandle: RefusalOfHandle | undefined;
+  /** Charges a request with many handles for `more` requests. @throws ServiceError RATE_LIMITED */
+  charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
 /** A listener besides the public and the admin listener. */

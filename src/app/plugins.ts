@@ -1,5 +1,6 @@
 // The plugins, in the order in which their hooks run.
 import { audit } from '../plugins/audit/plugin.js';
+import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
@@ -14,6 +15,7 @@ export const PLUGINS = [
   changes,
   reports,
   tracing,
+  batch,
   native,
 ] as const satisfies readonly Plugin[];
 

@@ -11,9 +11,8 @@ import { type ChecksLogin, createChecksLogin } from '../http/identity.js';
 import { createAcceptRequestId } from '../http/context.js';
 import { createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
-import { type Route, RouteTable } from '../http/route-table.js';
+import { type Route, RouteTable, isConditional } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
-import { createBatch } from '../record/batch/answer.js';
 import { type Forwarding, createForwarding } from '../record/forwarding.js';
 import { createForwardRead } from '../record/pass-through.js';
 import { createPipeline } from '../record/pipeline.js';
@@ -94,6 +93,7 @@ function createListener(
     ...policy,
     scanHeaders: createScanHeaders(kept.pseudonym),
     check: createRequestCheck({ ...config.http, ...policy }),
+    isConditional: (req, target) => isConditional(table, req, target),
     requestLog: createRequestLog(context, kept.findClient),
     acceptRequestId: createAcceptRequestId(kept.isTrustedProxy),
     prepared: kept.preparedCache(),
@@ -141,7 +141,6 @@ function createInterfaces(
   return createPipeline(config, context, {
     ...parts,
     plainHandlers: {
-      ...createBatch(config, context, parts),
       ...(Object.assign(
         {},
         ...parts.handlers.map((create) => create({ ...parts, settings: config })),

@@ -2,14 +2,13 @@
 import type { Config } from '../config/schema.js';
 import type { Route } from '../http/route-table.js';
 import { openApiRoutes } from '../openapi/serve.js';
-import { batchRoutes } from '../record/batch/routes.js';
 import { endpointRoutes, reverseLookupRoutes } from '../record/relayed-routes.js';
 import { recordRoutes } from '../record/routes.js';
 import type { Plugin } from './plugin.js';
 import { redirectRoutes } from '../redirect/routes.js';
 import { v2Routes } from '../v2/routes.js';
 
-type Switch = 'batch' | 'v2' | 'redirect' | 'reverseLookup';
+type Switch = 'v2' | 'redirect' | 'reverseLookup';
 
 const DESCRIPTION = { name: 'Description', description: 'This API reference.' };
 
@@ -18,7 +17,6 @@ export const publicRoutes = (
   ofPlugins: readonly Route[],
 ): readonly Route[] => [
   ...recordRoutes,
-  ...(has.batch ? batchRoutes : []),
   ...endpointRoutes,
   ...(has.reverseLookup ? reverseLookupRoutes : []),
   ...(has.v2 ? v2Routes : []),
@@ -32,9 +30,8 @@ const lists = new Map<string, readonly Route[]>();
 
 /** Returns the same list for the same interfaces, so that a reload needs not describe the routes again. */
 export function routesOf(config: Config, plugins: readonly Plugin[]): readonly Route[] {
-  const { batch, v2, redirect, reverseLookup } = config;
+  const { v2, redirect, reverseLookup } = config;
   const has = {
-    batch: batch.enabled,
     v2: v2.enabled,
     redirect: redirect.enabled,
     reverseLookup: reverseLookup.url !== undefined,

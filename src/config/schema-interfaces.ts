@@ -27,12 +27,6 @@ export const deletion = reloadable(
   }),
 );
 
-export const batch = section({
-  enabled: flag(true).describe(
-    'Whether to serve batches of handles (`GET /api/handles?handle=` and `POST /api/resolve`).',
-  ),
-});
-
 export const reverseLookup = section({
   url: normalised({
     allowed: 'an http:// or https:// address with neither path, query nor credentials',

@@ -1,7 +1,7 @@
 // The sections of the core, and the rules that involve several of their keys.
 import { isLoopback, isSameListener, readBaseUrl, readOrigin } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
-import { batch, deletion, page, redirect, reverseLookup, signposting, v2 } from './schema-interfaces.js';
+import { deletion, page, redirect, reverseLookup, signposting, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
 import { traffic } from './schema-traffic.js';
@@ -23,7 +23,6 @@ export const SECTIONS = {
   cache,
   seed,
   deletion,
-  batch,
   reverseLookup,
   v2,
   redirect,

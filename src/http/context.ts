@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
+import type { LabelValue } from '../observe/metric-list.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { ReadResult } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
@@ -13,7 +14,7 @@ export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'inva
 
 export interface RequestContext extends Place {
   /** Interface, for metrics. */
-  family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
+  family: LabelValue<'interface'>;
   /** Matched route, if any. */
   route?: Route | undefined;
   format: Format;

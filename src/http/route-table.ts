@@ -2,13 +2,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
+import type { LabelValue } from '../observe/metric-list.js';
 import { type Owner, type Target, ownerOf, readTarget } from './target.js';
 
 /** GET routes also handle HEAD. */
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
-/** Interface of a request, for traffic rules and metrics. */
-export type Interface = Owner | 'list' | 'batch' | 'native';
+/** Interface of a request, for traffic rules; a plugin may add its own. */
+export type Interface = Owner | 'list' | (string & {});
 
 /** Body schemas by media type. */
 export type Content = Readonly<Record<string, z.ZodType>>;
@@ -37,6 +38,8 @@ interface RouteDescription {
 interface GroupDescription<Handler extends string> {
   /** Undefined on the admin listener. */
   interface?: Interface;
+  /** Interface in metrics; defaults to that of the path. */
+  family?: LabelValue<'interface'>;
   tag: { name: string; description: string };
   /** Default handler. */
   handler?: Handler;
@@ -209,6 +212,10 @@ export function routeFor<R extends Route>(
   const method = req.method === 'HEAD' ? 'GET' : req.method;
   return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
 }
+
+/** Whether a route with a condition takes the request. */
+export const isConditional = (table: RouteTable, req: IncomingMessage, target: Target): boolean =>
+  table.at(target.path)?.routes.some(({ when }) => when?.(req, target) === true) === true;
 
 /** Converts a route path to its OpenAPI form. */
 export const documentPath = (path: string): string => path.replace(/(?<=.)\/[?*]$/, '').replace('?}', '}');

@@ -100,13 +100,6 @@ export const METRICS = {
     help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status, or for native-tcp and native-udp response code.',
     fromStart: USUAL_REQUESTS,
   },
-  batchHandles: {
-    name: 'handle_proxy_batch_handles_total',
-    type: 'counter',
-    labelNames: ['result'],
-    help: 'Handles served in batches, by result (hit, miss, stale, …); `handle_proxy_requests_total` counts each batch as one response.',
-    fromStart: ['hit', 'miss', 'stale', 'invalid', 'error'].map((result) => ({ result })),
-  },
   internalErrors: {
     name: 'handle_proxy_internal_errors_total',
     type: 'counter',

@@ -156,8 +156,6 @@ function createCounters(registry: Registry) {
   };
   return {
     countInternalError: counts(METRICS.internalErrors),
-    /** Counts a handle in a batch. */
-    countBatchHandle: countsBy(METRICS.batchHandles),
     countStale: countsBy(METRICS.staleResponses),
     countEviction: countsBy(METRICS.cacheEvictions),
     countRestored: countsBy(METRICS.restored),

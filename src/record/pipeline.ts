@@ -78,15 +78,6 @@ export function createPipeline(
   };
 }
 
-const FAMILIES = {
-  record: 'record',
-  list: 'record',
-  batch: 'record',
-  v2: 'v2',
-  redirect: 'redirect',
-  native: 'native-tunnel',
-} as const;
-
 type StartParts = Pick<
   PipelineParts,
   'check' | 'scanHeaders' | 'admit' | 'requestLog' | 'acceptRequestId'
@@ -108,7 +99,7 @@ function createStartRequest(parts: StartParts): Pipeline {
       target,
       match,
       route,
-      family: FAMILIES[route?.interface ?? ownerOf(target.path)],
+      family: route?.family ?? ownerOf(target.path),
       format: readFormat(readParameters(target.query)),
       result: 'local',
       requestId: acceptRequestId(headers.requestId, req),

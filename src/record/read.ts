@@ -39,7 +39,6 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { SMALL_CHARS } from '../http/request-work.js';
 import { type Steps, inOneStep, runToEnd } from '../time-slicer.js';
-import { isBatch } from './batch/request.js';
 import {
   type RecordReplyDeps,
   charsOf,
@@ -60,6 +59,8 @@ import {
 export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
+  /** Whether a route with a condition takes the request. */
+  isConditional: (req: IncomingMessage, target: Target) => boolean;
   prepared: PreparedCache;
   /**
    * Finds the redirect from a record in memory, by raw request target; undefined if redirects are disabled.
@@ -78,7 +79,7 @@ interface ReadDeps extends ReadParts, FreshnessRules, RecordReplyDeps {
   onUnexpected: ReportUnexpected;
 }
 
-/** Reads a record. Returns false, and leaves the request untouched, if the tunnel or pipeline handles it. */
+/** Reads a record. Returns false, and leaves the request untouched, if the pipeline handles it. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest extends HitRecipient {
@@ -105,19 +106,19 @@ interface FailedRequest extends ParsedRequest {
 }
 
 /**
- * Parses a request; undefined for batches, passed-through requests and other interfaces. A rejected request
+ * Parses a request; undefined for lists, passed-through requests and other routes. A rejected request
  * is parsed for the format of its reply.
  */
 function parseRecordRequest(
-  rawTarget: string,
-  refOf: (text: string) => HandleRef,
+  req: IncomingMessage,
+  { resolver: { refOf }, isConditional }: Pick<ReadParts, 'resolver' | 'isConditional'>,
   refusal?: ServiceError,
 ): ValidRequest | FailedRequest | undefined {
-  const target = readTarget(rawTarget);
+  const target = readTarget(req.url ?? '');
   const rawHandle = rawHandleOf(target.path);
   if (rawHandle === undefined) return undefined;
   const parameters = readParameters(target.query);
-  if (isList(rawHandle, parameters) || (rawHandle === '' && isBatch(parameters))) return undefined;
+  if (isList(rawHandle, parameters) || (rawHandle === '' && isConditional(req, target))) return undefined;
   const parsed = { target, format: readFormat(parameters) };
   if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
   let handle: HandleRef | undefined;
@@ -172,7 +173,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const recipient = { method, headers, startedAt };
     const current = refusal === undefined ? currentResponse(parts.prepared, target, at) : undefined;
     if (sendHit(res, current, recipient, at)) return true;
-    const request = parseRecordRequest(target, resolver.refOf, refusal);
+    const request = parseRecordRequest(req, parts, refusal);
     if (request === undefined) {
       return refusal === undefined && sendHit(res, prepareRedirect(target, at), recipient, at);
     }

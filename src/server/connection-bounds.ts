@@ -12,7 +12,8 @@ interface ConnectionBounds {
 }
 
 interface ConnectionParts {
-  listener: ListenerName;
+  /** Name in the log. */
+  listener: string;
   /** Exempts trusted proxies from the bound per network, because their clients share one address. */
   isTrustedProxy: IsTrustedProxy;
   /** Returns the current use of a connection. */
@@ -207,9 +208,6 @@ function note(
   Object.assign(connection, { bytesRead, bytesWritten, since: now });
 }
 
-/** Listener name in the log. */
-export type ListenerName = 'http' | 'native-tcp';
-
 type DropReason = Parameters<Context['metrics']['countDroppedConnection']>[0];
 
 const REMEDIES: Readonly<Record<DropReason, string>> = {
@@ -226,7 +224,7 @@ const LOG_INTERVAL_MS = 60_000;
 /** Counts and logs connections closed at a bound. */
 export function createDropReport(
   { log, metrics, clock: { now } }: Context,
-  listener: ListenerName,
+  listener: string,
   message: string,
 ): (reason: DropReason, network: string) => void {
   let dropped = 0;

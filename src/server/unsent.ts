@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { MemoryBudget } from '../http/request-body.js';
 import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
-import { type ListenerName, createDropReport } from './connection-bounds.js';
+import { createDropReport } from './connection-bounds.js';
 
 /**
  * Minimum counted length (bytes): the kernel buffers most of a shorter response, and
@@ -26,11 +26,7 @@ export const leftOfWrite = (socket: Socket): number | undefined =>
  */
 export type CountUnsent = (socket: Socket, ended: EventEmitter) => void;
 
-export function createUnsentCount(
-  unsent: MemoryBudget,
-  context: Context,
-  listener: ListenerName,
-): CountUnsent {
+export function createUnsentCount(unsent: MemoryBudget, context: Context, listener: string): CountUnsent {
   const holdFor = createHolding(unsent, context, listener);
   return function countUnsent(socket, ended) {
     // The response stays in memory until its last byte is sent.
@@ -53,7 +49,7 @@ export function createHoldFor(unsent: MemoryBudget, context: Context): HoldFor {
 function createHolding(
   unsent: MemoryBudget,
   context: Context,
-  listener: ListenerName,
+  listener: string,
 ): (socket: Socket, ended: EventEmitter) => HoldUnsent {
   const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
   return function holdFor(socket, ended) {

@@ -24,7 +24,7 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ['CONTRIBUTING.md', 'npm ci\nnpm run types', { reason: 'the whole check: .ci/run' }],
   ['src/cli/README.md', 'handle-resolver-proxy serve', { by: 'test/cli/readme.test.ts' }],
   ['src/redirect/README.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],
-  ['src/record/batch/README.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],
+  ['src/plugins/batch/README.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],
   ['src/openapi/README.md', 'npx openapi-typescript', { by: 'test/openapi/client.test.ts' }],
   ['src/v2/README.md', 'V2=', { by: 'test/live/readme-commands.test.ts' }],
   ['config/examples/before-a-handle-server.md', '', { by: 'test/rollout/newcomer.test.ts' }],

@@ -52,7 +52,7 @@ describe('README commands', () => {
   test.each([
     ['README.md', 4],
     ['src/redirect/README.md', 5],
-    ['src/record/batch/README.md', 2],
+    ['src/plugins/batch/README.md', 2],
     ['src/v2/README.md', 14],
   ])('in %s get the documented responses', async (path, count) => {
     const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';

@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
+import { batchRoutes } from '../../src/plugins/batch/routes.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
@@ -18,9 +19,10 @@ const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
 const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves.' };
 
-type Switches = Parameters<typeof publicRoutes>[0] & { tunnel: boolean };
+type Switches = Parameters<typeof publicRoutes>[0] & { batch: boolean; tunnel: boolean };
 
-const routesWith = ({ tunnel, ...has }: Switches) => publicRoutes(has, tunnel ? nativeRoutes : []);
+const routesWith = ({ batch, tunnel, ...has }: Switches) =>
+  publicRoutes(has, [...(batch ? batchRoutes : []), ...(tunnel ? nativeRoutes : [])]);
 
 export const publicDocument = (has: Switches): OpenApiDocument => createDocument(INFO, routesWith(has));
 

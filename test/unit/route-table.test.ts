@@ -5,15 +5,16 @@ import { describe, expect, it, test } from 'vitest';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
+import { batchRoutes } from '../../src/plugins/batch/routes.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 
 const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
-const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true };
-const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false };
-const ALL_ROUTES = publicRoutes(ALL, nativeRoutes);
+const ALL = { v2: true, redirect: true, reverseLookup: true };
+const NONE = { v2: false, redirect: false, reverseLookup: false };
+const ALL_ROUTES = publicRoutes(ALL, [...batchRoutes, ...nativeRoutes]);
 const table = new RouteTable(ALL_ROUTES);
 
 function idOf(method: string, rawTarget: string, headers: Record<string, string> = {}, of = table) {

@@ -36,6 +36,7 @@ const sendMessage = <const Id extends string>(id: Id) => ({
 export const nativeRoutes = defineRoutes(
   {
     interface: 'native',
+    family: 'native-tunnel',
     tag: { name: 'Native protocol', description: 'The binary Handle protocol, tunnelled over HTTP.' },
     handler: 'tunnel',
     parameters: z.object({ handle: z.string().describe('Any path. The message contains the handle.') }),

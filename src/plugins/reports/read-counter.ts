@@ -1,6 +1,7 @@
 // Counts the reads of this instance by prefix, until they are added to the reports.
 import { OTHER_PREFIXES } from './redis-store.js';
 import { type HandleRef, handleRef } from '../../handle/handle.js';
+import type { AnsweredRead } from '../../hooks.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { PrefixRow } from './prefix-row.js';
 
@@ -12,11 +13,7 @@ export interface TakenRow {
   row: PrefixRow;
 }
 
-/** An answered read of one handle. */
-interface CountedRead {
-  handle: HandleRef;
-  interface: PreparedHit['family'] | 'batch';
-  exists: boolean;
+interface CountedRead extends AnsweredRead {
   times?: number;
 }
 

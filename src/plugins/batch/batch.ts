@@ -3,23 +3,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
-import type { Config } from '../../config/schema.js';
-import type { Context } from '../../context.js';
+import type { Host, Started } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
 import { frameOf } from '../../http/body.js';
 import { VARY } from '../../http/cache-headers.js';
-import { contextOf } from '../../http/context.js';
+import { type Result, contextOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
 import { createReportUnexpected } from '../../http/error-reply.js';
 import { forbidSniffing } from '../../http/raw-response.js';
 import { acceptsGzip } from '../../http/representation.js';
-import { type MemoryBudget, type WithBody, parseJsonBody } from '../../http/request-body.js';
+import { type WithBody, parseJsonBody } from '../../http/request-body.js';
 import type { Listener, RefusalOfHandle } from '../../http/guard.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
 import { type HoldFor, type HoldUnsent, createHoldFor } from '../../server/unsent.js';
 import type { Caller } from '../../upstream/caller.js';
-import type { Upstreams } from '../../upstream/upstreams.js';
 import { type ElementDeps, createStartElement } from './elements.js';
+import { METRICS } from './plugin.js';
 import { BATCH_LIMITS, type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
 import { type StreamElements, createStreamElements } from './stream.js';
 
@@ -36,36 +35,37 @@ interface BatchDeps extends ElementDeps {
   holdFor: HoldFor;
 }
 
-export interface BatchParts extends Pick<
-  BatchDeps,
-  'resolver' | 'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
-> {
-  upstreams: Pick<Upstreams, 'servers' | 'serverOf'>;
-  /** Memory budget for responses that clients have not read. */
-  unsent: MemoryBudget;
+export function start(host: Host): Started {
+  const { upstreams, unsent, resolver, runStepsOf } = host;
+  // All handles of a batch may belong to the server with the lowest limit.
+  const least = Math.min(...upstreams.servers.map(({ concurrency }) => concurrency));
+  const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
+  const count = host.metrics.counterOf(METRICS.handles);
+  // All batches together use at most half of the slots; the rest remain free for single reads.
+  const streamElements = createStreamElements({
+    perBatch: part(4),
+    total: part(2),
+    serverOf: upstreams.serverOf,
+  });
+  const shared = {
+    resolver,
+    runStepsOf,
+    streamElements,
+    holdFor: createHoldFor(unsent, host),
+    onStale: host.metrics.countStale,
+    onElement(result: Result) {
+      count({ result });
+    },
+    hooks: host.hooks,
+    onUnexpected: createReportUnexpected(host),
+  };
+  return {
+    handlers: ({ settings: { http }, ...parts }) => createHandlers({ ...shared, ...parts, ...http }),
+  };
 }
 
-export function createBatch(
-  { http: { maxBodyBytes, gzipMinBytes } }: Pick<Config, 'http'>,
-  context: Context,
-  { upstreams: { servers, serverOf }, unsent, ...parts }: BatchParts,
-): Record<'batchByQuery' | 'batchByBody', Listener> {
-  const { withBody } = parts;
-  // All handles of a batch may belong to the server with the lowest limit.
-  const least = Math.min(...servers.map(({ concurrency }) => concurrency));
-  const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
-  const deps: BatchDeps = {
-    ...parts,
-    // All batches together use at most half of the slots; the rest remain free for single reads.
-    streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
-    maxBodyBytes,
-    gzipMinBytes,
-    holdFor: createHoldFor(unsent, context),
-    onStale: context.metrics.countStale,
-    onElement: context.metrics.countBatchHandle,
-    hooks: context.hooks,
-    onUnexpected: createReportUnexpected(context),
-  };
+function createHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByBody', Listener> {
+  const { withBody, maxBodyBytes } = deps;
   return {
     async batchByQuery(req, res) {
       assertAnonymous(req);

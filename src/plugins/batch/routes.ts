@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../../errors.js';
 import { readParameters } from '../../http/query.js';
 import { defineRoutes } from '../../http/route-table.js';
-import { PROXY_ERRORS, RECORD_TAG, form, inForm, inRecordForm, selection } from '../routes.js';
+import { PROXY_ERRORS, RECORD_TAG, form, inForm, inRecordForm, selection } from '../../record/routes.js';
 import { batch, recordError } from '../../http/record-schemas.js';
 import { MAX_HANDLES, batchBody, isBatch } from './request.js';
 

@@ -1,0 +1,36 @@
+// Many handles in one request, as a streamed JSON array.
+import type { Plugin } from '../../app/plugin.js';
+import { flag } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import type { MetricEntry } from '../../observe/metric-list.js';
+import { batchRoutes } from './routes.js';
+
+export const METRICS = {
+  handles: {
+    name: 'handle_proxy_batch_handles_total',
+    type: 'counter',
+    labelNames: ['result'],
+    help: 'Handles served in batches, by result (hit, miss, stale, …); `handle_proxy_requests_total` counts each batch as one response.',
+    fromStart: ['hit', 'miss', 'stale', 'invalid', 'error'].map((result) => ({ result })),
+  },
+} as const satisfies Record<string, MetricEntry>;
+
+const SECTIONS = {
+  batch: {
+    enabled: flag(true).describe(
+      'Whether to serve batches of handles (`GET /api/handles?handle=` and `POST /api/resolve`).',
+    ),
+  },
+};
+
+type BatchConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const batch: Plugin<BatchConfig> = {
+  name: 'batch',
+  sections: SECTIONS,
+  metrics: METRICS,
+  isEnabled: ({ batch: { enabled } }) => enabled,
+  routes: ({ batch: { enabled } }) => (enabled ? batchRoutes : []),
+  load: () => import('./batch.js'),
+};
