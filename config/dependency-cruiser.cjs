@@ -87,7 +87,7 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 });
 
 // The cache's public files, then its internal files by the module that may import them.
-const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
+const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   write: ['redis/commands', 'coherence/lease'],
   traffic: ['redis/commands'],
@@ -110,7 +110,7 @@ const cacheFiles = [
     ...notInCache({ path: pathOf(name) }, [...CACHE, ...files]),
   })),
 ];
-// Import order inside the cache: link → redis → coherence, snapshot → memory → coherence.
+// Import order inside the cache: link → redis → coherence, memory → coherence.
 const inCache = (folder, may) => ({
   name: `cache-${folder}-imports-only-${may.join('-') || 'itself'}`,
   severity: 'error',
@@ -151,7 +151,6 @@ module.exports = {
     ...cacheFiles,
     inCache('coherence', []),
     inCache('memory', ['coherence']),
-    inCache('snapshot', ['memory']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'openapi', 'admin', 'html', 'plugins']),

@@ -49,6 +49,12 @@ export interface MessageSpan extends RequestSpan {
 
 type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
+/** A check of `/readyz`. */
+export interface ReadinessCheck {
+  name: string;
+  isReady: () => boolean;
+}
+
 /** Records spans of requests, and of the calls that answer them. */
 export interface Spans {
   /** Records the requests of a listener. */
@@ -91,6 +97,10 @@ export interface Hooks {
   /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
   list: ((prefix: string, request: ListRequest) => KnownList | undefined)[];
   spans: Spans[];
+  /** Settles once the plugin has put its records into memory. Never rejects. */
+  restored: Promise<void>[];
+  /** Whether the instance is ready, as far as the plugin knows; once true, it stays true. */
+  startCheck: ReadinessCheck[];
   /** Returns members of `GET /stats`. */
   statistics: (() => object)[];
   /** Ends timers and connections. All run concurrently, so that a slow one leaves the others their time. */
@@ -112,6 +122,8 @@ export const createHooks = (): Hooks => ({
   stalePeriod: [],
   list: [],
   spans: [],
+  restored: [],
+  startCheck: [],
   statistics: [],
   close: [],
   admitMessage: [],

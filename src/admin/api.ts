@@ -1,7 +1,6 @@
-// Handles the admin API: purge, cache inspection, statistics, log level, export, import, traffic.
+// Handles the admin API: purge, cache inspection, statistics, log level, traffic.
 import { BODY_LIMITS, logLevelBody, purgeBody } from './schemas.js';
-import { pipeline } from 'node:stream/promises';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler } from 'express';
 import type { z } from 'zod';
 import { ServiceError } from '../errors.js';
 import { parseUpToIssue } from '../http/json-limits.js';
@@ -15,19 +14,7 @@ const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
 const BODY_ERRORS = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
 
-/** Whether the parameter is a prefix, without a slash. */
-const isPrefix = (given: unknown): given is string =>
-  typeof given === 'string' && given !== '' && !given.includes('/');
-
-type ApiHandler =
-  | 'stats'
-  | 'inspectCache'
-  | 'purge'
-  | 'setLogLevel'
-  | 'exportRecords'
-  | 'importRecords'
-  | 'traffic'
-  | 'unblockNetwork';
+type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel' | 'traffic' | 'unblockNetwork';
 
 /** Parses a body with any Content-Type, because `curl -d` declares a form. */
 type ReadJson = <T extends z.ZodType>(req: Request, schema: T) => Promise<z.output<T>>;
@@ -75,19 +62,6 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       operations.setLogLevel(body.level);
       res.json(body);
     },
-    async exportRecords(req, res) {
-      const { prefix } = req.query;
-      if (!isPrefix(prefix))
-        throw new ServiceError('BAD_PARAMETER', { detail: 'give ?prefix=… without a slash' });
-      Object.assign(res.locals, { details: { prefix } });
-      res.type('application/x-ndjson').set('Trailer', NOT_FOUND_TRAILER);
-      await pipeline(countedAtEnd(operations.exportRecords(prefix), res), res).catch(ignoreClientGone);
-    },
-    async importRecords(req, res) {
-      const counts = await withBody(req, (body) => operations.importLines(body.toString()));
-      Object.assign(res.locals, { details: counts });
-      res.json(counts);
-    },
     async traffic(_req, res) {
       res.json(await operations.traffic());
     },
@@ -101,25 +75,6 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       res.status(204).end();
     },
   };
-}
-
-/**
- * Trailer field (RFC 9110 §6.5) with the number of skipped "not found" entries, known only after the last
- * record.
- */
-const NOT_FOUND_TRAILER = 'Export-Not-Found';
-
-async function* countedAtEnd(
-  records: ReturnType<Operations['exportRecords']>,
-  res: Response,
-): AsyncGenerator<string> {
-  const missing = yield* records;
-  res.addTrailers({ [NOT_FOUND_TRAILER]: String(missing) });
-}
-
-/** @throws any error except a client disconnect */
-function ignoreClientGone(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
 }
 
 function purgeRequestOf({ soft: isSoft = false, ...target }: z.output<typeof purgeBody>): PurgeRequest {

@@ -1,9 +1,8 @@
-// Implements the admin API: purge, inspection, statistics, log level, export, import, traffic.
+// Implements the admin API: purge, inspection, statistics, log level, traffic.
 import type { Host } from '../app/plugin.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
-import type { Restoring } from '../cache/snapshot/restoring.js';
 import { VERSION } from '../config/package-files.js';
 import type { LoggedChange } from '../handle/change.js';
 import type { LimitedNetwork } from '../traffic/limited-networks.js';
@@ -29,17 +28,13 @@ export interface Operations {
   /** Lifts a network's limit here and in Redis. Returns false if the network is not limited. */
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;
-  /** Loads the lines of an export into memory. */
-  importLines: Restoring['importLines'];
-  /** Streams the in-memory records of a prefix. */
-  exportRecords: Restoring['exportRecords'];
 }
 
 const MAX_CONCURRENT_PURGES = 200;
 
 /** `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
-  { settings, log, metrics, hooks, clock, cache, resolver, restoring, limitedNetworks }: Host,
+  { settings, log, metrics, hooks, clock, cache, resolver, limitedNetworks }: Host,
   statistics: () => object,
 ): Operations {
   const { now, wall } = clock;
@@ -75,8 +70,6 @@ export function createOperations(
     setLogLevel(level) {
       log.level = level;
     },
-    importLines: restoring.importLines,
-    exportRecords: restoring.exportRecords,
   };
 }
 

@@ -24,8 +24,6 @@ const ofType = (description: string, type: string) => ({ description, content: {
 
 const readiness = z.object({ status: z.enum(['ready', 'not ready']), notReady: z.array(text) });
 
-const prefix = z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' });
-
 const probeRoutes = defineRoutes(
   { ...ADMIN_GROUP, errors: ['METHOD_NOT_ALLOWED'], security: ['none'] },
   {
@@ -139,43 +137,6 @@ const operatorRoutes = defineRoutes(
         ),
       },
       errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE', 'INVALIDATION_UNCONFIRMED'],
-    },
-    'GET /export': {
-      id: 'exportRecords',
-      summary: 'Export the records of a prefix in memory',
-      query: z.object({ prefix }),
-      responses: {
-        200: ofType(
-          'The public records with their times, one JSON object per line. The trailer `Export-Not-Found` is the number of handles that are cached as nonexistent',
-          'application/x-ndjson',
-        ),
-      },
-      errors: ['BAD_PARAMETER'],
-    },
-    'POST /import': {
-      id: 'importRecords',
-      summary: 'Import exported records into memory',
-      description:
-        'Imported records are stale: they are served only while the Handle server fails or is slow. Without a Handle server for their prefix, they are fresh.',
-      body: {
-        description: 'Lines of an export, up to 4 MiB',
-        content: { 'application/x-ndjson': text },
-      },
-      responses: {
-        200: json(
-          'The number of lines by result',
-          z.object({
-            restored: z.int().describe('Stored in memory.'),
-            kept: z
-              .int()
-              .describe('Skipped, because memory already has the record or the handle has changed.'),
-            expired: z.int().describe('Skipped, because the record is too old even to be served as stale.'),
-            full: z.int().describe('Skipped, because memory is full.'),
-            rejected: z.int().describe('Rejected, because the line is not a record.'),
-          }),
-        ),
-      },
-      errors: ['BODY_TOO_LARGE'],
     },
     'PUT /log-level': {
       id: 'setLogLevel',

@@ -207,7 +207,7 @@ const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
 
 type Flow = Pick<Statistics, 'requests' | 'upstream'>;
 
-interface MetricsSnapshot {
+interface TimedFlow {
   at: number;
   stats: Flow;
 }
@@ -228,7 +228,7 @@ export interface History {
 const MAX_AGE_MS = 60_000;
 
 export function createHistory(monotonic: () => number): (stats: Flow) => History {
-  let readings: MetricsSnapshot[] = [];
+  let readings: TimedFlow[] = [];
   return function addToHistory(stats) {
     const newest = { at: monotonic(), stats };
     readings = [...readings.filter(({ at }) => newest.at - at <= MAX_AGE_MS), newest];
@@ -240,8 +240,8 @@ export function createHistory(monotonic: () => number): (stats: Flow) => History
 }
 
 function between(
-  { at: from, stats: older }: MetricsSnapshot,
-  { at: to, stats: newer }: MetricsSnapshot,
+  { at: from, stats: older }: TimedFlow,
+  { at: to, stats: newer }: TimedFlow,
 ): StatisticsInterval {
   const perSecond = (count: number): number => (to > from ? round((count * 1000) / (to - from)) : 0);
   const since = (name: 'hits' | 'misses' | 'stale' | 'total'): number =>

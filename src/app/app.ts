@@ -1,12 +1,11 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
-import { createFindPeriod, createIsServed, createRefOf } from '../upstream/routing.js';
+import { createFindPeriod, createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { createAdmin } from '../admin/app.js';
 import { type Operations, createOperations } from '../admin/operations.js';
 import { type Cache, createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
-import { createRestoring } from '../cache/snapshot/restoring.js';
 import { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/upstream-servers.js';
@@ -152,12 +151,6 @@ function createHost(settings: Live<Config>, context: Context, createDispatcher?:
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache({ ...config, servers }, context);
-  const restoring = createRestoring({ ...config, servers }, context, {
-    ...cache,
-    refOf,
-    isServed: createIsServed(servers, unserved),
-    staleIfErrorMs,
-  });
   const limitedNetworks = createLimitedNetworks(settings, context, cache.commands);
   const upstreams: Upstreams = createUpstreams({ upstream, servers, unserved }, context, {
     pseudonym,
@@ -193,8 +186,10 @@ function createHost(settings: Live<Config>, context: Context, createDispatcher?:
     runStepsOf,
     ...createBudgets(config),
     createDispatcher,
-    restoring,
-    whenRestored: restoring.whenRestored,
+    staleIfErrorMs,
+    async whenRestored() {
+      await Promise.all(context.hooks.restored);
+    },
     limitedNetworks,
     limitMiss,
   };

@@ -13,7 +13,7 @@ const plugins: readonly Plugin[] = PLUGINS;
 
 const LIMITS = '/proc/self/limits';
 
-/** Files used by the process itself: Node.js, listeners, Redis, snapshots, a reload. */
+/** Files used by the process itself: Node.js, listeners, Redis, files of plugins, a reload. */
 const PROCESS_FILES = 40;
 
 /**

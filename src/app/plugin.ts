@@ -4,7 +4,6 @@ import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:net';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
-import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { ConfigPart } from '../config/sections.js';
@@ -52,8 +51,9 @@ export interface Host extends Context {
   readonly unsent: MemoryBudget;
   /** Creates connections; undefined for undici pools. */
   readonly createDispatcher: typeof createPools | undefined;
-  readonly restoring: Restoring;
-  /** Resolves once the snapshot and the seed have been read. */
+  /** Returns `cache.staleIfError` for a key; do not keep it, because a reload may change it. */
+  readonly staleIfErrorMs: (key: string) => number;
+  /** Resolves once all plugins have put their records into memory. */
   readonly whenRestored: () => Promise<void>;
   readonly limitedNetworks: LimitedNetworks;
   readonly limitMiss: LimitMiss;
@@ -138,6 +138,8 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   /** The response to these routes while the plugin is off. */
   readonly offError?: () => ServiceError;
   isEnabled(settings: Settings): boolean;
+  /** Returns the maximum time that its `close` adds to a shutdown (ms), if that is more than a second. */
+  shutdownMs?(settings: Settings): number;
   /** Imports the plugin; not called while it is off. */
   load(): Promise<PluginModule<Settings>>;
 }
@@ -155,6 +157,10 @@ export type LoadedPlugins = readonly PluginModule<Config>[];
 /** Returns the metrics of the plugins. */
 export const metricsOf = (plugins: readonly Plugin[]): MetricEntry[] =>
   plugins.flatMap(({ metrics = {} }) => Object.values(metrics));
+
+/** Returns the time that plugins add to a shutdown (ms). They close concurrently. */
+export const shutdownMsOf = (plugins: readonly Plugin[], settings: Config): number =>
+  Math.max(0, ...plugins.map((plugin) => plugin.shutdownMs?.(settings) ?? 0));
 
 /** Imports the enabled plugins. */
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>

@@ -1,15 +1,18 @@
-// The plugins, in the order in which their hooks run.
+// The plugins, in the order in which their hooks run. The snapshot is first, because others wait for
+// its records.
 import { audit } from '../plugins/audit/plugin.js';
 import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
+import { snapshot } from '../plugins/snapshot/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
 
 export const PLUGINS = [
+  snapshot,
   audit,
   mirror,
   changes,

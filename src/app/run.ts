@@ -1,8 +1,9 @@
 // Runs the proxy until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
-import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
 import { ConfigError, type ConfigSources, processSources } from '../config/load.js';
 import { loadStartConfig } from './config.js';
+import { shutdownMsOf } from './plugin.js';
+import { PLUGINS } from './plugins.js';
 import type { Config } from '../config/schema.js';
 import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { ListenError } from './listen.js';
@@ -103,7 +104,7 @@ export function stopOnSignal(
   { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
   { skip = [], onStopped }: StopOptions = {},
 ): void {
-  const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config.cache.snapshot) + SHUTDOWN_SPARE_MS;
+  const delayMs = config.server.shutdownTimeoutMs + shutdownMsOf(PLUGINS, config) + SHUTDOWN_SPARE_MS;
   const stopAll: Service['stop'] = async (timeoutMs) => {
     await stop(timeoutMs);
     await onStopped?.();

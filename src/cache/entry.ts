@@ -1,4 +1,4 @@
-// A cache entry: the public record of one handle with its times, and its binary form for Redis and snapshots.
+// A cache entry: the public record of one handle with its times, and its binary form for Redis and files.
 import { crc32 } from 'node:zlib';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { parseJson } from '../handle/json.js';
@@ -21,6 +21,11 @@ export interface Entry {
   staleAt: number;
   /** A stale entry may be served until this time when the upstream fails (RFC 5861 stale-if-error). */
   deleteAt: number;
+}
+
+export interface KeyedEntry {
+  key: string;
+  entry: Entry;
 }
 
 export type Times = Pick<Entry, 'requestedAt' | 'staleAt'>;

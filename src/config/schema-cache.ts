@@ -41,7 +41,8 @@ const notFound = section({
   ),
 });
 
-export const cache = section({
+/** Keys of the core; plugins add others. */
+export const cache = {
   maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '256MiB' }).describe(
     'Maximum bytes of records in memory.',
   ),
@@ -52,16 +53,6 @@ export const cache = section({
       'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767): a duration, `forever`, or a mapping of prefixes with a default, such as `{default: 24h, 21.T1: forever}`.',
     ),
   ),
-  snapshot: section({
-    file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
-      .optional()
-      .describe(
-        'Snapshot file, with which the records in memory survive a restart; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
-      ),
-    every: duration({ min: '1s', max: '7d', byDefault: '5m' }).describe(
-      'Interval between snapshots; a final snapshot is written on SIGTERM.',
-    ),
-  }),
   refreshAhead: section({
     minHits: reloadable(
       wholeNumber({ min: 0, max: 1_000_000, byDefault: 3 }).describe(
@@ -69,15 +60,7 @@ export const cache = section({
       ),
     ),
   }),
-});
-
-export const seed = section({
-  file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
-    .optional()
-    .describe(
-      'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
-    ),
-});
+};
 
 const NODE = 'host:port or redis(s):// addresses';
 

@@ -1,6 +1,6 @@
 // The sections of the core, and the rules that involve several of their keys.
 import { isLoopback, isSameListener, readBaseUrl, readOrigin } from './addresses.js';
-import { cache, redis, seed } from './schema-cache.js';
+import { cache, redis } from './schema-cache.js';
 import { deletion, page, redirect, reverseLookup, signposting, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
@@ -21,7 +21,6 @@ export const SECTIONS = {
   traffic,
   redis,
   cache,
-  seed,
   deletion,
   reverseLookup,
   v2,

@@ -40,8 +40,6 @@ export function startProblems(config: Config, readFile: (path: string) => string
     ]),
     ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
     ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
-    ['seed.file', seedProblem(config.seed.file)],
-    ['cache.snapshot.file', folderProblem(config.cache.snapshot.file, 'the snapshot cannot be written, ')],
   ];
 }
 
@@ -64,16 +62,16 @@ function failureOf(failed: string, check: () => string | undefined): string | un
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Checks access only, because the file may be gigabytes long and is parsed later. */
-function seedProblem(path: string | undefined): string | undefined {
+/** Checks access to a file that is read later, because it may be gigabytes long. `remedy`: for a folder. */
+export function accessProblem(path: string | undefined, remedy: string): string | undefined {
   if (path === undefined) return undefined;
   return failureOf(`${path} cannot be read`, () => {
     accessSync(path, constants.R_OK);
-    return isFolder(path) ? `${path} is a folder: give a file of handle-resolver-proxy export` : undefined;
+    return isFolder(path) ? `${path} is a folder: ${remedy}` : undefined;
   });
 }
 
-/** Checks the folder, in which temporary snapshots, and audit files after log rotation, are created. */
+/** Checks the folder, in which temporary files, and audit files after log rotation, are created. */
 export function folderProblem(path: string | undefined, failed: string): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);

@@ -35,20 +35,18 @@ await exitOnFailure(async () => {
   const hasSnapshot = upstreamPort !== '0' && hasPlace(SNAPSHOT);
   // The demo listens on loopback unless HOST is set, because its password is public.
   const host = process.env['HOST'] || '127.0.0.1';
-  const config = loadConfig({
-    env: {
-      LOG_LEVEL: 'error',
-      V2_PREFIXES: DEMO_PREFIX,
-      NATIVE_TCP_PORT: await portIfFree('tcp', host, NATIVE_PORT),
-      NATIVE_UDP_PORT: await portIfFree('udp', host, NATIVE_PORT),
-      NATIVE_SITE_ADDRESS: '127.0.0.1',
-      ...(hasSnapshot && { CACHE_SNAPSHOT_FILE: SNAPSHOT }),
-      ...process.env,
-      HOST: host,
-      UPSTREAM_URL: upstreamUrl,
-    },
-    readFile: () => '',
-  });
+  const env: NodeJS.ProcessEnv = {
+    LOG_LEVEL: 'error',
+    V2_PREFIXES: DEMO_PREFIX,
+    NATIVE_TCP_PORT: await portIfFree('tcp', host, NATIVE_PORT),
+    NATIVE_UDP_PORT: await portIfFree('udp', host, NATIVE_PORT),
+    NATIVE_SITE_ADDRESS: '127.0.0.1',
+    ...(hasSnapshot && { CACHE_SNAPSHOT_FILE: SNAPSHOT }),
+    ...process.env,
+    HOST: host,
+    UPSTREAM_URL: upstreamUrl,
+  };
+  const config = loadConfig({ env, readFile: () => '' });
   const service = await serve(config);
   stopOnSignal(config, service, { onStopped: () => demo.close() });
   const { url, adminUrl, addresses } = service;
@@ -60,7 +58,7 @@ await exitOnFailure(async () => {
   curl -s '${adminUrl}/metrics' | grep handle_proxy_requests
 
 Native protocol, for Java programs and HDLProxy: ${nativeTcp}, ${nativeUdp}
-Snapshot of the cache, for the next start: ${config.cache.snapshot.file ?? 'off'}
+Snapshot of the cache, for the next start: ${env['CACHE_SNAPSHOT_FILE'] || 'off'}
 Press Ctrl-C to stop.
 `);
 });

@@ -1,6 +1,7 @@
 // Provides readiness checks, the startup checks, and detection of a blocked event loop.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
+import type { Hooks } from '../hooks.js';
 import type { StoreUsage } from './metrics.js';
 
 export type Readiness = ReturnType<typeof createReadiness>;
@@ -24,7 +25,7 @@ const REDIS_WAIT_MS = 1000;
 
 interface StartChecksParts {
   readiness: Readiness;
-  restoring: { isReady: () => boolean };
+  hooks: Pick<Hooks, 'startCheck'>;
   cache: {
     memory: { usage: () => readonly StoreUsage[] };
     redisState: () => 'up' | 'down' | 'disabled';
@@ -41,7 +42,7 @@ export type StartChecks = ReturnType<typeof addStartChecks>;
  */
 export function addStartChecks(
   { admin }: Pick<Config, 'admin'>,
-  { readiness, cache, restoring }: StartChecksParts,
+  { readiness, cache, hooks }: StartChecksParts,
 ) {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'disabled';
@@ -57,7 +58,7 @@ export function addStartChecks(
     }
     return isConnected || isWaitOver();
   });
-  readiness.register('seed', restoring.isReady);
+  for (const { name, isReady } of hooks.startCheck) readiness.register(name, isReady);
   readiness.register('upstream', () => {
     canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
     return canAnswer;

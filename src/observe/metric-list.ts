@@ -8,7 +8,6 @@ export const VALUES = {
   interface: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
   store: ['found', 'notFound'],
   reason: ['error', 'timeout', 'backoff'],
-  source: ['snapshot', 'seed', 'import'],
   kind: ['read', 'forwarded'],
   dropReason: ['total', 'network', 'unread'],
   limitReason: ['unknown-names', 'most-misses'],
@@ -149,25 +148,6 @@ export const METRICS = {
     labelNames: ['store'],
     help: 'Entries evicted from memory for lack of space, by store (found, notFound).',
     fromStart: VALUES.store.map((store) => ({ store })),
-  },
-  snapshotWritten: {
-    name: 'handle_proxy_snapshot_written_timestamp_seconds',
-    type: 'gauge',
-    labelNames: [],
-    help: 'Time of the last snapshot (seconds since 1970); 0 before the first.',
-  },
-  snapshotFailing: {
-    name: 'handle_proxy_snapshot_failing',
-    type: 'gauge',
-    labelNames: [],
-    help: '1 while the last snapshot, or its log of deletions, could not be written, else 0.',
-  },
-  restored: {
-    name: 'handle_proxy_restored_records_total',
-    type: 'counter',
-    labelNames: ['source'],
-    help: 'Records loaded into memory without an upstream read, by source (snapshot, seed, import).',
-    fromStart: VALUES.source.map((source) => ({ source })),
   },
   staleResponses: {
     name: 'handle_proxy_stale_responses_total',

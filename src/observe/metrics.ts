@@ -158,7 +158,6 @@ function createCounters(registry: Registry) {
     countInternalError: counts(METRICS.internalErrors),
     countStale: countsBy(METRICS.staleResponses),
     countEviction: countsBy(METRICS.cacheEvictions),
-    countRestored: countsBy(METRICS.restored),
     countRedisError: countsBy(METRICS.redisErrors),
     countDroppedConnection: countsBy(METRICS.connectionsDropped),
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
@@ -183,8 +182,6 @@ function createTrafficMetrics(registry: Registry) {
 /** Gauges that are set, and gauges that are read at each scrape by registered functions. */
 function createGauges(registry: Registry, recent: Recent) {
   const registers = [registry];
-  const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
-  const snapshotFailing = new Gauge({ ...METRICS.snapshotFailing, registers });
   const certificateExpiry = new Gauge({ ...METRICS.certificateExpiry, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers });
   // Removes the initial 0: without a configured Redis the series is absent, and no alert fires.
@@ -194,12 +191,6 @@ function createGauges(registry: Registry, recent: Recent) {
     value: use[field],
   });
   return {
-    setSnapshotWritten(now: number): void {
-      snapshotWritten.set(Math.round(now / 1000));
-    },
-    setSnapshotFailing(isFailing: boolean): void {
-      snapshotFailing.set(isFailing ? 1 : 0);
-    },
     /** `expires` is in ISO 8601 format. */
     setCertificateExpiry(server: string, expires: string): void {
       certificateExpiry.set({ server }, Date.parse(expires) / 1000);

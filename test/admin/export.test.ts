@@ -3,14 +3,20 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createAdminAlone, noOperations } from '../support/admin.js';
+import { snapshot } from '../../src/plugins/snapshot/plugin.js';
+import { createTransfer } from '../../src/plugins/snapshot/transfer.js';
+import { createAdminAlone } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 
 const PATH = '/export?prefix=21.T1';
 
 async function listen(exportRecords: () => AsyncGenerator<string, number>) {
   const onUnexpected = vi.fn();
-  const app = createAdminAlone({ operations: { ...noOperations, exportRecords }, onUnexpected });
+  const adminHandlers = createTransfer({
+    exportRecords,
+    importLines: () => Promise.reject(new Error('unused')),
+  });
+  const app = createAdminAlone({ plugins: [snapshot], adminHandlers, onUnexpected });
   const server = createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

@@ -2,8 +2,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type KeyedEntry, MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { LAST_SNAPSHOT_MS, Snapshot } from '../../src/cache/snapshot/snapshot.js';
+import type { KeyedEntry } from '../../src/cache/entry.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { LAST_SNAPSHOT_MS } from '../../src/plugins/snapshot/plugin.js';
+import { Snapshot } from '../../src/plugins/snapshot/snapshot.js';
 import type { Context } from '../../src/context.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { newFolder } from '../support/snapshot.js';
@@ -79,11 +81,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       info: (fields: object, msg: string) => (msg === 'snapshot written' ? written : loaded).push(fields),
       warn: (fields: object) => errors.push(fields),
     },
-    metrics: {
-      setSnapshotWritten: () => undefined,
-      setSnapshotFailing: () => undefined,
-      countRestored: () => undefined,
-    },
+    metrics: { counterOf: () => () => undefined },
   } as unknown as Context;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
     traced.push('record');

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/app/config.js';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
+import { importLines } from '../support/record-files.js';
 import { UPSTREAM_URL, mockUpstream, recordOf } from '../support/upstream.js';
 
 useNock();
@@ -276,7 +277,7 @@ describe('prefix of kind none', () => {
       deleteAt: '2026-11-21T09:45:00Z',
     };
     const record = { handle: '99.1/a', ...times, values: [VALUE] };
-    expect(await app.operations.importLines(JSON.stringify(record))).toMatchObject({ restored: 1 });
+    expect(await importLines({ app }, [JSON.stringify(record)])).toBe(1);
     pass(400 * 86_400_000);
     expect((await ask('/api/handles/99.1/a')).status).toBe(200);
   });

@@ -11,8 +11,9 @@ import {
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { BLOCK_HEAD_BYTES, MAGIC_BYTES, decodeBlockHead } from '../../src/cache/snapshot/format.js';
+import { BLOCK_HEAD_BYTES, MAGIC_BYTES, decodeBlockHead } from '../../src/plugins/snapshot/format.js';
 import { useNock } from '../support/nock.js';
+import { importLines } from '../support/record-files.js';
 import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
@@ -71,7 +72,7 @@ describe('snapshot file', () => {
     const lines = Array.from({ length: 20_000 }, (_, at) =>
       JSON.stringify({ handle: `21.T11998/${at}`, ...times, values: [urlValue('https://example.org/')] }),
     );
-    await proxy.app.operations.importLines(lines.join('\n'));
+    await importLines(proxy, lines);
     await expect.poll(() => readdirSync(folder), { interval: 2 }).toContain('snapshot.tmp');
     await proxy.close();
     expect(readdirSync(folder)).toEqual(['snapshot']);

@@ -2,8 +2,7 @@
 import { deflateRawSync } from 'node:zlib';
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import type { Entry } from '../../src/cache/entry.js';
-import type { KeyedEntry } from '../../src/cache/memory/memory-store.js';
+import type { Entry, KeyedEntry } from '../../src/cache/entry.js';
 import {
   ContentBuffer,
   END,
@@ -12,7 +11,7 @@ import {
   encodeBlock,
   encodeHead,
   readSnapshot,
-} from '../../src/cache/snapshot/format.js';
+} from '../../src/plugins/snapshot/format.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { texts } from '../support/arbitraries.js';
 import { rounds } from '../support/property-rounds.js';

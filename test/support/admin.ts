@@ -23,8 +23,6 @@ export const noOperations: Operations = {
   traffic: () => Promise.resolve({ rules: [], networks: [], agents: [], blocked: [] }),
   unblock: unused,
   setLogLevel: unused,
-  importLines: unused,
-  exportRecords: unused,
 };
 
 /** One list, whose OpenAPI document is written once. */

@@ -111,15 +111,13 @@ describe('metrics', () => {
     ).toContain('handle_proxy_redis_up 0');
   });
 
-  it('report certificate expiry and snapshot write failures', async () => {
+  it('report certificate expiry', async () => {
     const lines = await measured((metrics) => {
       metrics.setCertificateExpiry('https://a', '2026-12-01T00:00:00.000Z');
-      metrics.setSnapshotFailing(true);
     });
     expect(lines).toContain(
       'handle_proxy_upstream_certificate_expiry_timestamp_seconds{server="https://a"} 1796083200',
     );
-    expect(lines).toContain('handle_proxy_snapshot_failing 1');
   });
 
   it('match the metric list', async () => {

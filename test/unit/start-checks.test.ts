@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createHooks } from '../../src/hooks.js';
 import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 
 beforeEach(() => {
@@ -23,7 +24,7 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
     isRedisReadable: () => state.redis === 'up',
     holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
   };
-  const parts = { readiness, restoring: { isReady: () => true }, cache };
+  const parts = { readiness, hooks: createHooks(), cache };
   const { upstreamAnswered } = addStartChecks({ admin: { readyWithoutUpstream } as never }, parts);
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }

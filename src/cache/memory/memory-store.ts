@@ -3,7 +3,7 @@ import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
 import { InvalidationLog } from './invalidation-log.js';
-import { type Entry, asStale, isSame } from '../entry.js';
+import { type Entry, type KeyedEntry, asStale, isSame } from '../entry.js';
 import { TouchClock, LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
 import { ROW_BYTES, RowStore } from './row-store.js';
 import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
@@ -20,11 +20,6 @@ export interface InspectedEntry {
   entry: Entry;
   hits: number;
   bytes: number;
-}
-
-export interface KeyedEntry {
-  key: string;
-  entry: Entry;
 }
 
 const listOf = ({ kind }: Entry): ListName => (kind === 'found' ? 'found' : 'notFound');

@@ -16,7 +16,7 @@ import { PrefixMirror } from './prefix-mirror.js';
 /** Maximum written handles that wait for their read; others are read by the next walk. */
 const MAX_WRITTEN = 100_000;
 
-/** Starts the mirrors once the snapshot has been restored, so that they do not read its records again. */
+/** Starts the mirrors once stored records have been restored, so that they do not read its records again. */
 export function start(host: Host, { mirror }: MirrorConfig): Started {
   const { log, metrics, resolver, refOf, whenRestored } = host;
   const mirrors = createPrefixMirrors(mirror, host);

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Deleted } from '../store.js';
+import type { Deleted } from '../../cache/store.js';
 
 /** The deleted keys and prefixes. */
 export interface Deletions {

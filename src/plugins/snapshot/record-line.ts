@@ -3,7 +3,7 @@ import { toBytes, toText } from '../../handle/bytes.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { parseJson } from '../../handle/json.js';
 import { type HandleValue, isPublic } from '../../handle/value.js';
-import type { KeyedEntry } from '../memory/memory-store.js';
+import type { KeyedEntry } from '../../cache/entry.js';
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 

@@ -1,13 +1,14 @@
 // The snapshot of the memory tier: restored at startup, written in the background and at shutdown.
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Cache } from '../../cache/cache.js';
 import type { Context } from '../../context.js';
-import type { Deleted } from '../store.js';
-import type { Clock } from '../clock.js';
-import { shiftTimes } from '../entry.js';
-import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
+import type { Deleted } from '../../cache/store.js';
+import type { Clock } from '../../cache/clock.js';
+import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import { type Deletions, DeletionLog } from './deletions.js';
 import { type SnapshotRejection, type Take, readSnapshot } from './format.js';
+import { LAST_SNAPSHOT_MS, METRICS } from './plugin.js';
 import { type SnapshotSource, writeSnapshot } from './write.js';
 
 /** Interval between slices of background work. */
@@ -17,15 +18,13 @@ const SLICE_BYTES = 128 * 1024;
 /** Records restored per slice. */
 const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
-/** Timeout for the last snapshot, which is written after the last response. */
-export const LAST_SNAPSHOT_MS = 15_000;
 
 export interface SnapshotOptions {
   file: string;
   everyMs: number;
   /** Names the upstream; a snapshot of a different upstream is rejected. */
   identity: string;
-  memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
+  memory: Pick<Cache['memory'], 'moment' | 'readFrom'>;
   /**
    * Restores an entry without revalidation. Returns whether it was stored. An entry that was deleted since the
    * ticket was issued is not stored.
@@ -47,11 +46,22 @@ export class Snapshot {
    */
   #isLoaded = false;
   #isFailing = false;
+  #writtenAt = 0;
 
   constructor(options: SnapshotOptions, context: Context) {
     this.#options = options;
     this.#context = context;
     this.#deletions = new DeletionLog(options.file);
+  }
+
+  /** Time of the last snapshot by the wall clock (ms); 0 before the first. */
+  get writtenAt(): number {
+    return this.#writtenAt;
+  }
+
+  /** Whether the last snapshot, or its log of deletions, could not be written. */
+  get isFailing(): boolean {
+    return this.#isFailing;
   }
 
   /** Restores the snapshot in the background, then writes a new snapshot at each interval. */
@@ -100,14 +110,14 @@ export class Snapshot {
 
   async #write({ pace, signal }: Pick<SnapshotSource, 'pace' | 'signal'>): Promise<void> {
     const { file, identity } = this.#options;
-    const { clock, log, metrics } = this.#context;
+    const { clock, log } = this.#context;
     const startedAt = clock.monotonic();
     try {
       const forgetOlder = this.#deletions.begin();
       const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
-      this.#setFailing(false);
-      metrics.setSnapshotWritten(clock.wall());
+      this.#isFailing = false;
+      this.#writtenAt = clock.wall();
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
       // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
@@ -120,12 +130,7 @@ export class Snapshot {
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
       this.#context.log.warn({ file: this.#options.file, reason: reasonOf(error) }, 'snapshot not written');
-    this.#setFailing(true);
-  }
-
-  #setFailing(isFailing: boolean): void {
-    this.#isFailing = isFailing;
-    this.#context.metrics.setSnapshotFailing(isFailing);
+    this.#isFailing = true;
   }
 
   *#slices(): Generator<KeyedEntry[]> {
@@ -185,7 +190,7 @@ export class Snapshot {
     const reason = [...new Set(rejections)].join(', ');
     if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
     if (loaded.records === 0) return;
-    metrics.countRestored('snapshot', loaded.restored);
+    metrics.counterOf(METRICS.restored)({ source: 'snapshot' }, loaded.restored);
     log.info({ file, ...loaded, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot loaded');
   }
 }

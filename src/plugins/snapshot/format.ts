@@ -2,8 +2,7 @@
 // its block is rejected; if a block head is damaged, the rest of the file is rejected.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
-import { type Cursor, maxEncodedBytes, readEntry, writeEntry } from '../entry.js';
-import type { KeyedEntry } from '../memory/memory-store.js';
+import { type Cursor, type KeyedEntry, maxEncodedBytes, readEntry, writeEntry } from '../../cache/entry.js';
 
 // file: MAGIC, a block with the identity, blocks of entries, END
 // block: MARK, payload length, content length, payload CRC-32, CRC-32 of these four, payload

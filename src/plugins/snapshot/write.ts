@@ -4,7 +4,7 @@ import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
-import type { KeyedEntry } from '../memory/memory-store.js';
+import type { KeyedEntry } from '../../cache/entry.js';
 import { ContentBuffer, END, encodeBlock, encodeHead } from './format.js';
 
 /** Maximum number of blocks compressed concurrently, each on a separate thread. */

@@ -1,0 +1,114 @@
+// The snapshot and the seed: records that are put into memory at startup; and the calls that export and
+// import records.
+import { z } from 'zod';
+import type { Plugin } from '../../app/plugin.js';
+import { duration, section, text } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import { accessProblem, folderProblem } from '../../config/start-problems.js';
+import { defineRoutes } from '../../http/route-table.js';
+import { ADMIN_GROUP, json } from '../../http/schemas.js';
+import type { MetricEntry } from '../../observe/metric-list.js';
+
+/** Timeout for the last snapshot, which is written after the last response. */
+export const LAST_SNAPSHOT_MS = 15_000;
+
+export const METRICS = {
+  written: {
+    name: 'handle_proxy_snapshot_written_timestamp_seconds',
+    type: 'gauge',
+    labelNames: [],
+    help: 'Time of the last snapshot (seconds since 1970); 0 before the first.',
+  },
+  failing: {
+    name: 'handle_proxy_snapshot_failing',
+    type: 'gauge',
+    labelNames: [],
+    help: '1 while the last snapshot, or its log of deletions, could not be written, else 0.',
+  },
+  restored: {
+    name: 'handle_proxy_restored_records_total',
+    type: 'counter',
+    labelNames: ['source'],
+    help: 'Records loaded into memory without an upstream read, by source (snapshot, seed, import).',
+    fromStart: [{ source: 'snapshot' }, { source: 'seed' }, { source: 'import' }],
+  },
+} as const satisfies Record<string, MetricEntry>;
+
+const SECTIONS = {
+  cache: {
+    snapshot: section({
+      file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
+        .optional()
+        .describe(
+          'Snapshot file, with which the records in memory survive a restart; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
+        ),
+      every: duration({ min: '1s', max: '7d', byDefault: '5m' }).describe(
+        'Interval between snapshots; a final snapshot is written on SIGTERM.',
+      ),
+    }),
+  },
+  seed: {
+    file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
+      .optional()
+      .describe(
+        'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
+      ),
+  },
+};
+
+export type SnapshotConfig = Config & SectionsOf<typeof SECTIONS>;
+
+/** Line counts of an import by result. */
+const importCounts = z.object({
+  restored: z.int().describe('Stored in memory.'),
+  kept: z.int().describe('Skipped, because memory already has the record or the handle has changed.'),
+  expired: z.int().describe('Skipped, because the record is too old even to be served as stale.'),
+  full: z.int().describe('Skipped, because memory is full.'),
+  rejected: z.int().describe('Rejected, because the line is not a record.'),
+});
+
+export type RestoredLines = z.output<typeof importCounts>;
+
+const ndjson = (description: string) => ({
+  description,
+  content: { 'application/x-ndjson': z.string() },
+});
+
+export const snapshot: Plugin<SnapshotConfig> = {
+  name: 'snapshot',
+  sections: SECTIONS,
+  startProblems: ({ cache, seed }) => [
+    ['seed.file', accessProblem(seed.file, 'give a file of handle-resolver-proxy export')],
+    ['cache.snapshot.file', folderProblem(cache.snapshot.file, 'the snapshot cannot be written, ')],
+  ],
+  metrics: METRICS,
+  adminRoutes: defineRoutes(ADMIN_GROUP, {
+    'GET /export': {
+      id: 'exportRecords',
+      summary: 'Export the records of a prefix in memory',
+      query: z.object({
+        prefix: z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' }),
+      }),
+      responses: {
+        200: ndjson(
+          'The public records with their times, one JSON object per line. The trailer `Export-Not-Found` is the number of handles that are cached as nonexistent',
+        ),
+      },
+      errors: ['BAD_PARAMETER'],
+    },
+    'POST /import': {
+      id: 'importRecords',
+      summary: 'Import exported records into memory',
+      description:
+        'Imported records are stale: they are served only while the Handle server fails or is slow. Without a Handle server for their prefix, they are fresh.',
+      body: ndjson('Lines of an export, up to 4 MiB'),
+      responses: { 200: json('The number of lines by result', importCounts) },
+      errors: ['BODY_TOO_LARGE'],
+    },
+  }),
+  // Always, because exports and imports need no key.
+  isEnabled: () => true,
+  shutdownMs: ({ cache }) => (cache.snapshot.file === undefined ? 0 : LAST_SNAPSHOT_MS),
+  load: () => import('./restoring.js'),
+};

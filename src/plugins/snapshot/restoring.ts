@@ -1,0 +1,144 @@
+// Puts records of the snapshot, of the seed and of imports into memory.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Host, Started } from '../../app/plugin.js';
+import type { KeyedEntry } from '../../cache/entry.js';
+import { makeUncheckedEntry } from '../../cache/policy.js';
+import { describeServers, unservedPrefixes, upstreamServers } from '../../config/upstream-servers.js';
+import { readFileLines } from '../../handle/file-lines.js';
+import { createIsServed } from '../../upstream/routing.js';
+import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
+import { parseRecordLine } from './record-line.js';
+import { Snapshot, reasonOf } from './snapshot.js';
+import { createTransfer, exportRecords } from './transfer.js';
+
+/** Restores the configured snapshot and seed in the background. */
+export function start(host: Host, settings: SnapshotConfig): Started {
+  const { memory } = host.cache;
+  const restore = createRestore(host, settings);
+  const restoreLines = createRestoreLines(host, restore);
+  const snapshot = createSnapshot(host, settings, restore);
+  registerMetrics(host, snapshot);
+  const { file } = settings.seed;
+  // Without a Handle server, every record comes from the seed.
+  let isReady = file === undefined || upstreamServers(settings).length > 0;
+  const ticket = memory.moment();
+  const restoreAll = async (): Promise<void> => {
+    // Snapshot records are newer than seed records, so they are restored first.
+    await snapshot?.start();
+    if (file === undefined) return;
+    await readSeed(host, file, (lines, counts) => restoreLines(lines, counts, ticket));
+    isReady = true;
+  };
+  return {
+    restored: restoreAll(),
+    startCheck: { name: 'seed', isReady: () => isReady },
+    deleted:
+      snapshot &&
+      ((deleted) => {
+        snapshot.recordDeletion(deleted);
+      }),
+    adminHandlers: createTransfer({
+      exportRecords: (prefix) => exportRecords(host, prefix),
+      async importLines(text) {
+        const counts = noLines();
+        await restoreLines(linesIn(text), counts, memory.moment());
+        host.metrics.counterOf(METRICS.restored)({ source: 'import' }, counts.restored);
+        return counts;
+      },
+    }),
+    close: snapshot && (() => snapshot.close()),
+  };
+}
+
+type Restore = (kept: KeyedEntry, ticket: number) => Exclude<keyof RestoredLines, 'rejected'>;
+
+/** Creates the function that puts a record into memory, without revalidation. */
+function createRestore({ cache, clock, staleIfErrorMs }: Host, settings: SnapshotConfig): Restore {
+  const isServed = createIsServed(upstreamServers(settings), unservedPrefixes(settings));
+  return ({ key, entry }, ticket) => {
+    const [now, wallTime] = [clock.now(), clock.wall()];
+    const kept = { now, wallTime, staleIfErrorMs: staleIfErrorMs(key), hasServer: isServed(key) };
+    const unchecked = makeUncheckedEntry(entry, kept);
+    return unchecked.deleteAt > now ? cache.memory.restore(key, unchecked, ticket) : 'expired';
+  };
+}
+
+function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore): Snapshot | undefined {
+  const { file, everyMs } = settings.cache.snapshot;
+  if (file === undefined) return undefined;
+  const { caseSensitive } = settings.upstream;
+  const identity = JSON.stringify({ upstream: describeServers(upstreamServers(settings)), caseSensitive });
+  const { memory } = host.cache;
+  const restoreOne = (kept: KeyedEntry, ticket: number): boolean => restore(kept, ticket) === 'restored';
+  return new Snapshot({ file, everyMs, identity, memory, restore: restoreOne }, host);
+}
+
+function registerMetrics({ metrics }: Host, snapshot: Snapshot | undefined): void {
+  const readOne = (read: () => number) => () => [{ labels: {}, value: read() }];
+  metrics.readGauge(
+    METRICS.written,
+    readOne(() => Math.round((snapshot?.writtenAt ?? 0) / 1000)),
+  );
+  metrics.readGauge(
+    METRICS.failing,
+    readOne(() => (snapshot?.isFailing === true ? 1 : 0)),
+  );
+}
+
+const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 });
+
+type Lines = Iterable<string> | AsyncIterable<string>;
+
+/** Characters parsed per event-loop turn, during which requests wait. */
+const TURN_CHARS = 64 * 1024;
+/** The cost of reading a line, also an empty one, in characters. */
+const LINE_CHARS = 16;
+
+/** Creates the function that puts the records of lines into memory, and adds the lines to the counts. */
+function createRestoreLines({ refOf }: Host, restore: Restore) {
+  return async (lines: Lines, counts: RestoredLines, ticket: number): Promise<void> => {
+    let chars = 0;
+    for await (const line of lines) {
+      const parsed = line === '' ? undefined : parseRecordLine(line, refOf);
+      if (parsed !== undefined) counts[restore(parsed, ticket)]++;
+      else if (line !== '') counts.rejected++;
+      chars += line.length + LINE_CHARS;
+      if (chars < TURN_CHARS) continue;
+      chars = 0;
+      await nextTurn();
+    }
+  };
+}
+
+/** Yields lines one by one: a list of four million empty lines would take more memory than the text. */
+function* linesIn(text: string): Generator<string> {
+  for (let at = 0; at <= text.length;) {
+    const end = text.indexOf('\n', at);
+    const next = end === -1 ? text.length : end;
+    yield text.slice(at, next);
+    at = next + 1;
+  }
+}
+
+/** Restores the seed file and logs the result. Never rejects. */
+async function readSeed(
+  { log, metrics, clock }: Host,
+  file: string,
+  restoreLines: (lines: Lines, counts: RestoredLines) => Promise<void>,
+): Promise<void> {
+  const startedAt = clock.monotonic();
+  const counts = noLines();
+  let reason: string | undefined;
+  try {
+    await restoreLines(readFileLines(file), counts);
+  } catch (error) {
+    reason = reasonOf(error);
+  }
+  const { restored, kept, expired, full, rejected } = counts;
+  const records = restored + kept + expired + full;
+  metrics.counterOf(METRICS.restored)({ source: 'seed' }, restored);
+  if (rejected > 0) reason ??= 'lines that are no records';
+  if (reason !== undefined) log.warn({ file, reason, lines: rejected }, 'seed rejected');
+  const ms = Math.round(clock.monotonic() - startedAt);
+  if (records > 0) log.info({ file, records, restored, ms }, 'seed loaded');
+}
