@@ -4,9 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Deleted } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
+import type { ServiceError } from './errors.js';
+import type { Place } from './http/route-table.js';
 import type { PreparedHit } from './observe/hits.js';
-import type { Caller } from './upstream/caller.js';
 import type { LabelValue } from './observe/metric-list.js';
+import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
 import type { LoggedChange } from './handle/change.js';
 import type { ListPage } from './handle/handle-list.js';
 import type { HandleRef } from './handle/handle.js';
@@ -67,7 +69,42 @@ export interface Spans {
   addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
 }
 
+/** A request to the public listener that is judged before it is answered. */
+export interface JudgedRequest {
+  req: IncomingMessage;
+  res: ServerResponse;
+  place: Place;
+  /** Address of the client, even behind trusted proxies. */
+  address: string;
+}
+
+export interface Judgement {
+  /** The error that rejects the request. */
+  refusal?: ServiceError | undefined;
+  /** Class of the caller; by default its `Priority` header determines it. */
+  callerClass?: CallerClass | undefined;
+  /** Returns the error that rejects a handle which the request names in its body. */
+  refusalOfHandle?: (handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>;
+  /** Charges a request with many handles for `more` additional ones. @throws ServiceError */
+  charge?: (more: number) => Promise<void>;
+}
+
+/** Judges requests; each is judged once, at the latest before it is sent to the Handle server. */
+export interface RequestJudge {
+  /** Whether requests are judged before they are answered from memory. */
+  readonly judgesHits: boolean;
+  /** Whether each handle in a body is judged. */
+  readonly judgesHandles: boolean;
+  judge: (request: JudgedRequest) => Judgement | Promise<Judgement>;
+  /** Judges a message of a client that is no HTTP request, and misses in memory. */
+  judgeMessage: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
+}
+
 export interface Hooks {
+  /** Creates a judge of requests, at the start and at each reload; undefined if all are admitted. */
+  admission: (() => RequestJudge | undefined)[];
+  /** Runs or rejects a read that misses in memory. */
+  aroundMiss: AroundMiss[];
   /** Judges a message of a client that is no HTTP request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
   /** A read is answered with a fresh entry. */
@@ -78,7 +115,7 @@ export interface Hooks {
   sentPrepared: ((hit: PreparedHit) => void)[];
   /** An anonymous read of a handle has an answer, which is not a prepared response. */
   answered: ((read: AnsweredRead) => void)[];
-  /** A traffic rule attributes an anonymous read to a robot. */
+  /** An anonymous read is attributed to a robot. */
   robotRead: ((handle: HandleRef) => void)[];
   /** A record has changed or is no longer trusted: new readers must not join its load in flight. */
   invalidated: ((key: string) => void)[];
@@ -103,11 +140,15 @@ export interface Hooks {
   startCheck: ReadinessCheck[];
   /** Returns members of `GET /stats`. */
   statistics: (() => object)[];
+  /** Returns members of the data of the status page, besides those of `GET /stats`. */
+  status: (() => object)[];
   /** Ends timers and connections. All run concurrently, so that a slow one leaves the others their time. */
   close: (() => void | Promise<void>)[];
 }
 
 export const createHooks = (): Hooks => ({
+  admission: [],
+  aroundMiss: [],
   hit: [],
   repeat: [],
   sentPrepared: [],
@@ -125,6 +166,7 @@ export const createHooks = (): Hooks => ({
   restored: [],
   startCheck: [],
   statistics: [],
+  status: [],
   close: [],
   admitMessage: [],
 });

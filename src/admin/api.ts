@@ -1,4 +1,4 @@
-// Handles the admin API: purge, cache inspection, statistics, log level, traffic.
+// Handles the admin API: purge, cache inspection, statistics, log level.
 import { BODY_LIMITS, logLevelBody, purgeBody } from './schemas.js';
 import type { Request, RequestHandler } from 'express';
 import type { z } from 'zod';
@@ -6,7 +6,6 @@ import { ServiceError } from '../errors.js';
 import { parseUpToIssue } from '../http/json-limits.js';
 import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
 import { type Operations, type PurgeRequest } from './operations.js';
-import { callOf, decodeParameter } from './call.js';
 
 /** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
@@ -14,7 +13,7 @@ const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
 const BODY_ERRORS = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
 
-type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel' | 'traffic' | 'unblockNetwork';
+type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
 /** Parses a body with any Content-Type, because `curl -d` declares a form. */
 type ReadJson = <T extends z.ZodType>(req: Request, schema: T) => Promise<z.output<T>>;
@@ -61,18 +60,6 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       Object.assign(res.locals, { details: body });
       operations.setLogLevel(body.level);
       res.json(body);
-    },
-    async traffic(_req, res) {
-      res.json(await operations.traffic());
-    },
-    async unblockNetwork(_req, res) {
-      // The slash of the network may be percent-encoded.
-      if (!(await operations.unblock(decodeParameter(callOf(res).rest)))) {
-        throw new ServiceError('ADMIN_NOT_BLOCKED', {
-          detail: 'GET /traffic lists limited networks as blocked',
-        });
-      }
-      res.status(204).end();
     },
   };
 }

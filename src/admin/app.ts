@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
+import type { Hooks } from '../hooks.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/health.js';
 import { errorHeaders, problemOf } from '../http/error-reply.js';
@@ -15,7 +16,7 @@ import { type Route, RouteTable } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
 import type { AdminHandlers, Plugin } from '../app/plugin.js';
 import { createApi } from './api.js';
-import { callOf, readCall } from './call.js';
+import { callOf, readCall } from '../http/admin-call.js';
 import type { Operations } from './operations.js';
 import { type AdminId, isRoutine, routesOfAdmin } from './routes.js';
 import { createHistory } from './statistics.js';
@@ -46,7 +47,7 @@ export function createAdmin(
   context: Context,
   parts: AdminParts,
 ): RequestListener {
-  const { log, metrics } = context;
+  const { log, metrics, hooks } = context;
   /** Logs and counts an internal error. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
@@ -55,7 +56,7 @@ export function createAdmin(
   const routes = routesOfAdmin(parts.plugins);
   const openApi = createCurrentOpenApi(settings, routes);
   const handlers = {
-    ...createHandlers({ ...parts, metrics, openApi, onUnexpected }),
+    ...createHandlers({ ...parts, metrics, hooks, openApi, onUnexpected }),
     ...handlersOf(parts),
   };
   const table = new RouteTable(routes);
@@ -110,6 +111,7 @@ function handlersOf({ plugins, adminHandlers }: AdminParts): AdminHandlers {
 
 interface HandlerDeps extends AdminParts {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
+  hooks: Pick<Hooks, 'status'>;
   /** Serves the admin listener's OpenAPI document and its page. */
   openApi: RequestHandler;
   onUnexpected: (error: unknown) => void;
@@ -127,6 +129,7 @@ function sendProblem(res: Response, failure: ServiceError): void {
 
 function createHandlers({
   metrics,
+  hooks,
   readiness,
   blockedMs,
   operations,
@@ -148,7 +151,7 @@ function createHandlers({
     },
     statusPage,
     statusFile: createStatusFiles(),
-    events: createEventStream({ status: createStatusReader(operations), onUnexpected }),
+    events: createEventStream({ status: createStatusReader(operations, hooks), onUnexpected }),
     openApi,
     ...createApi(operations),
   };
@@ -174,28 +177,17 @@ function createDispatch(
   };
 }
 
-/** Collects the status page's data: statistics since startup and for the last minute, and traffic. */
-function createStatusReader(operations: Operations): () => Promise<object> {
+/** Collects the status page's data: statistics since startup and for the last minute, and those of plugins. */
+function createStatusReader(
+  operations: Operations,
+  { status }: Pick<Hooks, 'status'>,
+): () => Promise<object> {
   const addToHistory = createHistory(() => performance.now());
-  const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
   return async function readStatus() {
-    const [stats, { rules, networks, agents, blocked }] = await Promise.all([
-      operations.stats(),
-      operations.traffic(),
-    ]);
-    const traffic = {
-      rules: shown(rules),
-      networks: shown(networks),
-      agents: shown(agents),
-      blocked: shown(blocked),
-      blockedCount: blocked.length,
-    };
-    return { ...stats, ...addToHistory(stats), traffic };
+    const stats = await operations.stats();
+    return Object.assign({ ...stats, ...addToHistory(stats) }, ...status.map((read) => read())) as object;
   };
 }
-
-/** Maximum rows per list on the status page. */
-const MAX_SHOWN = 10;
 
 /**
  * Logs each call without its headers and raw query, which may contain credentials. Logs routine calls, which

@@ -1,16 +1,13 @@
-// Implements the admin API: purge, inspection, statistics, log level, traffic.
+// Implements the admin API: purge, inspection, statistics, log level.
 import type { Host } from '../app/plugin.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
 import type { LoggedChange } from '../handle/change.js';
-import type { LimitedNetwork } from '../traffic/limited-networks.js';
-import type { Ranked } from '../observe/recent.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { networkNamed } from '../server/client-address.js';
-import type { CacheCopy, Traffic } from './schemas.js';
-import { type Statistics, readRules, readStatistics } from './statistics.js';
+import type { CacheCopy } from './schemas.js';
+import { type Statistics, readStatistics } from './statistics.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -24,9 +21,6 @@ export interface Operations {
   purge: (request: PurgeRequest) => Promise<PurgeResult>;
   inspect: (handle: string) => Promise<CacheCopy[]>;
   stats: () => Promise<Statistics>;
-  traffic: () => Promise<Traffic>;
-  /** Lifts a network's limit here and in Redis. Returns false if the network is not limited. */
-  unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;
 }
 
@@ -34,7 +28,7 @@ const MAX_CONCURRENT_PURGES = 200;
 
 /** `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
-  { settings, log, metrics, hooks, clock, cache, resolver, limitedNetworks }: Host,
+  { log, metrics, hooks, clock, cache, resolver }: Host,
   statistics: () => object,
 ): Operations {
   const { now, wall } = clock;
@@ -54,31 +48,11 @@ export function createOperations(
         now() - startedAt,
       )),
     }),
-    async traffic() {
-      const { networks, agents } = metrics.recent.clients();
-      return {
-        rules: await readRules(metrics, settings.current.traffic.rules),
-        networks: networks.map(missesOf),
-        agents: agents.map(missesOf),
-        blocked: blockedOf(limitedNetworks.list()),
-      };
-    },
-    async unblock(given) {
-      const network = networkNamed(given);
-      return network !== undefined && limitedNetworks.lift(network);
-    },
     setLogLevel(level) {
       log.level = level;
     },
   };
 }
-
-const missesOf = ({ name, count }: Ranked): Traffic['networks'][number] => ({ name, misses: count });
-
-const blockedOf = (limited: readonly LimitedNetwork[]): Traffic['blocked'] =>
-  [...limited]
-    .sort((one, other) => other.until - one.until)
-    .map(({ network, until, reason }) => ({ network, until: new Date(until).toISOString(), reason }));
 
 async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promise<void> {
   const { isSoft } = request;

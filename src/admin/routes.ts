@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ADMIN_GROUP, anyObject, json, pathText } from '../http/schemas.js';
 import type { Plugin } from '../app/plugin.js';
 import { type Route, defineRoutes } from '../http/route-table.js';
-import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
+import { cacheCopies, logLevelBody, purgeBody } from './schemas.js';
 
 /** Calls that monitoring and the status page repeat; the call log records them at `debug`. */
 const ROUTINE: ReadonlySet<string> = new Set([
@@ -58,7 +58,6 @@ const operatorRoutes = defineRoutes(
   {
     ...ADMIN_GROUP,
     parameters: z.object({
-      network: pathText('The network as listed by `GET /traffic`, or an address in it.', '192.0.2.0/24'),
       file: pathText('Name of the file.', 'main.js'),
     }),
   },
@@ -96,22 +95,6 @@ const operatorRoutes = defineRoutes(
       responses: {
         200: json('Counts since the start, and top lists of the last five to ten minutes', anyObject),
       },
-    },
-    'GET /traffic': {
-      id: 'traffic',
-      summary: 'Read the traffic rules, the clients with the most misses, and the limited networks',
-      responses: {
-        200: json(
-          'Counts of each rule since the start, clients with the most misses in the last five to ten minutes, and limited networks',
-          trafficReport,
-        ),
-      },
-    },
-    'DELETE /traffic/blocked/{network}': {
-      id: 'unblockNetwork',
-      summary: 'End the limit of a network on all instances',
-      responses: { 204: 'The limit has ended; other instances follow within two seconds' },
-      errors: ['ADMIN_NOT_BLOCKED', 'INVALIDATION_UNCONFIRMED'],
     },
     'GET /cache': {
       id: 'inspectCache',

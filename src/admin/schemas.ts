@@ -62,22 +62,4 @@ export const cacheCopies = z
   })
   .meta({ id: 'CacheCopies' });
 
-/** Requests in the last five to ten minutes that reached the Handle server, or would have if not rejected. */
-const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
-
-export const trafficReport = z.object({
-  rules: z.array(z.object({ name: z.string(), matched: z.int(), limited: z.int(), shadowed: z.int() })),
-  networks: clients,
-  agents: clients,
-  /** Sorted by `until`, latest first. */
-  blocked: z.array(
-    z.object({
-      network: z.string(),
-      until: z.string().meta({ format: 'date-time' }),
-      reason: z.enum(['unknown-names', 'most-misses']),
-    }),
-  ),
-});
-
 export type CacheCopy = z.output<typeof cacheCopies>['copies'][number];
-export type Traffic = z.output<typeof trafficReport>;

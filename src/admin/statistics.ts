@@ -48,21 +48,6 @@ export async function readStatistics(
   };
 }
 
-/** Returns each traffic rule's counts since startup. */
-export async function readRules(
-  { registry }: Pick<Metrics, 'registry'>,
-  rules: readonly { name: string }[],
-): Promise<{ name: string; matched: number; limited: number; shadowed: number }[]> {
-  const readings = await readMetric(registry, METRICS.trafficRules);
-  return rules.map(({ name }) => {
-    const counts = sumBy(
-      readings.filter(({ labels }) => labels['rule'] === name),
-      'result',
-    );
-    return { name, matched: 0, limited: 0, shadowed: 0, ...counts };
-  });
-}
-
 type ReadMetric = (metric: MetricEntry) => Promise<Reading[]>;
 
 const readMetric = async (registry: Metrics['registry'], { name }: MetricEntry): Promise<Reading[]> =>

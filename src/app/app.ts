@@ -39,8 +39,6 @@ import { type Resolver, createResolver } from '../resolver/resolver.js';
 import { createFindClient, createProxyTrust } from '../server/client-address.js';
 import { type Hooks, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
-import { createLimitedNetworks } from '../traffic/limited-networks.js';
-import { createMissLimit } from '../traffic/miss-limit.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
 import { type Upstreams, createUpstreams } from '../upstream/upstreams.js';
@@ -151,7 +149,6 @@ function createHost(settings: Live<Config>, context: Context, createDispatcher?:
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache({ ...config, servers }, context);
-  const limitedNetworks = createLimitedNetworks(settings, context, cache.commands);
   const upstreams: Upstreams = createUpstreams({ upstream, servers, unserved }, context, {
     pseudonym,
     slicer,
@@ -160,11 +157,9 @@ function createHost(settings: Live<Config>, context: Context, createDispatcher?:
     findReferral: async (handle) =>
       referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
   });
-  const limitMiss = createMissLimit(settings, context, { networks: limitedNetworks, ...upstreams });
   const resolver: Resolver<unknown> = createResolver(settings, context, {
     cache,
     upstream: upstreams.reads,
-    limitMiss,
     slicer,
     refOf,
     staleIfErrorMs,
@@ -175,7 +170,7 @@ function createHost(settings: Live<Config>, context: Context, createDispatcher?:
     cache,
     resolver,
     upstreams,
-    originOf: createOriginOf({ upstreams, resolver, limitMiss }),
+    originOf: createOriginOf({ upstreams, resolver, hooks: context.hooks }),
     refOf,
     preparedCache: createPreparedCache(settings, cache, context.hooks),
     hits: createHits(context),
@@ -190,8 +185,6 @@ function createHost(settings: Live<Config>, context: Context, createDispatcher?:
     async whenRestored() {
       await Promise.all(context.hooks.restored);
     },
-    limitedNetworks,
-    limitMiss,
   };
 }
 

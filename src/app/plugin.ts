@@ -20,16 +20,14 @@ import type { MetricEntry } from '../observe/metric-list.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import type { LimitedNetworks } from '../traffic/limited-networks.js';
-import type { LimitMiss } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { Upstreams } from '../upstream/upstreams.js';
 import type { OriginOf } from '../write/origin-record.js';
 
 /** The parts of the core that the interfaces and the plugins share. */
-export interface Host extends Context {
-  readonly settings: Live<Config>;
+export interface Host<Settings extends Config = Config> extends Context {
+  readonly settings: Live<Settings>;
   readonly cache: Cache;
   readonly resolver: Resolver<unknown>;
   readonly upstreams: Upstreams;
@@ -55,8 +53,6 @@ export interface Host extends Context {
   readonly staleIfErrorMs: (key: string) => number;
   /** Resolves once all plugins have put their records into memory. */
   readonly whenRestored: () => Promise<void>;
-  readonly limitedNetworks: LimitedNetworks;
-  readonly limitMiss: LimitMiss;
 }
 
 /** Handlers on the admin listener, by the `id` of their route. */
@@ -116,7 +112,7 @@ export interface PluginInterfaces {
 }
 
 interface PluginModule<Settings extends Config> {
-  start(host: Host, settings: Settings): Started;
+  start(host: Host<Settings>, settings: Settings): Started;
 }
 
 /** `Settings`: the sections of the core, and those of the plugin. */

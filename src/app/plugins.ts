@@ -8,11 +8,13 @@ import { mirror } from '../plugins/mirror/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { snapshot } from '../plugins/snapshot/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
+import { traffic } from '../plugins/traffic/plugin.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
 
 export const PLUGINS = [
   snapshot,
+  traffic,
   audit,
   mirror,
   changes,

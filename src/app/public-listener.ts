@@ -1,4 +1,4 @@
-// Creates the public listener, which passes each request to the traffic rules, the read path, the tunnel and
+// Creates the public listener, which passes each request to the admission, the read path, the tunnel and
 // the route's handler, until one of them responds.
 import type { RequestListener } from 'node:http';
 import type { Config } from '../config/schema.js';
@@ -19,10 +19,9 @@ import { createPipeline } from '../record/pipeline.js';
 import { type ReadParts, createRead } from '../record/read.js';
 import { createWriteRoute } from '../record/write.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
+import { type Admission, createAdmission } from './admission.js';
 import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
 import { routesOf } from './routes.js';
-import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
-import { type TakeTokens, createTokenBuckets } from '../traffic/token-bucket.js';
 import { createV2 } from '../v2/answer.js';
 import { type UnclaimedNames, createUnclaimedNames } from '../v2/unclaimed-names.js';
 import { type HandleLock, createHandleLock } from '../write/lock/handle-lock.js';
@@ -43,7 +42,6 @@ interface PluginParts {
 /** The parts that a reload preserves. */
 interface KeptParts extends Host, Forwarding, PluginParts {
   lock: HandleLock;
-  takeTokens: TakeTokens;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
   checksLogin: ChecksLogin;
@@ -60,7 +58,6 @@ export function createPublicListener(host: Host, ofPlugins: PluginParts): Public
     ...ofPlugins,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
     lock: createHandleLock({ ...host, keyLock: createSharedLock({ ...settings.current, servers }, cache) }),
-    takeTokens: createTokenBuckets(shared),
     unclaimed: createUnclaimedNames(shared),
   };
   let current = createListener(settings.current, host, kept);
@@ -84,15 +81,15 @@ function createListener(
   config: Config,
   context: Context,
   kept: KeptParts,
-): Pick<PublicListener, 'listener'> & Pick<TrafficPolicy, 'admitMessage'> {
+): Pick<PublicListener, 'listener'> & Pick<Admission, 'admitMessage'> {
   const routes = routesOf(config, kept.plugins);
   const table = new RouteTable(routes);
-  const policy = createTrafficPolicy(config.traffic, context, { ...kept, table });
+  const admission = createAdmission(context.hooks, { ...kept, table });
   const steps: RequestSteps = {
     ...kept,
-    ...policy,
+    ...admission,
     scanHeaders: createScanHeaders(kept.pseudonym),
-    check: createRequestCheck({ ...config.http, ...policy }),
+    check: createRequestCheck({ ...config.http, ...admission }),
     isConditional: (req, target) => isConditional(table, req, target),
     requestLog: createRequestLog(context, kept.findClient),
     acceptRequestId: createAcceptRequestId(kept.isTrustedProxy),
@@ -106,15 +103,18 @@ function createListener(
     const reading = read(req, res);
     return reading === false ? answer(req, res, table.locate(req.url ?? '')) : reading;
   };
-  const traced = context.hooks.spans.reduce<Listener>((inner, { wrap }) => wrap(inner), policy.wrap(handler));
+  const traced = context.hooks.spans.reduce<Listener>(
+    (inner, { wrap }) => wrap(inner),
+    admission.wrap(handler),
+  );
   return {
     listener: guard(traced, onUnexpected),
-    admitMessage: policy.admitMessage,
+    admitMessage: admission.admitMessage,
   };
 }
 
 /** The parts shared by the read path, the tunnel and the pipeline. */
-interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'findRedirect' | keyof KeptParts> {}
+interface RequestSteps extends KeptParts, Admission, Omit<ReadParts, 'findRedirect' | keyof KeptParts> {}
 
 const DESCRIPTION = {
   summary: 'Resolve and write persistent identifiers through a caching proxy.',

@@ -1,5 +1,5 @@
 // The commands `purge`, `stats` and `traffic`, which call the admin listener.
-import type { Traffic } from '../admin/schemas.js';
+import type { TrafficReport } from '../plugins/traffic/plugin.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Statistics } from '../admin/statistics.js';
 import { type AdminOptions, askAdmin, callAdmin } from './client.js';
@@ -52,11 +52,11 @@ export async function traffic({ unblock, ...options }: JsonOption & { unblock?: 
     print(`No longer limited: ${unblock}`);
     return;
   }
-  const report = (await askAdmin(options, '/traffic')) as Traffic;
+  const report = (await askAdmin(options, '/traffic')) as TrafficReport;
   print(options.json === true ? JSON.stringify(report) : trafficText(report));
 }
 
-function trafficText({ blocked, rules }: Traffic): string {
+function trafficText({ blocked, rules }: TrafficReport): string {
   const networks = blocked.map(
     ({ network, until, reason }) => [network, `until ${until}, ${reason}`] as const,
   );

@@ -4,7 +4,6 @@ import { cache, redis } from './schema-cache.js';
 import { deletion, page, redirect, reverseLookup, signposting, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
-import { traffic } from './schema-traffic.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
 import {
   type ConfiguredServer,
@@ -18,7 +17,6 @@ export const SECTIONS = {
   http,
   upstream,
   upstreams,
-  traffic,
   redis,
   cache,
   deletion,

@@ -23,7 +23,7 @@ export interface RequestContext extends Place {
   result: Result;
   /** Whether the handle exists; undefined unless the request is an anonymous read. */
   exists?: boolean | undefined;
-  /** Caller for upstream limits; undefined until the traffic rules have run. */
+  /** Caller for upstream limits; undefined until the request is admitted. */
   caller?: Caller;
   /** Id from a trusted proxy, or generated on first use. */
   requestId?: string | undefined;

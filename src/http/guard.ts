@@ -10,7 +10,7 @@ import { NOSNIFF } from './raw-response.js';
 /** A request listener; the guard also handles a rejected promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
-/** Returns the error of the traffic rule that rejects the handle, if any. */
+/** Returns the error with which a judge rejects the handle, if any. */
 export type RefusalOfHandle = (
   req: IncomingMessage,
   handle: HandleRef,

@@ -12,7 +12,7 @@ export type RequestCheck = (
 
 interface RequestCheckDeps {
   maxRequestLineBytes: number;
-  /** Returns the error of the traffic rule that rejects the request, if any. */
+  /** Returns the error with which a judge has rejected the request, if any. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
 }
 

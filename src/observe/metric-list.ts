@@ -10,8 +10,6 @@ export const VALUES = {
   reason: ['error', 'timeout', 'backoff'],
   kind: ['read', 'forwarded'],
   dropReason: ['total', 'network', 'unread'],
-  limitReason: ['unknown-names', 'most-misses'],
-  ruleResult: ['matched', 'limited', 'shadowed'],
   command: [
     'connect',
     'heartbeat',
@@ -192,26 +190,6 @@ export const METRICS = {
     labelNames: ['server', 'kind'],
     help: 'Requests rejected because the queue for a Handle server was full or timed out, by server and kind (read, forwarded).',
     fromStart: VALUES.kind.map((kind) => ({ kind })),
-  },
-  trafficRules: {
-    name: 'handle_proxy_traffic_rule_requests_total',
-    type: 'counter',
-    labelNames: ['rule', 'result'],
-    help: 'Requests that matched a rule in `traffic.rules`, by rule and result (matched: passed; limited: rejected; shadowed: only counted, would have been rejected).',
-    fromStart: VALUES.ruleResult.map((result) => ({ result })),
-  },
-  limitedNetworks: {
-    name: 'handle_proxy_limited_networks',
-    type: 'gauge',
-    labelNames: [],
-    help: 'Networks currently limited by `traffic.enumeration`.',
-  },
-  limitedMisses: {
-    name: 'handle_proxy_limited_misses_total',
-    type: 'counter',
-    labelNames: ['reason'],
-    help: 'Misses of limited networks, rejected with 429, by reason (unknown-names: the network requested missing handles; most-misses: it caused most misses while reads were queued for the Handle server).',
-    fromStart: VALUES.limitReason.map((reason) => ({ reason })),
   },
   connectionsDropped: {
     name: 'handle_proxy_connections_dropped_total',

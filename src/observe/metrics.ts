@@ -52,7 +52,6 @@ export function createMetrics(now: () => number = Date.now) {
   return {
     ...createRequestMetrics(registry, recent),
     ...createUpstreamMetrics(registry, recent),
-    ...createTrafficMetrics(registry),
     ...createPluginMetrics(registry),
     ...createCounters(registry),
     ...createGauges(registry, recent),
@@ -161,21 +160,7 @@ function createCounters(registry: Registry) {
     countRedisError: countsBy(METRICS.redisErrors),
     countDroppedConnection: countsBy(METRICS.connectionsDropped),
     countIdleClosed: counts(METRICS.idleConnectionsClosed),
-    countLimitedMiss: countsBy(METRICS.limitedMisses),
     countDroppedTelemetry: countsBy(METRICS.telemetryDropped),
-  };
-}
-
-function createTrafficMetrics(registry: Registry) {
-  const requests = addCounter(registry, METRICS.trafficRules);
-  return {
-    /** Initialises the series of a traffic rule to 0. */
-    addTrafficRule(rule: string): void {
-      zeroCounter(requests, METRICS.trafficRules, { rule });
-    },
-    countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void {
-      requests.inc({ rule, result });
-    },
   };
 }
 
@@ -211,9 +196,6 @@ function createGauges(registry: Registry, recent: Recent) {
     ]),
     registerEventLoopDelay: addGauges(registry, [
       [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
-    ]),
-    registerLimitedNetworks: addGauges(registry, [
-      [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
     ]),
   };
 }
@@ -279,11 +261,10 @@ function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
   };
 }
 
-/** Adds a counter and initialises its series to 0, unless they depend on servers or rules, not known yet. */
+/** Adds a counter and initialises its series to 0, unless they depend on servers, not known yet. */
 function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
   const counter = new Counter({ ...metric, registers: [registry], collect });
-  const isByConfiguration = metric.labelNames.includes('server') || metric.labelNames.includes('rule');
-  if (!isByConfiguration) zeroCounter(counter, metric);
+  if (!metric.labelNames.includes('server')) zeroCounter(counter, metric);
   return counter;
 }
 

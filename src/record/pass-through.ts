@@ -17,7 +17,7 @@ import type { Encoding } from '../http/representation.js';
 import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { LimitMiss } from '../upstream/caller.js';
+import { createAroundMiss } from '../upstream/caller.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import { parseRecord, recordEtag } from './condition.js';
 import { type RepositoryReadDeps, readAtRepository } from './repository-read.js';
@@ -131,12 +131,11 @@ async function sendKnownList(
 }
 
 export interface ForwardReadDeps extends RepositoryReadDeps {
-  hooks: Pick<Hooks, 'list'>;
+  hooks: Pick<Hooks, 'list' | 'aroundMiss'>;
   now: () => number;
   /** Minimum body length for compression (bytes). */
   gzipMinBytes: number;
   passThrough: PassThrough;
-  limitMiss: LimitMiss;
   checksLogin: ChecksLogin;
 }
 
@@ -145,7 +144,8 @@ export interface ForwardReadDeps extends RepositoryReadDeps {
  * Reads of a handle count as misses unless the server checks the login.
  */
 export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
-  const { passThrough, limitMiss, checksLogin } = deps;
+  const { passThrough, checksLogin } = deps;
+  const aroundMiss = createAroundMiss(deps.hooks.aroundMiss);
   return async function forwardRead(req: Request, res: Response): Promise<void> {
     parseHandle(res, deps.resolver);
     const { handle, caller } = contextOf(res);
@@ -162,7 +162,7 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
     };
     // A client that disconnects early learns nothing, so the result does not count.
     const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
-    await limitMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
+    await aroundMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
   };
 }
 

@@ -33,7 +33,7 @@ interface PipelineParts {
   table: RouteTable;
   check: RequestCheck;
   scanHeaders: ScanHeaders;
-  /** Applies the traffic rules to a request. */
+  /** Judges a request, and returns its caller. */
   admit: Admit;
   requestLog: RequestLog;
   acceptRequestId: AcceptRequestId;
@@ -87,8 +87,8 @@ type StartParts = Pick<
 };
 
 /**
- * Sets the context synchronously, then applies log, CORS, checks and traffic rules, in this order, so that a
- * rejection is logged and readable by scripts. Rejects with the error of the check or rule.
+ * Sets the context synchronously, then applies log, CORS, checks and admission, in this order, so that a
+ * rejection is logged and readable by scripts. Rejects with the error of the check or judge.
  */
 function createStartRequest(parts: StartParts): Pipeline {
   const { check, scanHeaders, jsonpWithCredentials, admit, requestLog, acceptRequestId } = parts;

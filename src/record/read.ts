@@ -67,7 +67,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
    */
   findRedirect: ((target: string, now: number) => Hit | undefined) | undefined;
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
-  /** Applies the traffic rules to reads that miss in memory. */
+  /** Judges reads that miss in memory. */
   admit: Admit;
   findClient: (req: IncomingMessage) => { network: string };
   acceptRequestId: AcceptRequestId;
@@ -143,7 +143,7 @@ interface Rendered {
 
 /**
  * Creates the read path. Order: headers → rejected? → prepared response current? → target → fresh in memory?
- * → traffic rules → Redis, upstream or stale → reply.
+ * → admission → Redis, upstream or stale → reply.
  *
  * Requests with credentials, for private values or for lists pass through Express to the Handle server. Plain
  * redirects from memory are also served here.

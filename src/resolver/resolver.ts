@@ -8,7 +8,7 @@ import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
-import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
+import { type AroundMiss, type Caller, OWN_WORK, createAroundMiss } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import type { RefOf } from '../upstream/routing.js';
@@ -40,8 +40,8 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** Time that a reader waits for the upstream before a stale entry is served (ms). */
   staleAfterMs: number;
   refOf: RefOf;
-  /** Limits reads that miss in memory; by default no read is limited. */
-  limitMiss?: LimitMiss;
+  /** Runs or rejects reads that miss in memory; by default all are run. */
+  aroundMiss?: AroundMiss;
   clock?: Pick<Clock, 'after'>;
 }
 
@@ -55,7 +55,7 @@ export interface ResolveOptions {
 
 export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'isUnreferred'> {
   /**
-   * Applies the traffic rules to a request that misses in memory. An error that it throws is the response.
+   * Judges a request that misses in memory, and returns its caller. An error that it throws is the response.
    */
   admit: () => Caller | undefined | Promise<Caller | undefined>;
   /** Returns the client that is charged for reading a large text; undefined if the caller runs in a slice. */
@@ -68,7 +68,6 @@ export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 interface ResolverParts {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
   upstream: UpstreamClient;
-  limitMiss: LimitMiss;
   slicer: TimeSlicer;
   refOf: RefOf;
   /** Returns `cache.staleIfError` for a key. */
@@ -82,7 +81,7 @@ const MAX_FAILURES = 100_000;
 export function createResolver(
   settings: Live<Pick<Config, 'cache' | 'upstream'>>,
   { clock: { now, wall }, hooks }: Context,
-  { cache, upstream, limitMiss, slicer, refOf, staleIfErrorMs }: ResolverParts,
+  { cache, upstream, slicer, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver<unknown> {
   const { retryAfterMs, staleAfterMs, secondaryMaxTtlMs } = settings.current.upstream;
   const resolver = new Resolver<unknown>({
@@ -104,7 +103,7 @@ export function createResolver(
     },
     staleAfterMs,
     refOf,
-    limitMiss,
+    aroundMiss: createAroundMiss(hooks.aroundMiss),
     slicer,
     onHit: hooks.hit,
     now,
@@ -136,7 +135,7 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Resolves a handle: reads memory, then applies the traffic rules, then loads. Synchronous for a fresh
+   * Resolves a handle: reads memory, then has the request judged, then loads. Synchronous for a fresh
    * entry in memory that is not large.
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
@@ -204,8 +203,8 @@ export class Resolver<Ticket> {
   }
 
   #miss(caller: Caller | undefined, read: () => Promise<Resolution>): Promise<Resolution> {
-    const { limitMiss } = this.#deps;
-    return limitMiss === undefined ? read() : limitMiss(caller, read, isUnknown);
+    const { aroundMiss } = this.#deps;
+    return aroundMiss === undefined ? read() : aroundMiss(caller, read, isUnknown);
   }
 
   #load(named: Omit<LoadTask, 'authoritative' | 'newerThan'>, entry: Entry | undefined): Promise<Resolution> {

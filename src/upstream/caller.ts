@@ -12,7 +12,7 @@ export interface Caller {
   client: string | undefined;
   /** Previous handle-resolver-proxies in the `Via` chain; undefined if there are none. */
   via?: string;
-  /** Network charged for misses (`traffic.enumeration`); undefined for unlimited callers. */
+  /** Network charged for misses; undefined for callers without limits. */
   network?: string | undefined;
 }
 
@@ -45,17 +45,19 @@ export const UNKNOWN_CLIENTS: Caller = { class: 'normal', client: 'unknown' };
 
 export const OWN_WORK: Caller = { class: 'background', client: undefined };
 
-/**
- * Applies the traffic rules before an upstream request.
- *
- * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
- */
+/** Judges a request before an upstream request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
 export type Admit = (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
 
-/** Runs a read after a memory miss, unless the network is limited. @throws ServiceError RATE_LIMITED */
-export type LimitMiss = <T>(
+/** Runs a read that misses in memory, or rejects it. @throws ServiceError RATE_LIMITED */
+export type AroundMiss = <T>(
   caller: Caller | undefined,
   read: () => Promise<T>,
   /** Whether the handle is unknown; undefined if the result does not show it. */
   isUnknown: (answer: T) => boolean | undefined,
 ) => Promise<T>;
+
+/** Runs reads inside all functions of a list, the first outermost. */
+export const createAroundMiss =
+  (all: readonly AroundMiss[]): AroundMiss =>
+  (caller, read, isUnknown) =>
+    all.reduceRight<typeof read>((inner, around) => () => around(caller, inner, isUnknown), read)();

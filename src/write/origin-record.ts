@@ -1,13 +1,14 @@
 // A record at its Handle server: reads and writes with the login of a single caller, bypassing the cache.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
+import type { Hooks } from '../hooks.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { identityOf } from '../http/identity.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Caller, LimitMiss } from '../upstream/caller.js';
+import { type Caller, createAroundMiss } from '../upstream/caller.js';
 import type {
   ListOptions,
   ReadOptions,
@@ -44,7 +45,7 @@ export interface OriginRecord {
 interface OriginParts {
   upstreams: { findServers: FindServers<HandleServer> };
   resolver: Pick<Resolver<unknown>, 'learn' | 'resolve'>;
-  limitMiss: LimitMiss;
+  hooks: Pick<Hooks, 'aroundMiss'>;
 }
 
 export type OriginOf = (
@@ -53,7 +54,8 @@ export type OriginOf = (
 ) => OriginRecord;
 
 /** Creates origin records; each looks up the servers of its handle once. */
-export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts): OriginOf {
+export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): OriginOf {
+  const aroundMiss = createAroundMiss(hooks.aroundMiss);
   return function originOf(handle, { authorization, caller: given }) {
     const servers = upstreams.findServers(handle);
     const [server] = servers;
@@ -68,7 +70,7 @@ export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts):
       identity: identityOf(authorization),
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
-        const answer = await limitMiss(caller, read, isUnknown);
+        const answer = await aroundMiss(caller, read, isUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;

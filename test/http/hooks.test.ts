@@ -1,11 +1,13 @@
 // Each hook, used by a plugin of a few lines in the real app.
 import nock from 'nock';
 import request from 'supertest';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Plugin, Started } from '../../src/app/plugin.js';
-import type { AnsweredRead } from '../../src/hooks.js';
+import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
+import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange } from '../../src/handle/change.js';
+import { traffic } from '../../src/plugins/traffic/plugin.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound } from '../support/upstream.js';
@@ -29,6 +31,52 @@ async function askTimes(times: number, { ask }: Proxy): Promise<void> {
 
 const purgeHandle = ({ app: { operations } }: Proxy): Promise<unknown> =>
   operations.purge({ handles: [HANDLE], isSoft: false });
+
+/** A judge that rejects what it judges. */
+const refuses: RequestJudge = {
+  judgesHits: false,
+  judgesHandles: false,
+  judge: () => ({ refusal: new ServiceError('TRAFFIC_REFUSED') }),
+  judgeMessage: () => ({ refusal: new ServiceError('TRAFFIC_REFUSED') }),
+};
+const admits: RequestJudge = { ...refuses, judge: () => ({}) };
+
+describe('hooks of admission', () => {
+  it.each([
+    [false, 1],
+    [true, 2],
+  ])('admission: a miss is judged, and a hit if judgesHits is %s', async (judgesHits, judged) => {
+    mockUpstream();
+    const judge = vi.fn(admits.judge);
+    await askTimes(2, await startWith({ admission: () => ({ ...admits, judgesHits, judge }) }));
+    expect(judge).toHaveBeenCalledTimes(judged);
+  });
+
+  it('admission: the first refusal counts, and a judge that only admits changes nothing', async () => {
+    mockUpstream();
+    const judges = [undefined, admits, refuses].map((judge) => pluginWith({ admission: () => judge }));
+    const proxy = await startProxy({}, { plugins: judges });
+    expect((await proxy.ask(PATH)).status).toBe(403);
+  });
+
+  it('aroundMiss: runs or rejects each read that misses in memory, the first outermost', async () => {
+    const upstream = mockUpstream();
+    const seen: string[] = [];
+    const around = (name: string): Started => ({
+      async aroundMiss(_caller, read, isUnknown) {
+        seen.push(`${name} begins`);
+        const answer = await read();
+        seen.push(`${name}: ${isUnknown(answer) ? 'unknown' : 'known'}`);
+        return answer;
+      },
+    });
+    const plugins = [pluginWith(around('one')), pluginWith(around('two'))];
+    const proxy = await startProxy({}, { plugins });
+    await askTimes(2, proxy);
+    expect(seen).toEqual(['one begins', 'two begins', 'two: known', 'one: known']);
+    expect(upstream.asked).toBe(1);
+  });
+});
 
 describe('hooks of reads', () => {
   it('hit: a read is answered with a fresh entry, a miss is not', async () => {
@@ -75,7 +123,8 @@ describe('hooks of reads', () => {
     mockUpstream();
     const read: string[] = [];
     const rules = JSON.stringify([{ name: 'robots', match: { userAgent: '*Bot*' }, robot: true }]);
-    const proxy = await startWith({ robotRead: ({ text }) => read.push(text) }, { TRAFFIC_RULES: rules });
+    const plugins = [traffic, pluginWith({ robotRead: ({ text }) => read.push(text) })];
+    const proxy = await startProxy({ TRAFFIC_RULES: rules }, { plugins });
     await askTimes(1, proxy);
     expect(read).toEqual([]);
     await proxy.ask(PATH, { headers: { 'User-Agent': 'ExampleBot/1' } });

@@ -20,8 +20,6 @@ export const noOperations: Operations = {
   purge: unused,
   inspect: () => Promise.resolve([]),
   stats: () => Promise.resolve({ requests: NO_READS, upstream: NO_READS } as unknown as Statistics),
-  traffic: () => Promise.resolve({ rules: [], networks: [], agents: [], blocked: [] }),
-  unblock: unused,
   setLogLevel: unused,
 };
 

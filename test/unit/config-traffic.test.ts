@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/config/load.js';
+import type { TrafficConfig } from '../../src/plugins/traffic/plugin.js';
 import { configFrom } from '../support/load-config.js';
 
-const rulesFrom = (rules: string) => configFrom({ yaml: `traffic:\n  rules: ${rules}` }).traffic.rules;
+const rulesFrom = (rules: string) =>
+  (configFrom({ yaml: `traffic:\n  rules: ${rules}` }) as TrafficConfig).traffic.rules;
 
 describe('traffic.rules configuration', () => {
   it('accepts single strings and lists, and adds defaults', () => {

@@ -4,14 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { handleRef } from '../../src/handle/handle.js';
 import { putContext } from '../../src/http/context.js';
 import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
-import { createTrafficPolicy } from '../../src/traffic/policy.js';
-import { RouteTable } from '../../src/http/route-table.js';
-import { testContext } from '../support/context.js';
 import { exchange } from '../support/raw-socket.js';
+import { admissionWith } from '../support/traffic.js';
 import '../support/real-sockets.js';
 
 type Failing = Parameters<typeof guard>[0];
@@ -42,13 +39,7 @@ const rule = {
   shadow: false,
   robot: false,
 } as const;
-const { wrap } = createTrafficPolicy({ rules: [rule], enumeration: { perMinute: 0 } }, testContext(), {
-  takeTokens: () => Promise.reject(boom),
-  resolver: { fromMemory: () => undefined, refOf: (text) => handleRef(text, false) },
-  table: new RouteTable([]),
-  checksLogin: () => false,
-  isTrustedProxy: () => false,
-});
+const { wrap } = admissionWith([rule], () => Promise.reject(boom));
 
 const FAILING: [string, Failing][] = [
   [

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { metricsOf } from '../../src/app/plugin.js';
 import { PLUGINS, allMetrics } from '../../src/app/plugins.js';
+import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
 
 async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
@@ -147,8 +148,8 @@ describe('metrics', () => {
   it('include all known label combinations at 0 from the start', async () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
-      metrics.addTrafficRule('crawlers');
       metrics.add(metricsOf(PLUGINS));
+      createRuleCounts(metrics).add('crawlers');
     });
     expect(lines).toEqual(
       expect.arrayContaining([

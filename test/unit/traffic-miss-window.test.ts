@@ -3,9 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Live } from '../../src/config/live.js';
 import { systemClock } from '../../src/cache/clock.js';
-import { LIMIT_REASONS, LimitedNetworks } from '../../src/traffic/limited-networks.js';
+import { LimitedNetworks } from '../../src/plugins/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { createMissLimit, MissWindow, judgeMisses } from '../../src/traffic/miss-limit.js';
+import { LIMIT_REASONS } from '../../src/plugins/traffic/plugin.js';
+import { createMissLimit, MissWindow, judgeMisses } from '../../src/plugins/traffic/miss-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';
 
@@ -109,7 +110,10 @@ describe('miss-based network limit', () => {
       const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
       let asked = 0;
       const context = testContext({
-        metrics: { ...createMetrics(), countLimitedMiss: (reason) => refused.push(reason) },
+        metrics: {
+          ...createMetrics(),
+          counterOf: () => (labels) => void refused.push(labels['reason'] ?? ''),
+        },
         clock: { ...systemClock, wall: () => clock.now },
       });
       const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });

@@ -1,21 +1,12 @@
 // Traffic rules that never match a hit add no cost to hits.
 import { describe, expect, test, vi } from 'vitest';
-import type { TrafficRule } from '../../src/config/schema-traffic.js';
-import { RouteTable } from '../../src/http/route-table.js';
-import { createTrafficPolicy } from '../../src/traffic/policy.js';
-import { testContext } from '../support/context.js';
+import type { TrafficRule } from '../../src/plugins/traffic/schema.js';
+import { admissionWith } from '../support/traffic.js';
 
 const listener = (): void => undefined;
 const plain = { name: 'rule', log: false, shadow: false, robot: false };
 
-const wrapped = (rules: TrafficRule[]): unknown =>
-  createTrafficPolicy({ rules, enumeration: { perMinute: 0 } }, testContext(), {
-    takeTokens: vi.fn(),
-    resolver: { fromMemory: vi.fn(), refOf: vi.fn() },
-    table: new RouteTable([]),
-    checksLogin: () => false,
-    isTrustedProxy: () => false,
-  }).wrap(listener);
+const wrapped = (rules: TrafficRule[]): unknown => admissionWith(rules, vi.fn()).wrap(listener);
 
 describe('traffic policy', () => {
   test.each<[string, TrafficRule[]]>([

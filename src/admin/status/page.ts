@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../errors.js';
 import { type Html, html } from '../../html/html.js';
 import { renderDocument, securityHeaders } from '../../html/layout.js';
-import { callOf, decodeParameter } from '../call.js';
+import { callOf, decodeParameter } from '../../http/admin-call.js';
 import { baseStyle } from '../../html/style.js';
 
 const CHART_WIDTH = 300;

@@ -53,7 +53,7 @@ export function render(stats) {
   putRows('handles', rows(stats.topHandles), 'No requests.');
   putRows('misses', rows(stats.topMisses), 'No misses.');
   putRows('errors', groupErrors(stats.recentErrors), 'None.');
-  renderTraffic(stats.traffic);
+  if (stats.traffic !== undefined) renderTraffic(stats.traffic);
   drawAll(stats.history);
   putText('connection', 'Live');
 }

@@ -1,12 +1,12 @@
 // Compiles the configured rules, and reads the request facts that they match.
-import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
+import type { InterfaceName, TrafficRule } from './schema.js';
 import type { IncomingMessage } from 'node:http';
-import { compileGlobs } from '../handle/glob.js';
-import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../handle/handle.js';
-import { readParameters } from '../http/query.js';
-import { type Interface, type Place, type RouteMatch, routeFor } from '../http/route-table.js';
-import { ownerOf } from '../http/target.js';
-import type { Resolver } from '../resolver/resolver.js';
+import { compileGlobs } from '../../handle/glob.js';
+import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../../handle/handle.js';
+import { readParameters } from '../../http/query.js';
+import { type Interface, type Place, type RouteMatch, routeFor } from '../../http/route-table.js';
+import { ownerOf } from '../../http/target.js';
+import type { Resolver } from '../../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
 
 /** The request facts that rules match. */
@@ -32,23 +32,17 @@ export const isOfHandles = ({ match }: TrafficRule): boolean =>
 export const concernsHits = ({ match, limit, answer, log, shadow, robot }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 
-interface FactsDeps {
-  addressOf: (req: IncomingMessage) => string;
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
-}
-
-export function createReadFacts({
-  addressOf,
-  resolver,
-}: FactsDeps): (req: IncomingMessage, place: Place) => TrafficFacts {
+export function createReadFacts(
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>,
+): (req: IncomingMessage, place: Place, address: string) => TrafficFacts {
   /** Whether an anonymous read of the handle would hit in memory now. */
   const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
 
-  return function readFacts(req, place) {
+  return function readFacts(req, place, address) {
     const { method = '', headers } = req;
     const named = nameOf(req, place);
     const facts = {
-      address: addressOf(req),
+      address,
       userAgent: headers['user-agent'] ?? '',
       method,
       credentials: headers.authorization,

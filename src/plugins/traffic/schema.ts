@@ -1,10 +1,19 @@
 // Configuration keys for traffic: rules for requests, and limits for networks that enumerate handles.
 import { z } from 'zod';
-import { readNetwork } from './addresses.js';
-import { duration, flag, items, mappings, reloadable, section, share, text, wholeNumber } from './fields.js';
+import { readNetwork } from '../../config/addresses.js';
+import {
+  duration,
+  flag,
+  items,
+  mappings,
+  reloadable,
+  section,
+  share,
+  text,
+  wholeNumber,
+} from '../../config/fields.js';
+import { CLASSES } from '../../upstream/caller.js';
 
-/** Request priorities in a Handle server's queue, highest first. */
-const CLASSES = ['preferred', 'normal', 'background'] as const;
 const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
 /** Token bucket keys: requests with the same key share a bucket. */

@@ -1,6 +1,6 @@
 // Token buckets in this process and, with Redis, across all instances.
 import { LRUCache } from 'lru-cache';
-import type { RedisCommands } from '../cache/redis/commands.js';
+import type { RedisCommands } from '../../cache/redis/commands.js';
 
 export interface BucketLimit {
   /** Refill interval of one token (ms). */

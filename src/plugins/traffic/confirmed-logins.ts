@@ -1,9 +1,9 @@
 // Logins that the Handle server has accepted. Unconfirmed names are not trusted, because clients can invent
 // them.
 import type { ServerResponse } from 'node:http';
-import { contextOf, hasContext } from '../http/context.js';
-import { type ChecksLogin, identityOf } from '../http/identity.js';
-import { networkOf } from '../server/client-address.js';
+import { contextOf, hasContext } from '../../http/context.js';
+import { type ChecksLogin, identityOf } from '../../http/identity.js';
+import { networkOf } from '../../server/client-address.js';
 import type { TrafficFacts } from './rules.js';
 
 type LoginFacts = Pick<TrafficFacts, 'credentials' | 'address'>;

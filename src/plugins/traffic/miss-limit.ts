@@ -1,12 +1,11 @@
 // Refuses the misses of limited networks, and counts the misses of other networks to decide whether to limit
 // them.
-import type { Live } from '../config/live.js';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import type { LimitReason, LimitedNetworks } from './limited-networks.js';
-import { ServiceError } from '../errors.js';
-import type { LimitMiss } from '../upstream/caller.js';
-import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
+import type { Context } from '../../context.js';
+import type { EnumerationSettings, LimitedNetworks } from './limited-networks.js';
+import { ServiceError } from '../../errors.js';
+import type { AroundMiss } from '../../upstream/caller.js';
+import type { LimiterUsage } from '../../upstream/concurrency-limiter.js';
+import { type LimitReason, METRICS } from './plugin.js';
 
 interface MissLimitParts {
   networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe' | 'list'>;
@@ -21,12 +20,13 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 
 /** Creates the miss limit. `settings` is called for each miss, because a reload may change them. */
 export function createMissLimit(
-  settings: Live<{ traffic: Pick<Config['traffic'], 'enumeration'> }>,
+  settings: EnumerationSettings,
   { metrics, clock: { wall: now } }: Context,
   { networks, servers }: MissLimitParts,
-): LimitMiss {
+): AroundMiss {
   const window = new MissWindow();
-  metrics.registerLimitedNetworks(() => [networks.list().length]);
+  const countLimited = metrics.counterOf(METRICS.limitedMisses);
+  metrics.readGauge(METRICS.limitedNetworks, () => [{ labels: {}, value: networks.list().length }]);
   // Pressure means that the queue is at least as long as the concurrency limit for reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
@@ -38,7 +38,7 @@ export function createMissLimit(
   function assertNotLimited(network: string): void {
     const limited = networks.find(network);
     if (limited === undefined) return;
-    metrics.countLimitedMiss(limited.reason);
+    countLimited({ reason: limited.reason });
     const detail = `${WHY[limited.reason]} from ${network}; cached records are served`;
     throw new ServiceError('RATE_LIMITED', { detail, retryAfterMs: limited.until - now() });
   }

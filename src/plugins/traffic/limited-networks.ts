@@ -1,12 +1,9 @@
 // Networks whose misses are temporarily refused, shared by all instances through Redis.
-import { ServiceError } from '../errors.js';
-import type { RedisCommands } from '../cache/redis/commands.js';
-import type { Live } from '../config/live.js';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-
-export const LIMIT_REASONS = ['unknown-names', 'most-misses'] as const;
-export type LimitReason = (typeof LIMIT_REASONS)[number];
+import { ServiceError } from '../../errors.js';
+import type { RedisCommands } from '../../cache/redis/commands.js';
+import type { Live } from '../../config/live.js';
+import type { Context } from '../../context.js';
+import { LIMIT_REASONS, type LimitReason, type TrafficConfig } from './plugin.js';
 
 export interface LimitedNetwork {
   /** The network as `networkOf` formats it. */
@@ -169,9 +166,11 @@ export class LimitedNetworks {
 
 const REFRESH_MS = 1000;
 
+export type EnumerationSettings = Live<{ traffic: Pick<TrafficConfig['traffic'], 'enumeration'> }>;
+
 /** Creates the limited networks, and refreshes them until the proxy closes. */
 export function createLimitedNetworks(
-  settings: Live<{ traffic: Pick<Config['traffic'], 'enumeration'> }>,
+  settings: EnumerationSettings,
   context: Context,
   shared: LimitedDeps['shared'],
 ): LimitedNetworks {

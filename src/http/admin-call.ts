@@ -1,8 +1,8 @@
 // The route and log fields of an admin call.
 import type { Request, Response } from 'express';
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { type Route, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
-import { readTarget } from '../http/target.js';
+import { type Route, type RouteMatch, type RouteTable, routeFor } from './route-table.js';
+import { readTarget } from './target.js';
 
 interface Call {
   match: RouteMatch | undefined;

@@ -1,0 +1,146 @@
+// Admits requests and messages of clients: determines the caller, and asks the judges of plugins once.
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import { isLoopback } from '../config/addresses.js';
+import type { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
+import { type Hooks, type Judgement, firstOf } from '../hooks.js';
+import { contextOf, hasContext } from '../http/context.js';
+import type { Listener, RefusalOfHandle } from '../http/guard.js';
+import type { RouteTable } from '../http/route-table.js';
+import { maybe, maybeAll } from '../maybe.js';
+import {
+  type Client,
+  type FindClient,
+  type IsTrustedProxy,
+  clientOf,
+  networkOf,
+  plainAddress,
+} from '../server/client-address.js';
+import { type Admit, type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
+
+export interface Admission {
+  /** Judges requests before they are handled. Returns the listener unchanged if no judge concerns hits. */
+  wrap: (listener: Listener) => Listener;
+  /** Returns the refusal of a judged request; undefined if it is admitted. */
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
+  /** Judges a request once, and returns its caller. */
+  admit: Admit;
+  /**
+   * Judges a native message that misses in memory, and returns its caller. Used only for TCP, because UDP
+   * addresses can be forged.
+   *
+   * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
+   */
+  admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
+  /**
+   * Judges a single handle of a judged request that names it in its body or names many handles. Undefined if
+   * no judge concerns handles.
+   */
+  refusalOfHandle: RefusalOfHandle | undefined;
+  /**
+   * Charges a judged request with many handles for `more` additional ones. @throws ServiceError when it
+   * exceeds a limit
+   */
+  charge: (req: IncomingMessage, more: number) => Promise<void>;
+}
+
+interface AdmissionParts {
+  table: RouteTable;
+  findClient: FindClient;
+  isTrustedProxy: IsTrustedProxy;
+}
+
+interface Judged {
+  client: Client;
+  judgements: readonly Judgement[];
+}
+
+/** Creates the admission. All judges judge each request; the first refusal and the first class count. */
+export function createAdmission(
+  { admission }: Pick<Hooks, 'admission'>,
+  { table, findClient, isTrustedProxy }: AdmissionParts,
+): Admission {
+  const judges = admission.flatMap((create) => create() ?? []);
+  const callerOf = createCallerOf(isTrustedProxy);
+  const judged = new WeakMap<IncomingMessage, Judged>();
+  const judgementsOf = (req: IncomingMessage): readonly Judgement[] => judged.get(req)?.judgements ?? [];
+
+  function judgeOnce(req: IncomingMessage, res: ServerResponse): Judged | Promise<Judged> {
+    const known = judged.get(req);
+    if (known !== undefined) return known;
+    const place = hasContext(res) ? contextOf(res) : table.locate(req.url ?? '');
+    const client = findClient(req);
+    const request = { req, res, place, address: client.address };
+    return maybe(maybeAll(judges.map(({ judge }) => judge(request))), (judgements) => {
+      const judgedNow = { client, judgements };
+      judged.set(req, judgedNow);
+      return judgedNow;
+    });
+  }
+
+  return {
+    wrap(listener) {
+      if (!judges.some(({ judgesHits }) => judgesHits)) return listener;
+      return (req, res) => maybe(judgeOnce(req, res), () => listener(req, res));
+    },
+    refusalOf: (req) => refusalIn(judgementsOf(req)),
+    admit(req, res) {
+      // The target of a miss is not parsed a second time if there is no judge.
+      if (judges.length === 0) return callerOf(findClient(req), req.headers);
+      return maybe(judgeOnce(req, res), ({ client, judgements }) =>
+        callerOf(client, req.headers, admittedClass(judgements)),
+      );
+    },
+    admitMessage(given, handle) {
+      const address = plainAddress(given);
+      // Behind a load balancer the client is unknown, and a closed connection has no address.
+      if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
+      return maybe(
+        maybeAll(judges.map(({ judgeMessage }) => judgeMessage({ address, handle }))),
+        (judgements) => callerOf({ address, network: networkOf(address) }, {}, admittedClass(judgements)),
+      );
+    },
+    refusalOfHandle: judges.some(({ judgesHandles }) => judgesHandles)
+      ? async (req, handle) => {
+          for (const judgement of judgementsOf(req)) {
+            const refusal = await judgement.refusalOfHandle?.(handle);
+            if (refusal !== undefined) return refusal;
+          }
+          return undefined;
+        }
+      : undefined,
+    async charge(req, more) {
+      for (const judgement of judgementsOf(req)) await judgement.charge?.(more);
+    },
+  };
+}
+
+const refusalIn = (judgements: readonly Judgement[]): ServiceError | undefined =>
+  firstOf(judgements, ({ refusal }) => refusal);
+
+function admittedClass(judgements: readonly Judgement[]): CallerClass | undefined {
+  const refusal = refusalIn(judgements);
+  if (refusal) throw refusal;
+  return firstOf(judgements, ({ callerClass }) => callerClass);
+}
+
+function createCallerOf(isTrustedProxy: IsTrustedProxy) {
+  // Excludes trusted proxies, which are not clients, and local programs, which belong to the operator.
+  const isCharged = (address: string): boolean =>
+    isIP(address) !== 0 && !isTrustedProxy(address) && !isLoopback(address);
+
+  return function callerOf(
+    { address, network }: Client,
+    headers: IncomingHttpHeaders,
+    given: CallerClass = isBackground(headers['priority']) ? 'background' : 'normal',
+  ): Caller {
+    const charged = given !== 'preferred' && isCharged(address) ? network : undefined;
+    const via = proxiesIn(headers.via);
+    return { class: given, client: clientOf(address), network: charged, ...(via !== undefined && { via }) };
+  };
+}
+
+/** Urgency 7 is for background tasks (RFC 9218 §4.1). A client may only lower its own class. */
+const isBackground = (priority: string | string[] | undefined): boolean =>
+  priority !== undefined && /^\s*u=7(?:\s*,|\s*$)/.test(priority.toString());

@@ -1,0 +1,274 @@
+// The traffic policy: judges each request by the first matching rule, and enforces its limit.
+import type { ServerResponse } from 'node:http';
+import type { Context } from '../../context.js';
+import { ServiceError } from '../../errors.js';
+import type { RequestJudge, Judgement } from '../../hooks.js';
+import { type ChecksLogin, identityOf } from '../../http/identity.js';
+import { maybe, maybeAll } from '../../maybe.js';
+import type { Resolver } from '../../resolver/resolver.js';
+import { clientOf, networkOf } from '../../server/client-address.js';
+import { ConfirmedLogins } from './confirmed-logins.js';
+import type { RuleCounts } from './rule-counts.js';
+import {
+  type Matches,
+  compileMatch,
+  createReadFacts,
+  type TrafficFacts,
+  concernsHits,
+  isOfHandles,
+} from './rules.js';
+import type { TrafficRule } from './schema.js';
+import { type BucketState, type TakeTokens, untilTokens, type BucketLimit } from './token-bucket.js';
+
+interface PolicyParts {
+  takeTokens: TakeTokens;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
+  checksLogin: ChecksLogin;
+  counts: RuleCounts;
+}
+
+interface CompiledRule extends TrafficRule {
+  matches: Matches;
+  window: LimitWindow | undefined;
+}
+
+interface Applied {
+  rule: CompiledRule;
+  state: BucketState | undefined;
+  refusal: ServiceError | undefined;
+}
+
+/** Creates the judge of requests; undefined without rules. */
+export function createTrafficPolicy(
+  rules: readonly TrafficRule[],
+  context: Pick<Context, 'log' | 'hooks'>,
+  { takeTokens, resolver, checksLogin, counts }: PolicyParts,
+): RequestJudge | undefined {
+  if (rules.length === 0) return undefined;
+  for (const { name } of rules) counts.add(name);
+  const readFacts = createReadFacts(resolver);
+  const logins = new ConfirmedLogins(checksLogin);
+  const { judge, judgementOf } = createApply(rules, {
+    takeTokens,
+    logins,
+    report: createReport(context, counts),
+  });
+  const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
+  return {
+    judgesHits: rules.some(concernsHits),
+    judgesHandles: rules.some(isOfHandles),
+    judge({ req, res, place, address }) {
+      const facts = readFacts(req, place, address);
+      if (isByIdentity && facts.credentials !== undefined) logins.watch(res, facts);
+      return maybe(judge(facts), (applied) => {
+        if (applied) setLimitHeaders(res, applied);
+        return judgementOf(facts, applied);
+      });
+    },
+    judgeMessage(message) {
+      const facts = { ...MESSAGE, ...message };
+      return maybe(judge(facts), (applied) => judgementOf(facts, applied));
+    },
+  };
+}
+
+/** Facts common to all native messages. */
+const MESSAGE = {
+  userAgent: '',
+  method: 'RESOLUTION',
+  interface: 'native',
+  credentials: undefined,
+  reads: 'misses',
+} as const;
+
+interface ApplyParts {
+  takeTokens: TakeTokens;
+  report: ReturnType<typeof createReport>;
+  logins: ConfirmedLogins;
+}
+
+/** Creates the functions that apply the rules to the facts of a request. */
+function createApply(rules: readonly TrafficRule[], { takeTokens, report, logins }: ApplyParts) {
+  const compiled = rules.map(compileRule);
+
+  /**
+   * Takes tokens from all buckets of a request. An unconfirmed login also uses a bucket shared by its
+   * network.
+   */
+  function take(
+    window: LimitWindow,
+    buckets: readonly string[],
+    tokens: number,
+  ): BucketState | Promise<BucketState> {
+    const [bucket = '', ...others] = buckets;
+    const taken = takeTokens(bucket, window, tokens);
+    if (others.length === 0) return taken;
+    const takeOthers = (state: BucketState): BucketState | Promise<BucketState> =>
+      state.isTaken ? take(window, others, tokens) : state;
+    return maybe(taken, takeOthers);
+  }
+
+  function apply(rule: CompiledRule, facts: TrafficFacts, tokens: number): Applied | Promise<Applied> {
+    const { window, limit } = rule;
+    if (window === undefined || limit === undefined) return appliedWithout(rule);
+    const taken = take(window, bucketsOf(rule.name, { by: limit.by, facts, logins }), tokens);
+    return maybe(taken, (state) => appliedLimit(rule, state, tokens));
+  }
+
+  /** Applies the matching rules. Returns the result of the deciding rule; undefined if none decides. */
+  function judge(facts: TrafficFacts): Applied | undefined | Promise<Applied | undefined> {
+    const { shadows, deciding } = selectRules(compiled, facts);
+    const all = [...shadows, ...(deciding ? [deciding] : [])].map((rule) => apply(rule, facts, 1));
+    return maybe(maybeAll(all), (applied) => {
+      for (const one of applied) report(one, facts);
+      return deciding && applied.at(-1);
+    });
+  }
+
+  /**
+   * Judges by handle rules only. All other rules have judged the request already, and count its handles
+   * together.
+   */
+  function judgeHandle(facts: TrafficFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
+    const { deciding } = selectRules(compiled, facts);
+    if (deciding === undefined || !isOfHandles(deciding)) return undefined;
+    const settle = (applied: Applied): ServiceError | undefined => {
+      report(applied, facts);
+      return applied.refusal;
+    };
+    return maybe(apply(deciding, facts, 1), settle);
+  }
+
+  const judgementOf = (facts: TrafficFacts, applied: Applied | undefined): Judgement => ({
+    refusal: applied?.refusal,
+    callerClass: applied?.rule.class,
+    refusalOfHandle: (handle) => judgeHandle({ ...facts, handle }),
+    async charge(more) {
+      if (applied === undefined) return;
+      const charged = await apply(applied.rule, facts, more);
+      report(charged, facts);
+      if (charged.refusal) throw charged.refusal;
+    },
+  });
+
+  return { judge, judgementOf };
+}
+
+const compileRule = (rule: TrafficRule): CompiledRule => ({
+  ...rule,
+  matches: compileMatch(rule.match),
+  window: rule.limit && windowOf(rule.limit),
+});
+
+/** Returns the first matching rule that is not a shadow rule, and the matching shadow rules before it. */
+function selectRules(
+  rules: readonly CompiledRule[],
+  facts: TrafficFacts,
+): { shadows: CompiledRule[]; deciding: CompiledRule | undefined } {
+  const shadows: CompiledRule[] = [];
+  for (const rule of rules) {
+    if (!rule.matches(facts)) continue;
+    if (!rule.shadow) return { shadows, deciding: rule };
+    shadows.push(rule);
+  }
+  return { shadows, deciding: undefined };
+}
+
+const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
+  reads !== undefined && credentials === undefined;
+
+/** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
+function createReport({ log, hooks }: Pick<Context, 'log' | 'hooks'>, counts: RuleCounts) {
+  return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
+    const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
+    counts.count(rule.name, result);
+    if (rule.robot && result !== 'limited' && facts.handle && isAnonymousRead(facts))
+      for (const each of hooks.robotRead) each(facts.handle);
+    if (!rule.log) return;
+    const { address, method, handle, userAgent } = facts;
+    log.info(
+      { rule: rule.name, result, address, method, handle: handle?.text, userAgent },
+      'traffic rule matched',
+    );
+  };
+}
+
+interface Counted {
+  by: NonNullable<TrafficRule['limit']>['by'];
+  facts: TrafficFacts;
+  logins: ConfirmedLogins;
+}
+
+function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
+  const { address, credentials } = facts;
+  switch (by) {
+    case 'rule':
+      return [name];
+    case 'network':
+      return [`${name} ${networkOf(address)}`];
+    case 'identity': {
+      // The identity excludes the password, so that guesses of a password count together.
+      const identity = identityOf(credentials);
+      if (identity === undefined) return [`${name} ${clientOf(address)}`];
+      const unconfirmed = logins.has(facts) ? [] : [`${name} unconfirmed ${networkOf(address)}`];
+      return [...unconfirmed, `${name} ${identity}`];
+    }
+    case 'address':
+      return [`${name} ${clientOf(address)}`];
+  }
+}
+
+/** Retry-After for refusals by rules without a limit (ms). */
+const REFUSED_FOR_MS = 60_000;
+
+const appliedWithout = (rule: CompiledRule): Applied => ({
+  rule,
+  state: undefined,
+  refusal: rule.answer && refusalBy(rule, `rule ${rule.name}`, REFUSED_FOR_MS),
+});
+
+function appliedLimit(rule: CompiledRule, state: BucketState, tokens: number): Applied {
+  const { window } = rule;
+  if (state.isTaken || window === undefined) return { rule, state, refusal: undefined };
+  const { quota, windowSeconds } = window;
+  const detail = `rule ${rule.name}: at most ${quota} in ${windowSeconds === 1 ? 'a second' : 'a minute'}`;
+  return { rule, state, refusal: refusalBy(rule, detail, untilTokens(state, window, tokens)) };
+}
+
+const refusalBy = ({ answer }: TrafficRule, detail: string, retryAfterMs: number): ServiceError =>
+  answer === 403
+    ? new ServiceError('TRAFFIC_REFUSED', { detail })
+    : new ServiceError('RATE_LIMITED', { detail, retryAfterMs });
+
+function setLimitHeaders(res: ServerResponse, { rule, state }: Applied): void {
+  if (state === undefined || rule.window === undefined || res.headersSent) return;
+  for (const [name, value] of limitHeaders(rule.name, rule.window, state)) res.setHeader(name, value);
+}
+
+interface LimitWindow extends BucketLimit {
+  quota: number;
+  windowSeconds: number;
+}
+
+/**
+ * Converts the limit of a rule to a window: its quota, and its bucket size, which equals the quota unless
+ * `burst` is set.
+ */
+function windowOf({ perSecond, perMinute = 0, burst }: NonNullable<TrafficRule['limit']>): LimitWindow {
+  const windowSeconds = perSecond === undefined ? 60 : 1;
+  const quota = perSecond ?? perMinute;
+  return { quota, windowSeconds, intervalMs: (windowSeconds * 1000) / quota, burst: burst ?? quota };
+}
+
+/** @example limitHeaders('crawlers', …) // [['RateLimit-Policy', '"crawlers";q=600;w=60'], ['RateLimit', '"crawlers";r=599;t=1']] */
+function limitHeaders(
+  name: string,
+  { quota, windowSeconds }: LimitWindow,
+  { left, fullInMs }: BucketState,
+): [name: string, value: string][] {
+  const quoted = `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+  return [
+    ['RateLimit-Policy', `${quoted};q=${quota};w=${windowSeconds}`],
+    ['RateLimit', `${quoted};r=${left};t=${Math.ceil(fullInMs / 1000)}`],
+  ];
+}

@@ -1,0 +1,28 @@
+// Creates the admission with traffic rules alone, without the app.
+import { type Admission, createAdmission } from '../../src/app/admission.js';
+import { handleRef } from '../../src/handle/handle.js';
+import { RouteTable } from '../../src/http/route-table.js';
+import { createTrafficPolicy } from '../../src/plugins/traffic/policy.js';
+import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
+import type { TrafficRule } from '../../src/plugins/traffic/schema.js';
+import type { TakeTokens } from '../../src/plugins/traffic/token-bucket.js';
+import { testContext } from './context.js';
+
+export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Admission {
+  const context = testContext();
+  const parts = {
+    takeTokens,
+    resolver: { fromMemory: () => undefined, refOf: (text: string) => handleRef(text, false) },
+    checksLogin: () => false,
+    counts: createRuleCounts(context.metrics),
+  };
+  const admission = [() => createTrafficPolicy(rules, context, parts)];
+  return createAdmission(
+    { admission },
+    {
+      table: new RouteTable([]),
+      findClient: () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
+      isTrustedProxy: () => false,
+    },
+  );
+}
