@@ -41,6 +41,8 @@ import { type Hooks, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
+import { withSources } from '../upstream/source.js';
+import { SOURCES } from '../upstream/sources/kinds.js';
 import { type Upstreams, createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
 
@@ -139,7 +141,7 @@ function assemble(
 function createHost(settings: Live<Config>, context: Context, createDispatcher?: CreateDispatcher): Host {
   const config = settings.current;
   const { upstream } = config;
-  const servers = upstreamServers(config);
+  const servers = withSources(upstreamServers(config), SOURCES);
   const unserved = unservedPrefixes(config);
   const pseudonym = newPseudonym();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });

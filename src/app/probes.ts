@@ -1,7 +1,7 @@
 // The startup probes, also used by `check-config --probe`: upstreams, secondaries, Redis and the reverse lookup.
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
-import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
+import { upstreamServers } from '../config/upstream-servers.js';
 import { type RedisAddress, addressKey, redisAddress } from '../cache/redis/connections.js';
 import { reasonOf, remedyOf } from '../cache/redis/errors.js';
 import { keyPrefixOf } from '../cache/redis/namespace.js';
@@ -17,7 +17,8 @@ import {
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';
-import { createSource } from '../upstream/sources/kinds.js';
+import { type SourceServer, withSources } from '../upstream/source.js';
+import { SOURCES } from '../upstream/sources/kinds.js';
 
 export type ProbeTarget = 'upstream' | 'secondary' | 'redis' | 'reverse lookup';
 
@@ -32,17 +33,19 @@ export interface Probe {
 export function createProbes(config: Config): Probe[] {
   const pseudonym = newPseudonym();
   return [
-    ...upstreamServers(config).flatMap((server) => probesOf(server, config.upstream.probeHandle, pseudonym)),
+    ...withSources(upstreamServers(config), SOURCES).flatMap((server) =>
+      probesOf(server, config.upstream.probeHandle, pseudonym),
+    ),
     ...redisProbes(config),
     ...reverseLookupProbes(config, pseudonym),
   ];
 }
 
-function probesOf(server: ConfiguredServer, probeHandle: string, pseudonym: string): Probe[] {
+function probesOf(server: SourceServer, probeHandle: string, pseudonym: string): Probe[] {
   const { url, secondaries, timeoutMs, maxBodyBytes } = server;
   const placeOf = (at: string) => ({
     url: at,
-    question: createSource({ ...server, url: at }).probe(probeHandle),
+    question: server.source.protocol({ ...server, url: at }).probe(probeHandle),
     keys: keysAt(server, at),
   });
   const common = { pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };

@@ -8,11 +8,6 @@ type ListedServer = z.output<typeof upstreams>[number];
 export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
   kind: Exclude<ListedServer['kind'], 'none'>;
   url: string;
-  /**
-   * Whether the server mints its own handles, accepts neither writes nor logins, and has case-sensitive
-   * suffixes.
-   */
-  isRepository: boolean;
 }
 
 /** A server and its section key. */
@@ -34,7 +29,6 @@ export const isUpstreamGiven = ({ upstream, upstreams }: UpstreamSections): bool
 const HANDLE_SERVER = {
   kind: 'handle-server',
   existenceCheck: false,
-  isRepository: false,
   readOnly: false,
 } as const;
 
@@ -47,9 +41,7 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   }
   return upstreams.flatMap(({ kind, url: listed, ...server }, at) => {
     if (kind === 'none' || listed === undefined) return [];
-    const isRepository = kind !== 'handle-server';
-    const readOnly = server.readOnly || isRepository;
-    return [{ ...server, kind, url: listed, isRepository, readOnly, key: `upstreams.${at}` }];
+    return [{ ...server, kind, url: listed, key: `upstreams.${at}` }];
   });
 }
 

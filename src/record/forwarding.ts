@@ -11,8 +11,8 @@ import type { Resolver } from '../resolver/resolver.js';
 import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import { sessionsOf } from '../upstream/sessions.js';
+import { assertForwards } from '../upstream/source.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
-import { assertNoRepository } from '../write/origin-record.js';
 import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
 import { type PassThrough, createPassThrough } from './pass-through.js';
 
@@ -82,7 +82,7 @@ function routeForwards(parts: ForwardingParts): Forward {
   };
   return (req, res, content) => {
     const server = content.origin?.server ?? serverFor(contextOf(res), parts);
-    assertNoRepository(server);
+    assertForwards(server);
     return forwardTo(assertFound(server))(req, res, content);
   };
 }

@@ -20,7 +20,7 @@ import type { Steps } from '../time-slicer.js';
 import { createAroundMiss } from '../upstream/caller.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import { parseRecord, recordEtag } from './condition.js';
-import { type RepositoryReadDeps, readAtRepository } from './repository-read.js';
+import { type PublicReadDeps, readPublic } from './public-read.js';
 import { type Forward, upstreamTarget } from './forward.js';
 
 import {
@@ -130,7 +130,7 @@ async function sendKnownList(
   return true;
 }
 
-export interface ForwardReadDeps extends RepositoryReadDeps {
+export interface ForwardReadDeps extends PublicReadDeps {
   hooks: Pick<Hooks, 'list' | 'aroundMiss'>;
   now: () => number;
   /** Minimum body length for compression (bytes). */
@@ -150,7 +150,7 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
     parseHandle(res, deps.resolver);
     const { handle, caller } = contextOf(res);
     if (handle === undefined && (await sendKnownList(req, res, deps))) return;
-    if (await readAtRepository(req, res, deps)) return;
+    if (await readPublic(req, res, deps)) return;
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await passThrough(req, res);
       return;

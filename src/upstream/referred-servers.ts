@@ -4,6 +4,7 @@ import type { Context } from '../context.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type ClosableDispatcher, createPools } from './connections.js';
+import { HANDLE_SERVER } from './handle-server.js';
 import { REFERRED, type UpstreamServer, createServer } from './upstream-server.js';
 import { type ReadReferred, type ReferralDeps, createReferrals, type SiteAddress } from './referrals.js';
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
@@ -34,12 +35,7 @@ const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 
 /** Settings of referred servers, which are always Handle servers. */
-export const HANDLE_SERVER = {
-  kind: 'handle-server' as const,
-  prefixes: [],
-  existenceCheck: false,
-  isRepository: false,
-};
+export const AT_REFERRAL = { source: HANDLE_SERVER, prefixes: [], existenceCheck: false };
 
 /** Maximum connections to all referred servers together. */
 export const MAX_REFERRED_CONNECTIONS = MAX_SERVERS * CONNECTIONS;
@@ -58,7 +54,7 @@ export function createReferredServers(
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
     const ofServer = { ...parts, dispatcher, limiter, keys: undefined };
-    return { server: createServer({ ...upstream, ...HANDLE_SERVER, url }, context, ofServer), dispatcher };
+    return { server: createServer({ ...upstream, ...AT_REFERRAL, url }, context, ofServer), dispatcher };
   }
 
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {

@@ -7,6 +7,7 @@ import { sumUsages } from './concurrency-limiter.js';
 import type { RecordClient, RecordRead } from './record-client.js';
 import { type RecordAnswer, answerWith } from './reply.js';
 import { type ReadReferred, referralIn } from './referrals.js';
+import type { RecordSource } from './source.js';
 import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
 
 /** Handle server response for a foreign prefix (recording "resolve: handle of unknown prefix"). */
@@ -121,9 +122,10 @@ async function askEach<Server, Answer>(
 }
 
 interface Routed {
+  /** Defaults to a Handle server. */
+  source?: Pick<RecordSource, 'keepsCase' | 'holdsPrefixRecords'>;
   /** Upper-case patterns: `21.T1` for this prefix, `21.T1.*` for derived prefixes, `*` for all others. */
   prefixes: readonly string[];
-  isRepository?: boolean;
 }
 
 /**
@@ -161,14 +163,13 @@ export function createPrefixRouting<Server extends Routed>(
 
   return function findServers({ prefix, key }) {
     const server = serverOf(prefix);
-    // A repository contains the handles of its prefix, but not the prefix record (`0.NA/<prefix>`).
-    const isForHandles = server[0]?.isRepository === true && key.startsWith('0.');
+    const isForHandles = key.startsWith('0.') && !server.every(holdsPrefixRecords);
     if (!prefix.startsWith('0.') && !isForHandles) return server;
     const isPrefixRecord = key.startsWith(`${GLOBAL_PREFIX}/`) && !byPattern.has(GLOBAL_PREFIX);
     const found = isPrefixRecord
       ? [...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, root]
       : [...serverOf(isForHandles ? GLOBAL_PREFIX : prefix), root];
-    return distinct(found).filter(({ isRepository }) => isRepository !== true);
+    return distinct(found).filter(holdsPrefixRecords);
   };
 }
 
@@ -183,19 +184,23 @@ export function createIsServed(
   return (key) => findServers(refOfKey(key))[0] !== none;
 }
 
+const holdsPrefixRecords = ({ source }: Routed): boolean => source?.holdsPrefixRecords ?? true;
+
+const keepsCase = ({ source }: Routed): boolean => source?.keepsCase ?? false;
+
 export type RefOf = (text: string) => HandleRef;
 
 /**
  * Creates the function that parses a handle. The cache key retains the suffix's case if `caseSensitive` is
- * set, or if the handle's server is a repository.
+ * set, or if the handle's server distinguishes it.
  */
 export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
   const refOf: RefOf = (text) => handleRef(text, caseSensitive);
-  if (caseSensitive || !servers.some(({ isRepository }) => isRepository)) return refOf;
+  if (caseSensitive || !servers.some(keepsCase)) return refOf;
   const findServers = createPrefixRouting(servers);
   return (text) => {
     const handle = refOf(text);
-    return findServers(handle)[0]?.isRepository === true ? handleRef(text, true) : handle;
+    return findServers(handle).some(keepsCase) ? handleRef(text, true) : handle;
   };
 }
 

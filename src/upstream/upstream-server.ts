@@ -11,8 +11,7 @@ import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { readInSlices } from './reply.js';
-import { createSource } from './sources/kinds.js';
-import type { SourceRequest } from './sources/source.js';
+import type { RecordSource, SourceRequest } from './source.js';
 import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
 import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
 
@@ -20,9 +19,11 @@ export interface ServerSettings
   extends
     Pick<
       ServerConfig,
-      'url' | 'kind' | 'prefixes' | 'existenceCheck' | 'breaker' | 'maxRetryAfterMs' | 'maxRecordBytes'
+      'url' | 'prefixes' | 'existenceCheck' | 'breaker' | 'maxRetryAfterMs' | 'maxRecordBytes'
     >,
-    Pick<Config['upstream'], 'caseSensitive'> {}
+    Pick<Config['upstream'], 'caseSensitive'> {
+  source: RecordSource;
+}
 
 export interface ServerParts {
   /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */
@@ -59,7 +60,7 @@ export function createServer(
   const { url, caseSensitive, maxRecordBytes } = settings;
   const { now, wall } = context.clock;
   const { origin } = parseAddress(url);
-  const source = createSource(settings);
+  const protocol = settings.source.protocol(settings);
   const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now, wall });
   const health = keys && watchHealth({ url, keys }, context);
@@ -86,7 +87,7 @@ export function createServer(
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
       const reply = { status, headers: received, body, handle: text, caseSensitive, pauseMs };
-      const reading = source.outcomeOf(reply);
+      const reading = protocol.outcomeOf(reply);
       const read = readInSlices(slicer, reading, { chars: body.length, caller });
       const outcome = read instanceof Promise ? await read : read;
       report(outcome.kind, startedAt);
@@ -106,7 +107,7 @@ export function createServer(
   return {
     read(read) {
       const { handle, authoritative, caller, timeoutMs } = read;
-      const asked = source.read(handle, authoritative);
+      const asked = protocol.read(handle, authoritative);
       if ('kind' in asked) return Promise.resolve(asked);
       pause.assertOver();
       const deadline = performance.now() + timeoutMs;

@@ -1,6 +1,6 @@
 // Creates the clients for all servers, and routes handles to them.
 import type { Config } from '../config/schema.js';
-import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -11,17 +11,18 @@ import { type Connections, type createPools, createConnections, readTrust } from
 import { type ServerKeys, ROOT_KEYS, keysAt } from './failure.js';
 import { type RecordClient, createRecordClient } from './record-client.js';
 import type { ReferralDeps } from './referrals.js';
-import { HANDLE_SERVER, createReferredServers } from './referred-servers.js';
-import { createRepositoryList } from './repository-list.js';
+import { AT_REFERRAL, createReferredServers } from './referred-servers.js';
+import { createSourceList } from './source-list.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 import { type Sessions, sessionsOf } from './sessions.js';
+import type { RecordSource, SourceServer } from './source.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
   servers: readonly HandleServer[];
   /**
    * Serves requests without a handle, such as those for sessions: the first writable server, else the first
-   * that is not a repository.
+   * that takes logins.
    */
   main: HandleServer | undefined;
   /** Returns the responsible servers in order of preference. */
@@ -34,7 +35,7 @@ export interface Upstreams {
 }
 
 interface UpstreamsSettings extends Pick<Config, 'upstream'> {
-  servers: readonly ConfiguredServer[];
+  servers: readonly SourceServer[];
   /** Prefixes without a server. */
   unserved: readonly string[];
 }
@@ -74,10 +75,10 @@ export function createUpstreams(
 const usageOf = ({ url, usage }: HandleServer) =>
   Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
 
-const findMain = <Server extends Pick<HandleServer, 'readOnly' | 'isRepository'>>(
+const findMain = <Server extends Pick<HandleServer, 'readOnly' | 'source'>>(
   servers: readonly Server[],
 ): Server | undefined =>
-  servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ isRepository }) => !isRepository);
+  servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ source }) => source.forwards);
 
 const findRoot = (servers: readonly HandleServer[]): HandleServer | undefined =>
   servers.find(({ prefixes }) => prefixes.includes('0.NA'));
@@ -87,7 +88,7 @@ function createRoot(upstream: Config['upstream'], context: Context, parts: Handl
   const server = {
     ...upstream,
     ...trust,
-    ...HANDLE_SERVER,
+    ...AT_REFERRAL,
     url: upstream.referralRoot,
     secondaries: [],
     readOnly: true,
@@ -106,7 +107,11 @@ export function assertFound(server: HandleServer | undefined): HandleServer {
 }
 
 interface HandleServerSettings
-  extends ServerConfig, Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {}
+  extends
+    Omit<ServerConfig, 'kind'>,
+    Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {
+  source: RecordSource;
+}
 
 interface HandleServerParts {
   /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
@@ -120,13 +125,14 @@ interface HandleServerParts {
 
 export interface HandleServer extends Pick<
   ServerConfig,
-  'url' | 'prefixes' | 'isRepository' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
+  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
 > {
+  source: RecordSource;
   /** Shared reads. */
   reads: UpstreamClient;
   /** Requests with one caller's credentials. */
   records: RecordClient;
-  /** Lists the handles of a prefix at a repository. */
+  /** Lists the handles of a prefix. */
   list: RecordClient['list'];
   /** Agent for forwarded requests, which share the limiter with `records`. */
   writeAgent: Connections['writeAgent'];
@@ -151,7 +157,7 @@ function createHandleServer(
     ...parts
   }: HandleServerParts & { keysOf: (url: string) => ServerKeys },
 ): HandleServer {
-  const { url, prefixes, isRepository, readOnly, concurrency, writeTimeoutMs, connections } = settings;
+  const { url, prefixes, source, readOnly, concurrency, writeTimeoutMs, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(
     { url, connections, ...readTrust(settings) },
     createDispatcher,
@@ -167,16 +173,17 @@ function createHandleServer(
   const reads = createUpstreamClient(settings, context, { ...parts, dispatcher, keysOf });
   const onIgnoredLogin = warnOfIgnoredLogins(url, context);
   const sessions = sessionsOf(url, mainUrl);
+  const records = createRecordClient(settings, { ...parts, limiter, dispatcher, sessions, onIgnoredLogin });
   return {
     url,
     prefixes,
-    isRepository,
+    source,
     readOnly,
     concurrency,
     writeTimeoutMs,
     reads,
-    records: createRecordClient(settings, { ...parts, limiter, dispatcher, sessions, onIgnoredLogin }),
-    list: createRepositoryList(settings, { ...parts, limiter, dispatcher }),
+    records,
+    list: source.forwards ? records.list : createSourceList(settings, { ...parts, limiter, dispatcher }),
     writeAgent,
     limiter,
     sessions,

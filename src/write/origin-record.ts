@@ -59,7 +59,10 @@ export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): Ori
   return function originOf(handle, { authorization, caller: given }) {
     const servers = upstreams.findServers(handle);
     const [server] = servers;
-    if (server?.isRepository) return repositoryRecord({ handle, server, caller: given }, resolver);
+    if (server?.source.forwards === false) {
+      const { refusal } = server.source;
+      return publicRecord({ handle, server, refusal, caller: given }, resolver);
+    }
     const records = recordsAt(servers);
     const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
     const login = { authorization, caller };
@@ -95,12 +98,16 @@ const checksLogin = (servers: readonly HandleServer[], authorization: string | u
 const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
-/** Returns a read-only record of a repository. Reads use the cache, because no login affects the response. */
-function repositoryRecord(
-  { handle, server, caller }: Pick<OriginRecord, 'handle' | 'caller'> & { server: HandleServer },
-  resolver: Pick<Resolver<unknown>, 'resolve'>,
-): OriginRecord {
-  const refuse = () => Promise.reject(repositoryMints());
+interface PublicRecord extends Pick<OriginRecord, 'handle' | 'caller'> {
+  server: HandleServer;
+  /** The error of a write. */
+  refusal: () => ServiceError;
+}
+
+/** Returns a record without private values. Reads use the cache, because no login affects the response. */
+function publicRecord(record: PublicRecord, resolver: Pick<Resolver<unknown>, 'resolve'>): OriginRecord {
+  const { handle, server, caller, refusal } = record;
+  const refuse = () => Promise.reject(refusal());
   return {
     handle,
     server,
@@ -131,14 +138,6 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
   const values = valuesOf(entry).filter(createValueFilter(selection));
   const responseCode = values.length === 0 ? RESPONSE_CODE.valuesNotFound : RESPONSE_CODE.success;
   return { ...answerWith(200, { responseCode, handle, values }), values };
-}
-
-const repositoryMints = (): ServiceError =>
-  new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] });
-
-/** Asserts that a server is not a repository. @throws ServiceError REPOSITORY_MINTS */
-export function assertNoRepository(server: HandleServer | undefined): void {
-  if (server?.isRepository) throw repositoryMints();
 }
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */

@@ -14,7 +14,8 @@ import {
   judgeWrite,
 } from './decisions.js';
 import { type HandleLock, type Held, NOT_HELD } from './lock/handle-lock.js';
-import { type OriginRecord, assertNoRepository, assertWritable } from './origin-record.js';
+import { assertForwards } from '../upstream/source.js';
+import { type OriginRecord, assertWritable } from './origin-record.js';
 
 /** A write, translated from a request by an interface. */
 export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
@@ -78,7 +79,7 @@ const MAX_TRIES = 3;
 export function createCarryOut({ rules, lock, resolver, hooks }: WriteParts): CarryOut {
   return async function carryOut({ req, res, origin, deletion, withBody, read, isAtomic, plan }) {
     const { handle, server, caller } = origin;
-    assertNoRepository(server);
+    assertForwards(server);
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
 

@@ -3,10 +3,10 @@ import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
 import { type ProbeReport, type ServerProbe, ping, probeServer } from '../../src/upstream/probe.js';
-import { createDspaceSource } from '../../src/upstream/sources/dspace.js';
-import { createHandleServerSource } from '../../src/upstream/sources/handle-server.js';
-import type { ProbeQuestion } from '../../src/upstream/sources/source.js';
-import { createTemplateSource } from '../../src/upstream/sources/template.js';
+import { DSPACE } from '../../src/upstream/sources/dspace.js';
+import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
+import type { ProbeQuestion } from '../../src/upstream/source.js';
+import { TEMPLATE } from '../../src/upstream/sources/template.js';
 import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/failure.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 const askHandleServer = (url: string, handle: string): ProbeQuestion =>
-  createHandleServerSource({ url, prefixes: [] }).probe(handle);
+  HANDLE_SERVER.protocol({ url, prefixes: [] }).probe(handle);
 
 function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise<ProbeReport> {
   const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
@@ -191,7 +191,7 @@ describe('upstream probe', () => {
 });
 
 describe('repository probe', () => {
-  const dspace = (url: string) => createDspaceSource({ url, prefixes: ['123456'] }).probe('0.NA/0.NA');
+  const dspace = (url: string) => DSPACE.protocol({ url, prefixes: ['123456'] }).probe('0.NA/0.NA');
 
   test.each([
     ['the configured prefix', 200, '["20.500.1","123456"]', undefined],
@@ -209,7 +209,7 @@ describe('repository probe', () => {
 
   test('accepts the site of a URL template when it responds with a redirect', async () => {
     const server = await answering(302, '', { location: '/login' });
-    const source = createTemplateSource({ url: `${server.url}/item/{suffix}`, prefixes: [] });
+    const source = TEMPLATE.protocol({ url: `${server.url}/item/{suffix}`, prefixes: [] });
     const question = source.probe('0.NA/0.NA');
     expect(await probe(server.url, { question })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('HEAD /\n');

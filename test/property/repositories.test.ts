@@ -2,7 +2,7 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { ServiceError } from '../../src/errors.js';
-import { createDspaceSource } from '../../src/upstream/sources/dspace.js';
+import { DSPACE } from '../../src/upstream/sources/dspace.js';
 import { fillTemplate } from '../../src/upstream/sources/template.js';
 import { toText } from '../../src/handle/bytes.js';
 import { runToEnd } from '../../src/time-slicer.js';
@@ -39,7 +39,7 @@ describe('filled URL template', () => {
   });
 });
 
-const { outcomeOf } = createDspaceSource({ url: 'https://repository.test/server', prefixes: ['20.1'] });
+const { outcomeOf } = DSPACE.protocol({ url: 'https://repository.test/server', prefixes: ['20.1'] });
 
 const outcomeFor = (body: string, { status = 200, handle = '20.1/1' } = {}) =>
   runToEnd(outcomeOf({ status, headers: {}, body, handle, caseSensitive: false }));
@@ -69,7 +69,7 @@ describe('DSpace response', () => {
 
 describe('DSpace handle', () => {
   test.prop([handles])('is requested at a path under the configured address', (handle) => {
-    const { read } = createDspaceSource({ url: 'https://repository.test/server', prefixes: ['20.1'] });
+    const { read } = DSPACE.protocol({ url: 'https://repository.test/server', prefixes: ['20.1'] });
     const request = read(handleRef(handle, true), false);
     const path = 'path' in request ? request.path : '';
     expect(new URL(path, 'https://repository.test').pathname).toBe(path);

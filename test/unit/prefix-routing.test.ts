@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
+import type { RecordSource } from '../../src/upstream/source.js';
+import { DSPACE } from '../../src/upstream/sources/dspace.js';
 import { createIsServed, createPrefixRouting, createRefOf } from '../../src/upstream/routing.js';
 
 const server = (name: string, ...prefixes: string[]) => ({ name, prefixes });
@@ -72,9 +74,9 @@ describe('prefix routing', () => {
 });
 
 describe('routing with a repository', () => {
-  const REPOSITORY = { ...server('repository', '123456', '20.500.*'), isRepository: true };
+  const REPOSITORY = { ...server('repository', '123456', '20.500.*'), source: DSPACE };
   const servers = [REPOSITORY, OTHERS];
-  const findServers = createPrefixRouting<{ name: string; prefixes: string[]; isRepository?: boolean }>(
+  const findServers = createPrefixRouting<{ name: string; prefixes: string[]; source?: RecordSource }>(
     servers,
   );
   const namesOf = (handle: string): string[] => findServers(handleRef(handle, false)).map(({ name }) => name);

@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
+import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { HandleServer } from '../../src/upstream/upstreams.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import type { HandleLock, Held } from '../../src/write/lock/handle-lock.js';
@@ -12,7 +13,7 @@ import { createCarryOut, noBody } from '../../src/write/write.js';
 
 const origin = {
   handle: handleRef('21.T1/x', false),
-  server: { readOnly: false } as HandleServer,
+  server: { readOnly: false, source: HANDLE_SERVER } as HandleServer,
   caller: undefined,
 } as OriginRecord;
 

@@ -8,6 +8,7 @@ import {
   type UpstreamClient,
   type UpstreamClientSettings,
 } from '../../src/upstream/client.js';
+import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
@@ -45,7 +46,7 @@ export function mockUpstream(): MockedUpstream {
 
 /** Default client settings, which tests override individually. */
 export const SETTINGS = {
-  kind: 'handle-server',
+  source: HANDLE_SERVER,
   prefixes: [],
   existenceCheck: false,
   secondaries: [],

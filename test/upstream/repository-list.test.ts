@@ -1,7 +1,8 @@
 // Repository lists are loaded in single flight, within the size limit of their server.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
-import { createRepositoryList } from '../../src/upstream/repository-list.js';
+import { createSourceList } from '../../src/upstream/source-list.js';
+import { DSPACE } from '../../src/upstream/sources/dspace.js';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 import { useNock } from '../support/nock.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
@@ -12,8 +13,8 @@ useNock();
 const SITE = 'http://repository.test';
 
 function createList({ maxBodyBytes = 100_000 } = {}) {
-  const settings = { ...SETTINGS, kind: 'dspace' as const, url: `${SITE}/server`, maxBodyBytes };
-  return createRepositoryList(settings, {
+  const settings = { ...SETTINGS, source: DSPACE, url: `${SITE}/server`, maxBodyBytes };
+  return createSourceList(settings, {
     pseudonym: 'test',
     limiter: new ConcurrencyLimiter(settings),
     dispatcher: createNodeHttpDispatcher({ connections: 10 }),

@@ -125,10 +125,10 @@ function createReadPage(
   if (server !== undefined && login.user !== undefined && authorization === undefined)
     log.warn({ upstream: server.url, remedy: 'use https' }, 'mirror.user is not sent over plain http');
   return async (page) => {
-    const { records, list, isRepository } = assertFound(server);
-    // A repository has no pages.
-    if (isRepository) return list(prefix, { caller: OWN_WORK });
-    return records.list(prefix, { authorization, caller: OWN_WORK, page, pageSize: PAGE_SIZE });
+    const { list, source } = assertFound(server);
+    // Only Handle servers have pages: others read the whole list each time.
+    const paging = source.forwards ? { page, pageSize: PAGE_SIZE } : {};
+    return list(prefix, { authorization, caller: OWN_WORK, ...paging });
   };
 }
 

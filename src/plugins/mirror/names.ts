@@ -106,7 +106,7 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
       if (handle.prefix === prefix && found.add(handle.key, chars))
         spelled.push(isKey ? handle.key : handle.text);
     });
-    // A repository, which has no pages, sends the whole list each time.
+    // A server without pages sends the whole list each time.
     if (handles.length !== PAGE_SIZE || found.keys.size === known || found.isFull()) break;
   }
   return { counts, found, handles: spelled };

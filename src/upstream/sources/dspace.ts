@@ -5,7 +5,8 @@ import type { Steps } from '../../time-slicer.js';
 import { parseAddress } from '../exchange.js';
 import { type UpstreamReply, tooBusy } from '../reply.js';
 import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../response.js';
-import { type RecordSource, type SourceSettings, assertWebUrl, urlRecord } from './source.js';
+import type { RecordSource, SourceProtocol, SourceSettings } from '../source.js';
+import { REPOSITORY, assertWebUrl, urlRecord } from './url-record.js';
 
 /** Index and TTL of the single value that DSpace's plugin for CNRI's server returns (HandlePlugin.java). */
 const VALUE = { index: 100, ttl: 100 };
@@ -13,7 +14,9 @@ const VALUE = { index: 100, ttl: 100 };
 const SWITCH =
   'set handle.remote-resolver.enabled = true in DSpace and restart it, and check the address (DSpace 7 and later: dspace.server.url)';
 
-export function createDspaceSource({ url, prefixes }: SourceSettings): RecordSource {
+export const DSPACE: RecordSource = { kind: 'dspace', ...REPOSITORY, protocol: createDspaceProtocol };
+
+function createDspaceProtocol({ url, prefixes }: SourceSettings): SourceProtocol {
   const { basePath } = parseAddress(url);
   return {
     // URL delimiters are escaped, including `+`, which DSpace would decode as a space.

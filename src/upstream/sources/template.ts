@@ -4,7 +4,8 @@ import type { Outcome } from '../../handle/outcome.js';
 import { inOneStep } from '../../time-slicer.js';
 import { type UpstreamReply, tooBusy } from '../reply.js';
 import { invalidResponse, isTooBusy } from '../response.js';
-import { type RecordSource, type SourceSettings, urlRecord } from './source.js';
+import type { RecordSource, SourceProtocol, SourceSettings } from '../source.js';
+import { REPOSITORY, urlRecord } from './url-record.js';
 
 /** The usual index of a URL value, and the default TTL of a Handle server. */
 const VALUE = { index: 1, ttl: 86_400 };
@@ -12,7 +13,9 @@ const VALUE = { index: 1, ttl: 86_400 };
 /** Statuses of missing pages. A redirect does not count, because it may lead to a login page. */
 const GONE: readonly number[] = [404, 410];
 
-export function createTemplateSource({ url: template, existenceCheck }: SourceSettings): RecordSource {
+export const TEMPLATE: RecordSource = { kind: 'template', ...REPOSITORY, protocol: createTemplateProtocol };
+
+function createTemplateProtocol({ url: template, existenceCheck }: SourceSettings): SourceProtocol {
   const outcomeFor = (handle: Pick<HandleRef, 'text'>): Outcome => {
     const url = fillTemplate(template, handle.text);
     return url === undefined ? { kind: 'not-found' } : urlRecord(url, VALUE);

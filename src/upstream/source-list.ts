@@ -1,4 +1,4 @@
-// Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
+// Lists the handles of a prefix at a server that is not a Handle server, in a Handle server's JSON and pages.
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { upperAscii } from '../handle/handle.js';
 import { type ListPage, listMembers } from '../handle/handle-list.js';
@@ -9,10 +9,10 @@ import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from 
 import type { RecordClient } from './record-client.js';
 import { type RecordAnswer, answerWith, readInSlices } from './reply.js';
 import type { UpstreamResponse } from './response.js';
-import { createSource } from './sources/kinds.js';
-import type { SourceSettings } from './sources/source.js';
+import type { RecordSource, SourceSettings } from './source.js';
 
-type ListSettings = SourceSettings & Pick<ServerConfig, 'kind' | 'timeoutMs' | 'maxBodyBytes'>;
+type ListSettings = SourceSettings &
+  Pick<ServerConfig, 'timeoutMs' | 'maxBodyBytes'> & { source: RecordSource };
 
 interface ListParts {
   pseudonym: string;
@@ -23,19 +23,19 @@ interface ListParts {
 
 /**
  * The received list, which may include handles of longer prefixes (`1234567` for `123456`). `handles` is
- * undefined if the repository hides its lists.
+ * undefined if the server hides its lists.
  */
 interface Listed {
   handles: string[] | undefined;
   chars: number;
 }
 
-export function createRepositoryList(
+export function createSourceList(
   settings: ListSettings,
   { pseudonym, limiter, dispatcher, slicer }: ListParts,
 ): RecordClient['list'] {
   const { origin } = parseAddress(settings.url);
-  const { list } = createSource(settings);
+  const { list } = settings.source.protocol(settings);
   const headers = requestHeaders({ pseudonym });
   const reading = new Map<string, Promise<Listed>>();
 

@@ -1,11 +1,19 @@
 // A Handle server: records and errors are Handle JSON.
-import { handleToPath } from '../../handle/handle.js';
-import { parseAddress } from '../exchange.js';
-import { readOutcome } from '../reply.js';
-import { parseMembers } from '../response.js';
-import type { RecordSource, SourceSettings } from './source.js';
+import { handleToPath } from '../handle/handle.js';
+import { parseAddress } from './exchange.js';
+import { readOutcome } from './reply.js';
+import { parseMembers } from './response.js';
+import type { RecordSource, SourceProtocol, SourceSettings } from './source.js';
 
-export function createHandleServerSource({ url }: SourceSettings): RecordSource {
+export const HANDLE_SERVER: RecordSource = {
+  kind: 'handle-server',
+  keepsCase: false,
+  holdsPrefixRecords: true,
+  forwards: true,
+  protocol: createHandleServerProtocol,
+};
+
+function createHandleServerProtocol({ url }: SourceSettings): SourceProtocol {
   const { basePath } = parseAddress(url);
   const pathOf = (handle: string): string => `${basePath}/api/handles/${handleToPath(handle)}`;
   return {

@@ -1,31 +1,28 @@
-// Serves reads with a login, and lists, from a repository, which has neither logins nor private values.
+// Serves reads with a login, and lists, of a server that has neither logins nor private values.
 import type { Request, Response } from 'express';
 import { contextOf } from '../http/context.js';
 import { pageIn, readParameters, readRecordQuery } from '../http/query.js';
 import { sendReply } from '../http/reply.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { type OriginOf, assertNoRepository } from '../write/origin-record.js';
+import type { OriginOf } from '../write/origin-record.js';
 
-export interface RepositoryReadDeps {
+export interface PublicReadDeps {
   originOf: OriginOf;
   resolver: Pick<Resolver<unknown>, 'refOf'>;
   runStepsOf: RunStepsOf;
 }
 
-/** Serves a record or a list; returns false, and sends no response, if a Handle server is responsible. */
-export async function readAtRepository(
-  req: Request,
-  res: Response,
-  deps: RepositoryReadDeps,
-): Promise<boolean> {
+/** Serves a record or a list; returns false, and sends no response, if the request must be forwarded. */
+export async function readPublic(req: Request, res: Response, deps: PublicReadDeps): Promise<boolean> {
   const { handle, target, caller } = contextOf(res);
   const parameters = readParameters(target.query);
   const prefix = parameters.get('prefix') ?? '';
   const named = handle ?? deps.resolver.refOf(`${prefix}/`);
   const origin = deps.originOf(named, { authorization: undefined, caller });
-  if (origin.server?.isRepository !== true) return false;
-  if (req.method !== 'GET' && req.method !== 'HEAD') assertNoRepository(origin.server);
+  const source = origin.server?.source;
+  if (source === undefined || source.forwards) return false;
+  if (req.method !== 'GET' && req.method !== 'HEAD') throw source.refusal();
   const { authoritative, ...selection } = readRecordQuery(parameters);
   const { status, body } = await (handle === undefined
     ? origin.list(prefix, pageIn(parameters))
