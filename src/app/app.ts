@@ -30,6 +30,7 @@ import {
   type PluginListener,
   loadPlugins,
   metricsOf,
+  sourcesOf,
   startPlugins,
 } from './plugin.js';
 import { PLUGINS } from './plugins.js';
@@ -41,8 +42,7 @@ import { type Hooks, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
-import { withSources } from '../upstream/source.js';
-import { SOURCES } from '../upstream/sources/kinds.js';
+import { type RecordSource, withSources } from '../upstream/source.js';
 import { type Upstreams, createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
 
@@ -79,7 +79,7 @@ export interface App {
   close: () => Promise<void>;
 }
 
-/** Creates all parts of the proxy. @throws Error when the configuration names no upstream */
+/** Creates all parts of the proxy. @throws Error when the configuration names no upstream, or one of a kind that no plugin reads */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const { plugins = PLUGINS, ...rest } = deps;
@@ -103,7 +103,7 @@ function assemble(
     clock: { ...systemClock, ...clock },
     hooks,
   };
-  const host = createHost(settings, context, createDispatcher);
+  const host = createHost(settings, context, { createDispatcher, sources: sourcesOf(loaded) });
   const { handlers, adminHandlers, listeners } = startPlugins(loaded, { host, settings: config });
   const { listener, close: closeListener } = createPublicListener(host, { plugins, handlers });
   const operations = createOperations(host, () => readStatistics(plugins, hooks));
@@ -137,11 +137,17 @@ function assemble(
   };
 }
 
+interface HostParts {
+  createDispatcher: CreateDispatcher | undefined;
+  sources: readonly RecordSource[];
+}
+
 /** Creates the core: bounds of all requests together, cache, Handle servers, and the resolver above both. */
-function createHost(settings: Live<Config>, context: Context, createDispatcher?: CreateDispatcher): Host {
+function createHost(settings: Live<Config>, context: Context, parts: HostParts): Host {
+  const { createDispatcher, sources } = parts;
   const config = settings.current;
   const { upstream } = config;
-  const servers = withSources(upstreamServers(config), SOURCES);
+  const servers = withSources(upstreamServers(config), sources);
   const unserved = unservedPrefixes(config);
   const pseudonym = newPseudonym();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });

@@ -22,6 +22,8 @@ import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import type { createPools } from '../upstream/connections.js';
 import type { RefOf } from '../upstream/routing.js';
+import { HANDLE_SERVER } from '../upstream/handle-server.js';
+import type { RecordSource } from '../upstream/source.js';
 import type { Upstreams } from '../upstream/upstreams.js';
 import type { OriginOf } from '../write/origin-record.js';
 
@@ -112,7 +114,9 @@ export interface PluginInterfaces {
 }
 
 interface PluginModule<Settings extends Config> {
-  start(host: Host<Settings>, settings: Settings): Started;
+  /** Kinds of servers, which exist before the parts of `Host`. */
+  readonly sources?: readonly RecordSource[];
+  start?(host: Host<Settings>, settings: Settings): Started;
 }
 
 /** `Settings`: the sections of the core, and those of the plugin. */
@@ -162,13 +166,24 @@ export const shutdownMsOf = (plugins: readonly Plugin[], settings: Config): numb
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
   Promise.all(plugins.filter((plugin) => plugin.isEnabled(settings)).map((plugin) => plugin.load()));
 
+/** Returns the kinds of servers: of the core, and of the plugins. */
+export const sourcesOf = (loaded: LoadedPlugins): readonly RecordSource[] => [
+  HANDLE_SERVER,
+  ...loaded.flatMap(({ sources = [] }) => sources),
+];
+
 /** Starts the plugins, and adds their functions to the hooks. */
 export function startPlugins(
   loaded: LoadedPlugins,
   { host, settings }: { host: Host; settings: Config },
 ): PluginInterfaces {
   const started = loaded.map((plugin) => {
-    const { handlers, adminHandlers = {}, listeners = [], ...functions } = plugin.start(host, settings);
+    const {
+      handlers,
+      adminHandlers = {},
+      listeners = [],
+      ...functions
+    } = plugin.start?.(host, settings) ?? {};
     for (const [name, take] of Object.entries(functions))
       if (take !== undefined) (host.hooks[name as keyof Hooks] as unknown[]).push(take);
     return { handlers, adminHandlers, listeners };

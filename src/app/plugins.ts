@@ -5,6 +5,7 @@ import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
+import { repositories } from '../plugins/repositories/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { snapshot } from '../plugins/snapshot/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
@@ -19,6 +20,7 @@ export const PLUGINS = [
   mirror,
   changes,
   reports,
+  repositories,
   tracing,
   batch,
   native,

@@ -18,7 +18,8 @@ import {
   probeServer,
 } from '../upstream/probe.js';
 import { type SourceServer, withSources } from '../upstream/source.js';
-import { SOURCES } from '../upstream/sources/kinds.js';
+import { loadPlugins, sourcesOf } from './plugin.js';
+import { PLUGINS } from './plugins.js';
 
 export type ProbeTarget = 'upstream' | 'secondary' | 'redis' | 'reverse lookup';
 
@@ -30,10 +31,11 @@ export interface Probe {
   run: (signal: AbortSignal) => Promise<ProbeReport>;
 }
 
-export function createProbes(config: Config): Probe[] {
+export async function createProbes(config: Config): Promise<Probe[]> {
+  const sources = sourcesOf(await loadPlugins(PLUGINS, config));
   const pseudonym = newPseudonym();
   return [
-    ...withSources(upstreamServers(config), SOURCES).flatMap((server) =>
+    ...withSources(upstreamServers(config), sources).flatMap((server) =>
       probesOf(server, config.upstream.probeHandle, pseudonym),
     ),
     ...redisProbes(config),

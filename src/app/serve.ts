@@ -37,7 +37,7 @@ export async function serve(
   const open = await servePublic(fitToFileLimit(config, readFileLimit(), logger), logger);
   const admin = await serveAdmin(config, open.app);
   announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
-  const probes = createProbes(config);
+  const probes = await createProbes(config);
   const { metrics } = open.app.host;
   const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
   return {

@@ -54,8 +54,9 @@ async function probeServers(config: Config): Promise<ProbeResult[]> {
   // Imported on demand, because the import slows down startup.
   const { createProbes } = await import('../app/probes.js');
   const { signal } = new AbortController();
+  const probes = await createProbes(config);
   return Promise.all(
-    createProbes(config).map(async ({ target, server, run }) => ({ target, server, ...(await run(signal)) })),
+    probes.map(async ({ target, server, run }) => ({ target, server, ...(await run(signal)) })),
   );
 }
 

@@ -1,5 +1,5 @@
 // The sections of the core, and the rules that involve several of their keys.
-import { isLoopback, isSameListener, readBaseUrl, readOrigin } from './addresses.js';
+import { isLoopback, isSameListener, readOrigin } from './addresses.js';
 import { cache, redis } from './schema-cache.js';
 import { deletion, page, redirect, reverseLookup, signposting, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
@@ -71,22 +71,13 @@ function upstreamRules(config: UpstreamSections): Rule[] {
   ];
 }
 
-/** Checks the address against the kind of the server. */
+/** Checks the address of a Handle server, and that only `kind: none` has none. */
 function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule {
   const key = `upstreams.${at}.url`;
   if (kind === 'none') return [url !== undefined, key, 'leave it out: there is no server with kind: none'];
   if (url === undefined) return [true, key, 'give the address of the server'];
-  const all = [url, ...secondaries];
-  if (kind === 'handle-server') {
-    const isOrigin = all.every((each) => readOrigin(each) !== undefined);
-    return [!isOrigin, key, `give ${ORIGIN}; DSpace needs kind: dspace`];
-  }
-  if (kind === 'dspace') {
-    const isBase = all.every((each) => readBaseUrl(each) !== undefined && !/[{}]/.test(each));
-    return [!isBase, key, 'give the address of its backend, such as https://repository.example.org/server'];
-  }
-  const isTemplate = /\{(?:handle|suffix)\}/.test(url) && secondaries.length === 0;
-  return [!isTemplate, key, 'give an address with {handle} or {suffix}, and no secondaries'];
+  const isOrigin = [url, ...secondaries].every((each) => readOrigin(each) !== undefined);
+  return [kind === 'handle-server' && !isOrigin, key, `give ${ORIGIN}; DSpace needs kind: dspace`];
 }
 
 function fingerprintRule({ url, secondaries, fingerprint, key }: ConfiguredServer): Rule {

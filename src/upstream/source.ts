@@ -3,8 +3,10 @@ import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { Steps } from '../time-slicer.js';
-import type { UpstreamRequest } from './exchange.js';
+import type { Steps, TimeSlicer } from '../time-slicer.js';
+import type { ConcurrencyLimiter } from './concurrency-limiter.js';
+import type { UpstreamDispatcher, UpstreamRequest } from './exchange.js';
+import type { RecordClient } from './record-client.js';
 import type { UpstreamReply } from './reply.js';
 import type { UpstreamResponse } from './response.js';
 
@@ -33,6 +35,17 @@ interface ReadsOnly {
   readonly forwards: false;
   /** The error of any other request. */
   readonly refusal: () => ServiceError;
+  /** Creates the function that lists the handles of a prefix, in a Handle server's JSON. */
+  createList(settings: ListSettings, parts: ListParts): RecordClient['list'];
+}
+
+export type ListSettings = SourceSettings & Pick<ServerConfig, 'timeoutMs' | 'maxBodyBytes'>;
+
+export interface ListParts {
+  pseudonym: string;
+  limiter: Pick<ConcurrencyLimiter, 'run'>;
+  dispatcher: UpstreamDispatcher;
+  slicer: TimeSlicer;
 }
 
 /** The protocol of one server. All functions are pure. */
@@ -41,12 +54,6 @@ export interface SourceProtocol {
   read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
   /** @throws ServiceError UPSTREAM_* for a failure */
   outcomeOf: (reply: UpstreamReply) => Steps<Outcome>;
-  /** Lists handles, unless lists are forwarded; undefined if the server has none. */
-  list?: {
-    pathOf: (prefix: string) => string;
-    /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */
-    handlesIn: (response: UpstreamResponse) => string[] | undefined;
-  };
   /** Returns the requests that check whether the address belongs to a server of this kind. */
   probe: (probeHandle: string) => ProbeQuestion;
 }
@@ -76,7 +83,7 @@ export const withSources = (
   servers.map((server) => {
     const source = sources.find(({ kind }) => kind === server.kind);
     if (source === undefined)
-      throw new Error(`${server.key}.kind: nothing here reads a ${server.kind} server`);
+      throw new Error(`${server.key}.kind: no plugin reads servers of the kind ${server.kind}`);
     return { ...server, source, readOnly: server.readOnly || !source.forwards };
   });
 

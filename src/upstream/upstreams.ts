@@ -12,7 +12,6 @@ import { type ServerKeys, ROOT_KEYS, keysAt } from './failure.js';
 import { type RecordClient, createRecordClient } from './record-client.js';
 import type { ReferralDeps } from './referrals.js';
 import { AT_REFERRAL, createReferredServers } from './referred-servers.js';
-import { createSourceList } from './source-list.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 import { type Sessions, sessionsOf } from './sessions.js';
 import type { RecordSource, SourceServer } from './source.js';
@@ -183,7 +182,7 @@ function createHandleServer(
     writeTimeoutMs,
     reads,
     records,
-    list: source.forwards ? records.list : createSourceList(settings, { ...parts, limiter, dispatcher }),
+    list: source.forwards ? records.list : source.createList(settings, { ...parts, limiter, dispatcher }),
     writeAgent,
     limiter,
     sessions,

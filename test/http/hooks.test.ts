@@ -8,6 +8,8 @@ import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange } from '../../src/handle/change.js';
 import { traffic } from '../../src/plugins/traffic/plugin.js';
+import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
+import type { RecordSource } from '../../src/upstream/source.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound } from '../support/upstream.js';
@@ -211,6 +213,27 @@ describe('hooks of changes', () => {
     const headers = { 'Content-Type': 'application/json', Authorization: 'Basic MzAwOjIxLlQxL0E6cHc=' };
     expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(201);
     expect(keys).toEqual([KEY]);
+  });
+});
+
+describe('kinds of servers', () => {
+  const UPSTREAMS = JSON.stringify([{ prefixes: '20.1', kind: 'template', url: 'https://a.test/{suffix}' }]);
+
+  it('sources: a plugin reads the handles of a server', async () => {
+    const source: RecordSource = {
+      ...HANDLE_SERVER,
+      kind: 'template',
+      protocol: (settings) => ({ ...HANDLE_SERVER.protocol(settings), read: () => ({ kind: 'not-found' }) }),
+    };
+    const plugin = { ...pluginWith({}), load: () => Promise.resolve({ sources: [source] }) };
+    const { ask } = await startProxy({ UPSTREAMS }, { plugins: [plugin] });
+    expect((await ask('/api/handles/20.1/A')).status).toBe(404);
+  });
+
+  it('sources: a kind that no plugin reads is refused at start', async () => {
+    await expect(startProxy({ UPSTREAMS }, { plugins: [] })).rejects.toThrow(
+      'upstreams.0.kind: no plugin reads servers of the kind template',
+    );
   });
 });
 

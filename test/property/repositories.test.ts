@@ -2,8 +2,8 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { ServiceError } from '../../src/errors.js';
-import { DSPACE } from '../../src/upstream/sources/dspace.js';
-import { fillTemplate } from '../../src/upstream/sources/template.js';
+import { DSPACE } from '../../src/plugins/repositories/dspace.js';
+import { fillTemplate } from '../../src/plugins/repositories/template.js';
 import { toText } from '../../src/handle/bytes.js';
 import { runToEnd } from '../../src/time-slicer.js';
 

@@ -1,8 +1,7 @@
 // Repository lists are loaded in single flight, within the size limit of their server.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
-import { createSourceList } from '../../src/upstream/source-list.js';
-import { DSPACE } from '../../src/upstream/sources/dspace.js';
+import { DSPACE } from '../../src/plugins/repositories/dspace.js';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 import { useNock } from '../support/nock.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
@@ -13,8 +12,8 @@ useNock();
 const SITE = 'http://repository.test';
 
 function createList({ maxBodyBytes = 100_000 } = {}) {
-  const settings = { ...SETTINGS, source: DSPACE, url: `${SITE}/server`, maxBodyBytes };
-  return createSourceList(settings, {
+  const settings = { ...SETTINGS, url: `${SITE}/server`, maxBodyBytes };
+  return DSPACE.createList(settings, {
     pseudonym: 'test',
     limiter: new ConcurrencyLimiter(settings),
     dispatcher: createNodeHttpDispatcher({ connections: 10 }),

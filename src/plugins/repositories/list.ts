@@ -1,41 +1,36 @@
-// Lists the handles of a prefix at a server that is not a Handle server, in a Handle server's JSON and pages.
-import type { ServerConfig } from '../config/upstream-servers.js';
-import { upperAscii } from '../handle/handle.js';
-import { type ListPage, listMembers } from '../handle/handle-list.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { Steps, TimeSlicer } from '../time-slicer.js';
-import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import type { RecordClient } from './record-client.js';
-import { type RecordAnswer, answerWith, readInSlices } from './reply.js';
-import type { UpstreamResponse } from './response.js';
-import type { RecordSource, SourceSettings } from './source.js';
+// Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
+import { upperAscii } from '../../handle/handle.js';
+import { type ListPage, listMembers } from '../../handle/handle-list.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import type { Steps } from '../../time-slicer.js';
+import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
+import type { RecordClient } from '../../upstream/record-client.js';
+import { type RecordAnswer, answerWith, readInSlices } from '../../upstream/reply.js';
+import type { UpstreamResponse } from '../../upstream/response.js';
+import type { ListParts, ListSettings } from '../../upstream/source.js';
 
-type ListSettings = SourceSettings &
-  Pick<ServerConfig, 'timeoutMs' | 'maxBodyBytes'> & { source: RecordSource };
-
-interface ListParts {
-  pseudonym: string;
-  limiter: Pick<ConcurrencyLimiter, 'run'>;
-  dispatcher: UpstreamDispatcher;
-  slicer: TimeSlicer;
+/** The requests for lists of one repository. */
+export interface ListProtocol {
+  pathOf: (prefix: string) => string;
+  /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */
+  handlesIn: (response: UpstreamResponse) => string[] | undefined;
 }
 
 /**
  * The received list, which may include handles of longer prefixes (`1234567` for `123456`). `handles` is
- * undefined if the server hides its lists.
+ * undefined if the repository hides its lists.
  */
 interface Listed {
   handles: string[] | undefined;
   chars: number;
 }
 
-export function createSourceList(
+export function createRepositoryList(
+  list: ListProtocol,
   settings: ListSettings,
   { pseudonym, limiter, dispatcher, slicer }: ListParts,
 ): RecordClient['list'] {
   const { origin } = parseAddress(settings.url);
-  const { list } = settings.source.protocol(settings);
   const headers = requestHeaders({ pseudonym });
   const reading = new Map<string, Promise<Listed>>();
 
@@ -43,7 +38,7 @@ export function createSourceList(
     const request = { origin, method: 'GET' as const, path, headers };
     const send = (): Promise<UpstreamResponse> => exchange(dispatcher, request, settings);
     const response = await limiter.run(send, { key: undefined, caller: undefined });
-    return { handles: list?.handlesIn(response), chars: response.body.length };
+    return { handles: list.handlesIn(response), chars: response.body.length };
   }
 
   /** Reads a list (single flight), so that concurrent callers cause only one request. */
@@ -54,14 +49,13 @@ export function createSourceList(
   }
 
   return async function listHandles(prefix, paging) {
-    if (list === undefined) return NO_LISTS;
     const { handles, chars } = await join(list.pathOf(prefix));
     if (handles === undefined) return NO_LISTS;
     return readInSlices(slicer, pageOf(handles, prefix, paging), { chars, caller: undefined });
   };
 }
 
-const NO_LISTS = answerWith(501, {
+export const NO_LISTS = answerWith(501, {
   responseCode: RESPONSE_CODE.operationNotSupported,
   message: 'This repository does not list its handles',
 });

@@ -2,10 +2,11 @@
 import { handleToPath, upperAscii } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Steps } from '../../time-slicer.js';
-import { parseAddress } from '../exchange.js';
-import { type UpstreamReply, tooBusy } from '../reply.js';
-import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../response.js';
-import type { RecordSource, SourceProtocol, SourceSettings } from '../source.js';
+import { parseAddress } from '../../upstream/exchange.js';
+import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
+import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../../upstream/response.js';
+import type { RecordSource, SourceProtocol, SourceSettings } from '../../upstream/source.js';
+import { type ListProtocol, createRepositoryList } from './list.js';
 import { REPOSITORY, assertWebUrl, urlRecord } from './url-record.js';
 
 /** Index and TTL of the single value that DSpace's plugin for CNRI's server returns (HandlePlugin.java). */
@@ -14,7 +15,12 @@ const VALUE = { index: 100, ttl: 100 };
 const SWITCH =
   'set handle.remote-resolver.enabled = true in DSpace and restart it, and check the address (DSpace 7 and later: dspace.server.url)';
 
-export const DSPACE: RecordSource = { kind: 'dspace', ...REPOSITORY, protocol: createDspaceProtocol };
+export const DSPACE = {
+  kind: 'dspace',
+  ...REPOSITORY,
+  protocol: createDspaceProtocol,
+  createList: (settings, parts) => createRepositoryList(listProtocol(settings), settings, parts),
+} satisfies RecordSource;
 
 function createDspaceProtocol({ url, prefixes }: SourceSettings): SourceProtocol {
   const { basePath } = parseAddress(url);
@@ -22,12 +28,6 @@ function createDspaceProtocol({ url, prefixes }: SourceSettings): SourceProtocol
     // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
     read: ({ text }) => ({ method: 'GET', path: `${basePath}/resolve/${handleToPath(text)}` }),
     outcomeOf,
-    list: {
-      // DSpace does not decode the prefix, and lists all handles that start with it.
-      pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
-      // DSpace responds with 404 if `handle.hide.listhandles` is set.
-      handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
-    },
     probe: () => ({
       method: 'GET',
       path: `${basePath}/listprefixes`,
@@ -35,6 +35,16 @@ function createDspaceProtocol({ url, prefixes }: SourceSettings): SourceProtocol
         checkPrefixes(response, prefixes);
       },
     }),
+  };
+}
+
+function listProtocol({ url }: SourceSettings): ListProtocol {
+  const { basePath } = parseAddress(url);
+  return {
+    // DSpace does not decode the prefix, and lists all handles that start with it.
+    pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
+    // DSpace responds with 404 if `handle.hide.listhandles` is set.
+    handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
   };
 }
 

@@ -3,7 +3,7 @@ import { toBytes } from '../../handle/bytes.js';
 import { writeJson } from '../../handle/json.js';
 import type { Found } from '../../handle/outcome.js';
 import { ServiceError } from '../../errors.js';
-import { type UpstreamResponse, invalidResponse } from '../response.js';
+import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
 
 /** A repository mints its own handles, with case-sensitive suffixes, and has neither logins nor prefix records. */
 export const REPOSITORY = {

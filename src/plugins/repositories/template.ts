@@ -2,9 +2,10 @@
 import type { HandleRef } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import { inOneStep } from '../../time-slicer.js';
-import { type UpstreamReply, tooBusy } from '../reply.js';
-import { invalidResponse, isTooBusy } from '../response.js';
-import type { RecordSource, SourceProtocol, SourceSettings } from '../source.js';
+import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
+import { invalidResponse, isTooBusy } from '../../upstream/response.js';
+import type { RecordSource, SourceProtocol, SourceSettings } from '../../upstream/source.js';
+import { NO_LISTS } from './list.js';
 import { REPOSITORY, urlRecord } from './url-record.js';
 
 /** The usual index of a URL value, and the default TTL of a Handle server. */
@@ -13,7 +14,12 @@ const VALUE = { index: 1, ttl: 86_400 };
 /** Statuses of missing pages. A redirect does not count, because it may lead to a login page. */
 const GONE: readonly number[] = [404, 410];
 
-export const TEMPLATE: RecordSource = { kind: 'template', ...REPOSITORY, protocol: createTemplateProtocol };
+export const TEMPLATE = {
+  kind: 'template',
+  ...REPOSITORY,
+  protocol: createTemplateProtocol,
+  createList: () => () => Promise.resolve(NO_LISTS),
+} satisfies RecordSource;
 
 function createTemplateProtocol({ url: template, existenceCheck }: SourceSettings): SourceProtocol {
   const outcomeFor = (handle: Pick<HandleRef, 'text'>): Outcome => {

@@ -1,0 +1,30 @@
+// Repositories as servers of their prefixes: DSpace, and landing pages whose URL contains the handle.
+import type { Plugin } from '../../app/plugin.js';
+import { readBaseUrl } from '../../config/addresses.js';
+import type { Config } from '../../config/schema.js';
+import type { Rule } from '../../config/sections.js';
+
+/** Checks the address against the kind of the repository. */
+function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule[] {
+  const key = `upstreams.${at}.url`;
+  if (url === undefined) return [];
+  if (kind === 'dspace') {
+    const isBase = [url, ...secondaries].every(
+      (each) => readBaseUrl(each) !== undefined && !/[{}]/.test(each),
+    );
+    const remedy = 'give the address of its backend, such as https://repository.example.org/server';
+    return [[!isBase, key, remedy]];
+  }
+  if (kind === 'template') {
+    const isTemplate = /\{(?:handle|suffix)\}/.test(url) && secondaries.length === 0;
+    return [[!isTemplate, key, 'give an address with {handle} or {suffix}, and no secondaries']];
+  }
+  return [];
+}
+
+export const repositories: Plugin = {
+  name: 'repositories',
+  rules: ({ upstreams }) => upstreams.flatMap(addressRule),
+  isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => kind === 'dspace' || kind === 'template'),
+  load: () => import('./repositories.js'),
+};
