@@ -5,7 +5,7 @@ import type { TimeSlicer } from '../time-slicer.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type ClosableDispatcher, createPools } from './connections.js';
 import { HANDLE_SERVER } from './handle-server.js';
-import { REFERRED, type UpstreamServer, createServer } from './upstream-server.js';
+import { type UpstreamServer, createServer } from './upstream-server.js';
 import { type ReadReferred, type ReferralDeps, createReferrals, type SiteAddress } from './referrals.js';
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import { isIP } from 'node:net';
@@ -37,6 +37,9 @@ const CONNECTIONS = 16;
 /** Settings of referred servers, which are always Handle servers. */
 export const AT_REFERRAL = { source: HANDLE_SERVER, prefixes: [], existenceCheck: false };
 
+/** Shared metric label, because untrusted prefix records must not create series. */
+const REFERRED = 'referred';
+
 /** Maximum connections to all referred servers together. */
 export const MAX_REFERRED_CONNECTIONS = MAX_SERVERS * CONNECTIONS;
 
@@ -53,7 +56,7 @@ export function createReferredServers(
     const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
-    const ofServer = { ...parts, dispatcher, limiter, keys: undefined };
+    const ofServer = { ...parts, dispatcher, limiter, keys: undefined, label: REFERRED };
     return { server: createServer({ ...upstream, ...AT_REFERRAL, url }, context, ofServer), dispatcher };
   }
 

@@ -6,7 +6,7 @@ import type { UpstreamClient } from './client.js';
 import { sumUsages } from './concurrency-limiter.js';
 import type { RecordClient, RecordRead } from './record-client.js';
 import { type RecordAnswer, answerWith } from './reply.js';
-import { type ReadReferred, referralIn } from './referrals.js';
+import type { ReadReferred } from './referrals.js';
 import type { RecordSource } from './source.js';
 import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
 
@@ -46,15 +46,11 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
         ask: ({ reads }) => reads.resolve(read),
         // A server for the prefix 0.NA may hold few prefix records; the root holds all.
         isElsewhere: (answer) =>
-          isNotServed(answer) ||
-          referralIn(answer) !== undefined ||
-          (answer.kind === 'not-found' && found.includes(root as Server)),
+          isRefusedElsewhere(answer) || (answer.kind === 'not-found' && found.includes(root as Server)),
         otherwise: NO_SERVER,
       });
       if (readReferred === undefined || read.isUnreferred || !isReferable(read.handle)) return asking;
-      return asking.then((outcome) =>
-        isNotServed(outcome) || referralIn(outcome) ? readReferred(read) : outcome,
-      );
+      return asking.then((outcome) => (isRefusedElsewhere(outcome) ? readReferred(read) : outcome));
     },
     detachLoads(key) {
       for (const { reads } of findServers(refOfKey(key))) reads.detachLoads(key);
@@ -66,8 +62,8 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
   };
 }
 
-const isNotServed = (outcome: Outcome): boolean =>
-  outcome.kind === 'refused' && outcome.members['responseCode'] === RESPONSE_CODE.notResponsible;
+const isRefusedElsewhere = (outcome: Outcome): boolean =>
+  outcome.kind === 'refused' && isElsewhere(Number(outcome.members['responseCode']));
 
 /** Whether a referral can exist. The root holds handles under `0.` and handles without a slash. */
 const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');

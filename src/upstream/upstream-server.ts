@@ -32,12 +32,11 @@ export interface ServerParts {
   limiter: ConcurrencyLimiter;
   /** Processes large records in time slices. */
   slicer: TimeSlicer;
-  /** Undefined for a referred server, which reports neither health nor breaker state. */
+  /** Undefined for a server that reports neither health nor breaker state. */
   keys: ServerKeys | undefined;
+  /** Metric label; defaults to the address. */
+  label?: string;
 }
-
-/** Shared metric label for referred servers, because untrusted prefix records must not create series. */
-export const REFERRED = 'referred';
 
 interface ServerRead {
   handle: HandleRef;
@@ -55,7 +54,7 @@ export interface UpstreamServer {
 export function createServer(
   settings: ServerSettings,
   context: Context,
-  { pseudonym, dispatcher, limiter, slicer, keys }: ServerParts,
+  { pseudonym, dispatcher, limiter, slicer, keys, label = settings.url }: ServerParts,
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes } = settings;
   const { now, wall } = context.clock;
@@ -64,7 +63,7 @@ export function createServer(
   const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
   const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now, wall });
   const health = keys && watchHealth({ url, keys }, context);
-  const report = createReport(keys === undefined ? REFERRED : url, context);
+  const report = createReport(label, context);
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
