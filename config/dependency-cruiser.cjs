@@ -21,7 +21,7 @@ const APP = [
 const modules = {
   errors: [],
   context: ['cache', 'hooks', 'observe'],
-  hooks: ['errors', 'handle', 'config', 'observe', 'cache', 'upstream', 'http'],
+  hooks: ['errors', 'handle', 'config', 'observe', 'cache', 'upstream', 'http', 'redirect'],
   maybe: [],
   'time-slicer': [],
   handle: ['time-slicer'],
@@ -35,6 +35,8 @@ const modules = {
   html: ['http', ...KERNEL],
   plugins: [
     'record',
+    'redirect',
+    'html',
     'write',
     'server',
     'http',

@@ -9,6 +9,8 @@ import type { Place } from './http/route-table.js';
 import type { PreparedHit } from './observe/hits.js';
 import type { LabelValue } from './observe/metric-list.js';
 import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
+import type { Config } from './config/schema.js';
+import type { RedirectExtension } from './redirect/extension.js';
 import type { LoggedChange } from './handle/change.js';
 import type { ListPage } from './handle/handle-list.js';
 import type { HandleRef } from './handle/handle.js';
@@ -107,6 +109,8 @@ export interface Hooks {
   aroundMiss: AroundMiss[];
   /** Judges a message of a client that is no HTTP request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
+  /** Creates what a plugin adds to redirects, at the start and at each reload. */
+  redirect: ((settings: Config) => RedirectExtension)[];
   /** A read is answered with a fresh entry. */
   hit: ((handle: HandleRef, entry: Entry) => void)[];
   /** A prepared response is sent again without asking the resolver; `key` is the key of its entry. */
@@ -169,6 +173,7 @@ export const createHooks = (): Hooks => ({
   status: [],
   close: [],
   admitMessage: [],
+  redirect: [],
 });
 
 /** Returns the first answer of a list of functions; undefined if none has one. */

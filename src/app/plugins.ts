@@ -7,6 +7,7 @@ import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { repositories } from '../plugins/repositories/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
+import { signposting } from '../plugins/signposting/plugin.js';
 import { snapshot } from '../plugins/snapshot/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
 import { traffic } from '../plugins/traffic/plugin.js';
@@ -22,6 +23,7 @@ export const PLUGINS = [
   reports,
   repositories,
   tracing,
+  signposting,
   batch,
   native,
 ] as const satisfies readonly Plugin[];

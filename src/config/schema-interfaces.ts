@@ -39,7 +39,7 @@ export const reverseLookup = section({
   ),
 });
 
-const baseUrl = normalised({
+export const baseUrl = normalised({
   allowed: 'an http:// or https:// address without query and credentials',
   read: readBaseUrl,
 });
@@ -176,44 +176,6 @@ export const redirect = section({
       "Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.",
     ),
   ),
-});
-
-const SIGNPOST = /^(\S+)=(type|author|license|describedby|describes|item|collection|profile)$/;
-
-function readSignpost(given: string): [type: string, relation: string] | undefined {
-  const [, type, relation] = SIGNPOST.exec(given) ?? [];
-  return type === undefined || relation === undefined ? undefined : [type, relation];
-}
-
-/**
- * Types from the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata,
- * isMetadataFor and kernelInformationProfile.
- */
-const SIGNPOSTS: [type: string, relation: string][] = [
-  ['21.T11148/1c699a5d1b4ad3ba4956', 'type'],
-  ['21.T11148/2f314c8fe5fb6a0063a8', 'license'],
-  ['21.T11148/b8457812905b83046284', 'item'],
-  ['21.T11148/d0773859091aeb451528', 'describedby'],
-  ['21.T11148/4fe7cde52629b61e3b82', 'describes'],
-  ['21.T11148/076759916209e5d62bd5', 'profile'],
-];
-
-export const signposting = section({
-  publicUrl: baseUrl
-    .optional()
-    .describe(
-      'Public base URL of this proxy, such as `https://pid.example.org`, for the Link headers and link sets of FAIR Signposting. By default, FAIR Signposting is disabled.',
-    ),
-  resolverUrl: baseUrl
-    .prefault('https://hdl.handle.net')
-    .describe(
-      'Resolver URL for persistent URIs in `cite-as`. Handles under `10.` are DOIs and use `https://doi.org`.',
-    ),
-  types: list({ allowed: 'pairs such as `21.T11148/2f314c8fe5fb6a0063a8=license`', read: readSignpost })
-    .default(SIGNPOSTS)
-    .describe(
-      'Comma-separated value types whose URLs or handles become links, each with its relation (`type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`), such as `21.T11148/2f314c8fe5fb6a0063a8=license`. The default types are in the section "FAIR Signposting".',
-    ),
 });
 
 const readImage = (given: string): string | undefined =>

@@ -9,8 +9,8 @@ import type { FromEntry } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { runToEnd } from '../time-slicer.js';
 import type { PrefixRecords } from './locations/other-records.js';
+import type { Extensions, HeaderLine, LinkedRecord } from './extension.js';
 import { type RedirectUrl, toRedirectUrl } from './redirect-url.js';
-import type { Signposting } from './signposting.js';
 import { type TargetRules, pickUrl } from './target.js';
 import { isFamily, isOfType, mayMatter } from './values.js';
 
@@ -18,7 +18,7 @@ export interface PlainDeps {
   target: TargetRules;
   /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: Pick<PrefixRecords, 'plainPrefixOf'> | undefined;
-  signposting: Signposting | undefined;
+  extensions: Extensions;
 }
 
 export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
@@ -36,15 +36,17 @@ export function plainRedirect(
   { entry, stale }: FromEntry,
   { handle, now, deps }: { handle: HandleRef; now: number; deps: PlainDeps },
 ): PlainRedirect | undefined {
-  const { prefixRecords, target, signposting } = deps;
+  const { prefixRecords, target, extensions } = deps;
   const dependency = prefixRecords?.plainPrefixOf(handle, now);
   if (stale !== undefined || (prefixRecords !== undefined && dependency === undefined)) return undefined;
   const { to, values = [] } = findUrl(entry, target) ?? {};
   if (to?.ok !== true) return undefined;
-  const record = { handle: handle.text, target: to.url, headers: [] };
-  const lines = signposting === undefined ? [] : runToEnd(signposting(values, record)).onRedirect();
+  const lines = linkLines(extensions, values, { handle: handle.text, target: to.url, headers: [] });
   return { status: 302, made: representRedirect({ url: to.url, lines }), dependency };
 }
+
+const linkLines = ({ readLinks }: Extensions, values: ParsedValues, record: LinkedRecord): HeaderLine[] =>
+  readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect());
 
 /** Returns the redirect URL and all values of the record. */
 function findUrl(entry: Entry, rules: TargetRules): { to: RedirectUrl; values: ParsedValues } | undefined {

@@ -23,14 +23,9 @@ import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
-import { createSignposting } from './signposting.js';
+import { joinExtensions } from './extension.js';
 import { createLocationListParser } from './locations/location-list.js';
 import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
-
-type RedirectConfig = Pick<
-  Config,
-  'http' | 'page' | 'redirect' | 'signposting' | 'upstream' | 'upstreams' | 'v2'
->;
 
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
@@ -53,11 +48,7 @@ export interface RedirectInterface {
 
 const MAX_FORM_BYTES = 16 * 1024;
 
-export function createRedirect(
-  config: RedirectConfig,
-  context: Context,
-  parts: RedirectParts,
-): RedirectInterface {
+export function createRedirect(config: Config, context: Context, parts: RedirectParts): RedirectInterface {
   const branding = brandingOf(config);
   const deps = createRespondDeps(config, context, {
     ...parts,
@@ -85,7 +76,7 @@ export function createRedirect(
 }
 
 function createRespondDeps(
-  config: RedirectConfig,
+  config: Config,
   context: Context,
   parts: RedirectParts & Pick<RespondDeps, 'sender'>,
 ): RespondDeps {
@@ -102,7 +93,7 @@ function createRespondDeps(
     otherRecords,
     prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
     target: config.redirect,
-    signposting: createSignposting(config),
+    extensions: joinExtensions(context.hooks.redirect.map((create) => create(config))),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     gzipMinBytes: config.http.gzipMinBytes,
     random: Math.random,

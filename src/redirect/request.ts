@@ -1,7 +1,6 @@
 // Parses redirect query parameters as HDLProxy does, and negotiates JSON or HTML.
 import Negotiator from 'negotiator';
 import { type RecordQuery, readParameters } from '../http/query.js';
-import { LINKSET_JSON, LINKSET_TEXT } from './signposting.js';
 import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
@@ -88,17 +87,6 @@ const TYPES = ['text/html', 'application/json', 'application/problem+json'];
 export function prefersJson(accept: string | undefined): boolean {
   const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
   return best !== 'text/html';
-}
-
-const LINKSET_TYPES = new Map([
-  ['json', LINKSET_JSON],
-  ['text', LINKSET_TEXT],
-]);
-
-/** Selects the media type of a link set by `format`, or else by Accept. */
-export function linksetType({ linksetFormat = '' }: RedirectQuery, accept: string | undefined): string {
-  const negotiator = new Negotiator({ headers: { accept: LINKSET_TYPES.get(linksetFormat) ?? accept } });
-  return negotiator.mediaTypes([...LINKSET_TYPES.values()])[0] ?? LINKSET_JSON;
 }
 
 /** The parsed query of a request without parameters, shared by most requests. */

@@ -11,7 +11,7 @@ import { prepareResponse } from '../http/prepared-responses.js';
 import { type RecordRouteDeps, answerRecord } from '../http/record-reply.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import { plainRedirect } from './plain.js';
-import { NO_PARAMETERS, type RedirectQuery, linksetType, prefersJson } from './request.js';
+import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
 import {
@@ -27,14 +27,15 @@ import { writeLocations } from './locations/template.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
-import type { Signposting, Signposts } from './signposting.js';
+import type { Extensions, RecordLinks } from './extension.js';
+import { linksetType } from './link-sets.js';
 import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
-  signposting: Signposting | undefined;
+  extensions: Extensions;
   random: () => number;
   findClient: (req: IncomingMessage) => { address: string };
   /** Undefined without `redirect.countryDatabase`. */
@@ -205,30 +206,40 @@ async function respond(request: ResolvedRequest): Promise<void> {
     random: deps.random(),
   };
   const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
-  const target = await withSignposts(request, await run(finding, chars));
-  const { url, signposts } = target;
-  if (query.show === 'linkset' && signposts !== undefined) await sendLinkset(request, signposts);
-  else if (query.show === 'redirect' && url?.ok === true) await redirect(request, target, url.url);
+  const target = await run(finding, chars);
+  const links = await readLinks(request, target);
+  const [linked] = links;
+  const { url } = target;
+  if (query.show === 'linkset' && linked !== undefined) await sendLinkset(request, linked);
+  else if (query.show === 'redirect' && url?.ok === true) await redirect(request, { target, links }, url.url);
   else if (prefersJson(accept)) await sendRecord(request);
-  else await sendRecordPage(request, target);
+  else await sendRecordPage(request, { target, links });
 }
 
-async function withSignposts(request: ResolvedRequest, target: RedirectTarget): Promise<RedirectTarget> {
+/** The target of a record and the typed links of plugins. */
+interface LinkedTarget {
+  target: RedirectTarget;
+  links: readonly RecordLinks[];
+}
+
+async function readLinks(request: ResolvedRequest, target: RedirectTarget): Promise<RecordLinks[]> {
   const { handle, query, resolution, deps, run } = request;
-  if (deps.signposting === undefined) return target;
+  const all: RecordLinks[] = [];
+  if (deps.extensions.readLinks.length === 0) return all;
   const { length } = resolution.entry.values;
   const values = await run(selectedValues(resolution.entry, query), length);
   const to = target.url?.ok === true ? target.url.url : undefined;
-  const reading = deps.signposting(values, { handle: handle.text, target: to, headers: target.headers });
-  return { ...target, signposts: await run(reading, length) };
+  const record = { handle: handle.text, target: to, headers: target.headers };
+  for (const read of deps.extensions.readLinks) all.push(await run(read(values, record), length));
+  return all;
 }
 
-async function sendLinkset(request: ResolvedRequest, signposts: Signposts): Promise<void> {
+async function sendLinkset(request: ResolvedRequest, links: RecordLinks): Promise<void> {
   const { req, res, deps, query } = request;
   const contentType = linksetType(query, req.headers.accept);
   await deps.sender.sendText(req, res, {
     contentType,
-    text: signposts.linkset(contentType),
+    text: links.linkset(contentType),
     headers: { ...pageHeaders(request), ...deps.sender.securityHeaders },
     variesByAccept: query.linksetFormat === undefined,
   });
@@ -255,7 +266,11 @@ async function sendAlias(request: FoundRecord): Promise<boolean> {
   return true;
 }
 
-async function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): Promise<void> {
+async function redirect(
+  request: ResolvedRequest,
+  { target, links }: LinkedTarget,
+  url: string,
+): Promise<void> {
   const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
@@ -264,7 +279,7 @@ async function redirect(request: ResolvedRequest, target: RedirectTarget, url: s
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const lines = [...target.headers, ...(target.signposts?.onRedirect() ?? [])];
+  const lines = [...target.headers, ...links.flatMap((each) => each.onRedirect())];
   const made = representRedirect({ url, varies: variation.headers, lines });
   await deps.sender.sendRedirect(req, res, { status, headers, made });
   if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
@@ -314,7 +329,7 @@ const dependsOnEntryOnly = (
 ): boolean =>
   isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
 
-async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
+async function sendRecordPage(request: ResolvedRequest, { target, links }: LinkedTarget): Promise<void> {
   const { req, res, deps, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
   const { entry } = resolution;
@@ -323,7 +338,8 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
   const making = recordPage({ ...shown, now: clock.now(), wallTime: clock.wall() });
   const page = await run(making, entry.values.length);
-  const headers = { ...pageHeaders(request), ...Object.fromEntries(target.signposts?.onPage() ?? []) };
+  const lines = links.flatMap((each) => each.onPage());
+  const headers = { ...pageHeaders(request), ...Object.fromEntries(lines) };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
 }
 

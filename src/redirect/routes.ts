@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { PROBLEM, optionalText, pathText } from '../http/schemas.js';
 import { type Content, defineRoutes } from '../http/route-table.js';
-import { LINKSET_JSON, LINKSET_TEXT } from './signposting.js';
+import { LINKSET_JSON, LINKSET_TEXT } from './link-sets.js';
 import { record } from '../http/record-schemas.js';
 
 const text = z.string();

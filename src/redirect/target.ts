@@ -10,6 +10,7 @@ import {
   candidatesOf,
   variationOf,
 } from './locations/candidates.js';
+import type { HeaderLine } from './extension.js';
 import type { GatheredLists } from './locations/gather.js';
 import { mayRedirect } from './locations/location-list.js';
 import {
@@ -18,11 +19,10 @@ import {
   negotiatedAttributes,
   selectLocation,
 } from './locations/select.js';
-import { type HeaderLine, responseHeaders } from './locations/response-headers.js';
+import { responseHeaders } from './locations/response-headers.js';
 import { hrefOf, templateForms } from './locations/template.js';
 import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
-import type { Signposts } from './signposting.js';
 import { isOfType, isUrlSubtype, textOf } from './values.js';
 
 export interface TargetRules {
@@ -65,8 +65,6 @@ export interface RedirectTarget {
   variation: Variation;
   /** Link headers, and headers from 10320/headers. */
   headers: readonly HeaderLine[];
-  /** Typed links; undefined if signposting is disabled. */
-  signposts?: Signposts;
 }
 
 /** @throws ServiceError BAD_PARAMETER if `urlappend` changes the host */

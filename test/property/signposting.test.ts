@@ -4,12 +4,10 @@ import { fc, test } from '../support/property.js';
 import LinkHeader from 'http-link-header';
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import {
-  LINKSET_JSON,
-  LINKSET_TEXT,
-  type Signposts,
-  createSignposting,
-} from '../../src/redirect/signposting.js';
+import type { RecordLinks } from '../../src/redirect/extension.js';
+import { LINKSET_JSON, LINKSET_TEXT } from '../../src/redirect/link-sets.js';
+import type { SignpostingConfig } from '../../src/plugins/signposting/plugin.js';
+import { createSignposting } from '../../src/plugins/signposting/signposting.js';
 import { jumble, texts } from '../support/arbitraries.js';
 import { configFrom } from '../support/load-config.js';
 import { countSteps, finish } from '../support/steps.js';
@@ -22,7 +20,7 @@ const signposting = createSignposting(
       SIGNPOSTING_PUBLIC_URL: 'https://pid.example.org',
       SIGNPOSTING_TYPES: RELATIONS.map((relation) => `T.${relation}=${relation}`).join(','),
     },
-  }),
+  }) as SignpostingConfig,
 )!;
 
 const valueOf = (index: number, type: string, text: string): HandleValue => ({
@@ -46,7 +44,7 @@ const handles = fc.oneof(
   fc.constant('10.5072/a'),
 );
 
-const signpostsOf = (record: [string, string][], handle: string, target: string | undefined): Signposts =>
+const signpostsOf = (record: [string, string][], handle: string, target: string | undefined): RecordLinks =>
   finish(
     signposting(
       record.map(([relation, text], at) => valueOf(at + 1, `t.${relation}`, text)),

@@ -1,12 +1,11 @@
 // Builds the Link headers (RFC 8288) and other headers of a redirect as HDLProxy does, independently of the
 // selected location. Pure.
 import type { Steps } from '../../time-slicer.js';
+import type { HeaderLine } from '../extension.js';
 import { toRedirectUrl } from '../redirect-url.js';
 import { type GatheredLists, createSettings } from './gather.js';
 import { type Attributes, type HandleLists, type LocationList, isYes } from './location-list.js';
 import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } from './template.js';
-
-export type HeaderLine = readonly [name: string, value: string];
 
 /** Maximum total length. Reverse proxies reject longer headers. */
 const MAX_CHARS = 8000;

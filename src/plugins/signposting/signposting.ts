@@ -1,11 +1,13 @@
 // Builds the typed links of FAIR Signposting (https://signposting.org/FAIR) for Link headers and link sets.
-import type { Config } from '../config/schema.js';
-import { handleInUrl, handleToPath, upperAscii } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
-import type { Steps } from '../time-slicer.js';
-import type { HeaderLine } from './locations/response-headers.js';
-import { toRedirectUrl } from './redirect-url.js';
-import { textOf } from './values.js';
+import type { Host, Started } from '../../app/plugin.js';
+import { handleInUrl, handleToPath, upperAscii } from '../../handle/handle.js';
+import type { HandleValue } from '../../handle/value.js';
+import type { Steps } from '../../time-slicer.js';
+import type { HeaderLine, ReadLinks } from '../../redirect/extension.js';
+import { LINKSET_JSON, LINKSET_TEXT } from '../../redirect/link-sets.js';
+import { toRedirectUrl } from '../../redirect/redirect-url.js';
+import { textOf } from '../../redirect/values.js';
+import type { SignpostingConfig } from './plugin.js';
 
 interface TypedLink {
   href: string;
@@ -17,23 +19,6 @@ interface TypedLink {
   anchor?: string | undefined;
 }
 
-interface SignpostedRecord {
-  handle: string;
-  /** The redirect target; undefined if the handle shows its record page. */
-  target: string | undefined;
-  /** Headers set by the record. Their links replace generated links with the same relation. */
-  headers: readonly HeaderLine[];
-}
-
-export interface Signposts {
-  onRedirect: () => HeaderLine[];
-  onPage: () => HeaderLine[];
-  linkset: (contentType: string) => string;
-}
-
-/** Derives the typed links of a record from its values. */
-export type Signposting = (values: readonly HandleValue[], record: SignpostedRecord) => Steps<Signposts>;
-
 /** Maximum links from values; real records have fewer than ten. */
 const MAX_LINKS = 100;
 const MAX_URI_CHARS = 2000;
@@ -41,11 +26,14 @@ const MAX_URI_CHARS = 2000;
 const MAX_HEADER_CHARS = 4000;
 const VALUES_PER_STEP = 50;
 
-export const LINKSET_JSON = 'application/linkset+json';
-export const LINKSET_TEXT = 'application/linkset';
+export const start = (_host: Host, settings: SignpostingConfig): Started => ({
+  redirect: () => ({ readLinks: createSignposting(settings) }),
+});
 
-/** Creates the function that derives typed links; undefined if signposting is disabled. */
-export function createSignposting({ signposting }: Pick<Config, 'signposting'>): Signposting | undefined {
+/** Creates the function that derives typed links; undefined without `signposting.publicUrl`. */
+export function createSignposting({
+  signposting,
+}: Pick<SignpostingConfig, 'signposting'>): ReadLinks | undefined {
   const { publicUrl, resolverUrl, types } = signposting;
   if (publicUrl === undefined) return undefined;
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
@@ -77,7 +65,7 @@ export function createSignposting({ signposting }: Pick<Config, 'signposting'>):
   };
 }
 
-/** Returns the relations of the links in headers. */
+/** Returns the relations of the links in headers. Generated links with the same relation are omitted. */
 const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
   new Set(
     headers
