@@ -35,7 +35,7 @@ import {
 } from './plugin.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
-import { referralOf } from '../resolver/resolution.js';
+import { referralOf } from '../resolver/referral.js';
 import { type Resolver, createResolver } from '../resolver/resolver.js';
 import { createFindClient, createProxyTrust } from '../server/client-address.js';
 import { type Hooks, createHooks } from '../hooks.js';

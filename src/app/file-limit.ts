@@ -3,13 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import type { Plugin } from './plugin.js';
 import { PLUGINS } from './plugins.js';
 import type { Logger } from '../observe/logger.js';
 import { MAX_ADMIN_CONNECTIONS } from '../server/admin-connections.js';
 import { MAX_REFERRED_CONNECTIONS } from '../upstream/referred-servers.js';
-
-const plugins: readonly Plugin[] = PLUGINS;
 
 const LIMITS = '/proc/self/limits';
 
@@ -47,7 +44,7 @@ export const wantedFiles = (config: Config): number =>
   otherFiles(config) + config.server.maxConnections + clientsOfPlugins(config);
 
 const clientsOfPlugins = (config: Config): number =>
-  plugins.reduce((sum, { clients }) => sum + (clients?.most(config) ?? 0), 0);
+  PLUGINS.reduce((sum, { clients }) => sum + (clients?.most(config) ?? 0), 0);
 
 /**
  * Returns the number of files for clients: the remaining files, but at least half, because upstream pools are
@@ -82,7 +79,7 @@ export function fitToFileLimit(
     const fields = { fileLimit: limit, wanted: wantedFiles(config), maxConnections, remedy };
     logger.warn(fields, 'file limit too low, accepting fewer connections');
   }
-  return plugins.reduce<Config>(
+  return PLUGINS.reduce<Config>(
     (soFar, { clients }) => {
       const most = clients?.most(soFar) ?? 0;
       return most === 0 ? soFar : (clients?.withMost(soFar, fitted(most)) ?? soFar);

@@ -137,6 +137,8 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   readonly adminRoutes?: readonly Route[];
   /** The response to these routes while the plugin is off. */
   readonly offError?: () => ServiceError;
+  /** Whether the plugin has read a file that may be replaced, so that a reload without changed keys applies. */
+  reloadsFile?(settings: Settings): boolean;
   isEnabled(settings: Settings): boolean;
   /** Returns the maximum time that its `close` adds to a shutdown (ms), if that is more than a second. */
   shutdownMs?(settings: Settings): number;

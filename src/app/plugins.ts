@@ -3,6 +3,7 @@
 import { audit } from '../plugins/audit/plugin.js';
 import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
+import { locations } from '../plugins/locations/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { repositories } from '../plugins/repositories/plugin.js';
@@ -14,7 +15,7 @@ import { traffic } from '../plugins/traffic/plugin.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
 
-export const PLUGINS = [
+const LISTED = [
   snapshot,
   traffic,
   audit,
@@ -23,12 +24,15 @@ export const PLUGINS = [
   reports,
   repositories,
   tracing,
+  locations,
   signposting,
   batch,
   native,
 ] as const satisfies readonly Plugin[];
 
+export const PLUGINS: readonly Plugin[] = LISTED;
+
 /** The sections of the core and of all plugins. */
-export type PluginSettings = SettingsOf<(typeof PLUGINS)[number]>;
+export type PluginSettings = SettingsOf<(typeof LISTED)[number]>;
 
 export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...metricsOf(PLUGINS)];

@@ -4,6 +4,7 @@ import { valueAt, withValue } from '../config/keys.js';
 import type { ExplainedKey, StartConfig } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import type { Logger } from '../observe/logger.js';
+import { PLUGINS } from './plugins.js';
 
 /** Reads the configuration. @throws ConfigError when it is invalid */
 export type ReadConfig = () => StartConfig;
@@ -36,8 +37,7 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
     const isLogged = logger.isLevelEnabled('info');
     if (isLogged) log();
     running = plan.config;
-    // The country database may have been replaced under the same file name.
-    if (plan.changed.length > 0 || running.redirect.countryDatabase !== undefined) apply(running);
+    if (plan.changed.length > 0 || PLUGINS.some((each) => each.reloadsFile?.(plan.config))) apply(running);
     if (!isLogged) log();
   };
 }

@@ -137,18 +137,7 @@ const readHost = (given: string): string | undefined => {
   return /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/.test(host) ? host : undefined;
 };
 
-/**
- * Headers that the proxy sets itself, hop-by-hop headers, and headers that control reverse proxies in front.
- */
-const OWN_HEADER =
-  /^(?:location|set-cookie.*|cache-control|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
-
-const readHeaderName = (given: string): string | undefined => {
-  const name = given.toLowerCase();
-  return /^[a-z][a-z0-9-]*$/.test(name) && !OWN_HEADER.test(name) ? name : undefined;
-};
-
-export const redirect = section({
+export const redirect = {
   enabled: flag(true).describe('Whether to serve redirects (`/<handle>`) and record pages.'),
   allowedHosts: reloadable(
     list({ allowed: 'host names, with `*.` in front for all below', read: readHost })
@@ -157,26 +146,7 @@ export const redirect = section({
         'Hosts that redirects may lead to, such as `example.org,*.example.org`, separated by commas; by default every host.',
       ),
   ),
-  allowedHeaders: reloadable(
-    list({ allowed: 'header names that a redirect does not set itself', read: readHeaderName })
-      .default(['link'])
-      .describe(
-        'Response headers that 10320/headers values may set on redirects, such as `Link,X-Licence`, separated by commas.',
-      ),
-  ),
-  countryDatabase: reloadable(
-    text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
-      .optional()
-      .describe(
-        'Country database in the MaxMind format (`.mmdb`), used to select locations by `country`; SIGHUP reloads it. Without it only `?country=` counts.',
-      ),
-  ),
-  prefixLocations: reloadable(
-    flag(true).describe(
-      "Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.",
-    ),
-  ),
-});
+};
 
 const readImage = (given: string): string | undefined =>
   /^data:image\/[a-z+.-]+[;,]/.test(given) ? given : readWebUrl(given);

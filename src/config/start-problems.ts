@@ -25,7 +25,18 @@ export function canReusePort(
   return isNew && SPREADING.includes(platform);
 }
 
-type Judge = (text: string, path: string) => string | undefined;
+/** Returns what is wrong with the text of a file. */
+export type Judge = (text: string, path: string) => string | undefined;
+
+/** Returns what is wrong with a file; undefined if none is given. */
+export function fileProblem(
+  path: string | undefined,
+  readFile: (path: string) => string,
+  judge: Judge,
+): string | undefined {
+  if (path === undefined) return undefined;
+  return failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
+}
 
 export function startProblems(config: Config, readFile: (path: string) => string): readonly StartProblem[] {
   const inFile = (path: string | undefined, judge: Judge): string | undefined =>
@@ -39,17 +50,8 @@ export function startProblems(config: Config, readFile: (path: string) => string
       inFile(caFile, pemProblem),
     ]),
     ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
-    ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
   ];
 }
-
-/** Judges the text of a file; returns undefined without a path, or if there is no problem. */
-export const fileProblem = (
-  path: string | undefined,
-  readFile: (path: string) => string,
-  judge: Judge,
-): string | undefined =>
-  path === undefined ? undefined : failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
 
 /** Runs a check, and returns its problem or the error that it throws; undefined if it passes. */
 function failureOf(failed: string, check: () => string | undefined): string | undefined {
@@ -81,12 +83,6 @@ export function folderProblem(path: string | undefined, failed: string): string 
     return isFolder(path) ? `${path} is a folder: give the path of a file` : undefined;
   });
 }
-
-/** Marker that precedes the metadata in the MaxMind format. */
-const DATABASE_MARK = 'MaxMind.com';
-
-const databaseProblem: Judge = (text, path) =>
-  text.includes(DATABASE_MARK) ? undefined : `${path} is not a database in the MaxMind format`;
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;
 

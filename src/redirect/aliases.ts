@@ -4,7 +4,7 @@ import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import { isOfType, redirectValues, textOf } from './values.js';
+import { type RedirectValues, isOfType, textOf } from './values.js';
 
 /** Equals HDLProxy's limit. */
 const MAX_ALIASES = 20;
@@ -30,6 +30,7 @@ interface AliasDeps {
   query: Selection & { followAliases: boolean };
   resolve: (handle: HandleRef) => Promise<Resolution>;
   refOf: (text: string) => HandleRef;
+  values: RedirectValues;
   run: RunSteps;
 }
 
@@ -39,13 +40,13 @@ interface AliasDeps {
  */
 export async function followAliases(
   first: ResolvedHandle,
-  { query, resolve, refOf, run }: AliasDeps,
+  { query, resolve, refOf, values: { read }, run }: AliasDeps,
 ): Promise<AliasChain> {
   const isSelected = createValueFilter(query);
   async function valuesOf({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];
     const { entry } = resolution;
-    return (await run(redirectValues(entry), entry.values.length)).filter(isSelected);
+    return (await run(read(entry), entry.values.length)).filter(isSelected);
   }
   function nextIn(values: readonly HandleValue[]): HandleRef | undefined {
     const alias = query.followAliases ? aliasIn(values) : undefined;

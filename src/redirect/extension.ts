@@ -1,8 +1,86 @@
 // The contract between redirects and the plugins that add to them.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Dependency } from '../cache/prepared-cache.js';
+import type { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
+import type { RunSteps } from '../http/request-work.js';
+import type { FromEntry } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';
+import type { RedirectQuery } from './request.js';
 
 export type HeaderLine = readonly [name: string, value: string];
+
+/** The request for a handle at the end of its alias chain. */
+export interface RedirectRequest {
+  req: IncomingMessage;
+  res: ServerResponse;
+  handle: HandleRef;
+  query: RedirectQuery;
+  run: RunSteps;
+}
+
+/** The chosen value. */
+export interface ChosenTarget {
+  /** The unescaped URL from the record. */
+  text: string;
+  /** The URL value; undefined for a URL from elsewhere. */
+  value: HandleValue | undefined;
+  /** Describes the choice to readers; undefined for the first URL value. */
+  reason?: () => string;
+}
+
+/** The request properties on which a target depends. */
+export interface Variation {
+  /** Header names for `Vary`. */
+  headers: readonly string[];
+  /** Whether the target depends on the client address. */
+  isByAddress: boolean;
+}
+
+export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
+
+export interface FoundTarget {
+  /** Undefined for a record without a URL. */
+  chosen: ChosenTarget | undefined;
+  status: number;
+  /** Whether a repeated request may get a different target. */
+  isRandom: boolean;
+  variation: Variation;
+  /** Headers set by the record. */
+  headers: readonly HeaderLine[];
+}
+
+/** The redirect of a record by more than its URL values. */
+export interface Finding {
+  /** The target, or the text that shows all possible targets. */
+  result: FoundTarget | { contentType: string; text: string };
+  /** The records besides that of the handle that bound the lifetime of the response. */
+  used: readonly FromEntry[];
+  /** Total characters of all records involved. */
+  chars: number;
+  /** Whether the response depends only on the record and on what `dependencyOf` returns. */
+  isOfRecordAlone: boolean;
+  /** False if reading another record failed; the response is then uncacheable. */
+  isComplete: boolean;
+}
+
+/** A request of which a plugin takes part in the response. */
+export interface StartedRequest {
+  /** The error for this handle, whether it exists or not. */
+  failure: ServiceError | undefined;
+  /** The operator's contact, for error pages. */
+  contact: string | undefined;
+  /** The record that `failure` and `contact` depend on. */
+  record: FromEntry | undefined;
+  /** Returns undefined if URL values alone decide. `values`: those that affect redirects and match the query. */
+  find: (values: readonly HandleValue[], entry: FromEntry) => Promise<Finding | undefined>;
+}
+
+export type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
+
+/** Returns what a redirect by URL values depends on besides its record; undefined if more may affect it. */
+export type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
 /** A record that is answered with a redirect or with its page. */
 export interface LinkedRecord {
@@ -24,15 +102,45 @@ export interface RecordLinks {
 /** Derives the typed links of a record from its selected values. */
 export type ReadLinks = (values: readonly HandleValue[], record: LinkedRecord) => Steps<RecordLinks>;
 
+/** The functions of a plugin. Those without a promise run for each redirect from memory. */
 export interface RedirectExtension {
+  /** Families of value types that affect redirects besides URL and HS_ALIAS, in upper case. */
+  readonly types?: readonly string[];
+  /**
+   * Matches the text of records with such types, or with HS_ALIAS: one scan of a record is cheaper than two.
+   * Such a record is not parsed for a redirect by URL values.
+   */
+  readonly pattern?: RegExp;
+  readonly dependencyOf?: DependencyOf | undefined;
+  readonly startRequest?: StartRequest;
   readonly readLinks?: ReadLinks | undefined;
 }
 
-/** The functions of all plugins; lists that are empty cost a redirect nothing. */
+/** The functions of all plugins; a list that is empty costs a redirect nothing. */
 export interface Extensions {
+  readonly types: readonly string[];
+  readonly patterns: readonly RegExp[];
+  readonly dependencyOf: DependencyOf | undefined;
+  readonly startRequest: readonly StartRequest[];
   readonly readLinks: readonly ReadLinks[];
 }
 
 export const joinExtensions = (all: readonly RedirectExtension[]): Extensions => ({
+  types: all.flatMap(({ types = [] }) => types),
+  patterns: withDefault(all.flatMap(({ pattern = [] }) => pattern)),
+  dependencyOf: joinDependencies(all.flatMap(({ dependencyOf = [] }) => dependencyOf)),
+  startRequest: all.flatMap(({ startRequest = [] }) => startRequest),
   readLinks: all.flatMap(({ readLinks = [] }) => readLinks),
 });
+
+const withDefault = (patterns: readonly RegExp[]): readonly RegExp[] =>
+  patterns.length === 0 ? [/HS_ALIAS/i] : patterns;
+
+function joinDependencies([first, ...others]: readonly DependencyOf[]): DependencyOf | undefined {
+  if (first === undefined || others.length === 0) return first;
+  return (handle, now) => {
+    const found = [first, ...others].map((each) => each(handle, now));
+    if (found.includes(undefined)) return undefined;
+    return { isCurrent: (at) => found.every((each) => each?.isCurrent(at)) };
+  };
+}

@@ -8,25 +8,21 @@ import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { runToEnd } from '../time-slicer.js';
-import type { PrefixRecords } from './locations/other-records.js';
 import type { Extensions, HeaderLine, LinkedRecord } from './extension.js';
-import { type RedirectUrl, toRedirectUrl } from './redirect-url.js';
-import { type TargetRules, pickUrl } from './target.js';
-import { isFamily, isOfType, mayMatter } from './values.js';
+import { type RedirectUrl, type UrlRules, toRedirectUrl } from './redirect-url.js';
+import { plainTarget } from './target.js';
+import { type RedirectValues, isFamily, isOfType } from './values.js';
 
 export interface PlainDeps {
-  target: TargetRules;
-  /** Undefined when `redirect.prefixLocations` is off. */
-  prefixRecords: Pick<PrefixRecords, 'plainPrefixOf'> | undefined;
+  urls: UrlRules;
   extensions: Extensions;
+  values: RedirectValues;
 }
 
 export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
 
 /** Maximum record length here; longer records are parsed in slices elsewhere. */
 const MAX_CHARS = 16 * 1024;
-/** Types that usually imply an alias or a location list; matching records are not parsed here. */
-const OTHER_TYPES = /10320\/|HS_ALIAS/i;
 
 /**
  * Finds the redirect for a request without parameters. Returns undefined if the record has no valid redirect
@@ -36,10 +32,11 @@ export function plainRedirect(
   { entry, stale }: FromEntry,
   { handle, now, deps }: { handle: HandleRef; now: number; deps: PlainDeps },
 ): PlainRedirect | undefined {
-  const { prefixRecords, target, extensions } = deps;
-  const dependency = prefixRecords?.plainPrefixOf(handle, now);
-  if (stale !== undefined || (prefixRecords !== undefined && dependency === undefined)) return undefined;
-  const { to, values = [] } = findUrl(entry, target) ?? {};
+  const { extensions } = deps;
+  const { dependencyOf } = extensions;
+  const dependency = dependencyOf?.(handle, now);
+  if (stale !== undefined || (dependencyOf !== undefined && dependency === undefined)) return undefined;
+  const { to, values = [] } = findUrl(entry, deps) ?? {};
   if (to?.ok !== true) return undefined;
   const lines = linkLines(extensions, values, { handle: handle.text, target: to.url, headers: [] });
   return { status: 302, made: representRedirect({ url: to.url, lines }), dependency };
@@ -49,14 +46,19 @@ const linkLines = ({ readLinks }: Extensions, values: ParsedValues, record: Link
   readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect());
 
 /** Returns the redirect URL and all values of the record. */
-function findUrl(entry: Entry, rules: TargetRules): { to: RedirectUrl; values: ParsedValues } | undefined {
+function findUrl(
+  entry: Entry,
+  { urls, values: { mayMatter }, extensions: { patterns } }: PlainDeps,
+): { to: RedirectUrl; values: ParsedValues } | undefined {
   const { kind, values: text } = entry;
-  if (kind !== 'found' || text.length > MAX_CHARS || OTHER_TYPES.test(text)) return undefined;
+  if (kind !== 'found' || text.length > MAX_CHARS) return undefined;
+  // A matching record is not parsed here. The patterns only save time: the types decide.
+  if (patterns.some((pattern) => pattern.test(text))) return undefined;
   const values = valuesOf(entry);
   const relevant = values.filter(mayMatter);
   if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
-  const chosen = pickUrl(relevant);
-  return chosen && { to: toRedirectUrl(chosen.text, rules), values };
+  const { chosen } = plainTarget(relevant);
+  return chosen && { to: toRedirectUrl(chosen.text, urls), values };
 }
 
 /** Creates the read path's lookup of a redirect by raw request target; it finds only records in memory. */

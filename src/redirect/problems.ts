@@ -17,7 +17,6 @@ import {
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
 import { prefersJson, readShow } from './request.js';
-import type { Namespace } from './locations/other-records.js';
 import { problemPage } from './pages.js';
 
 interface ProblemResponse {
@@ -60,25 +59,8 @@ export async function sendProblem(
   });
 }
 
-interface EndOfChain {
-  /** The requested handle. */
-  handle: string;
-  /** The handle at the end of the alias chain. */
-  end: string;
-  isFound: boolean;
-  namespace: Namespace | undefined;
-}
-
-/**
- * Returns an error for a missing handle, and for any handle under an inactive prefix. JSON responses ignore
- * inactivity (recordings "prefix: inactive, …").
- */
-export function missingError({ handle, end, isFound, namespace }: EndOfChain): ServiceError | undefined {
-  if (namespace?.isInactive === true) return inactiveError(end, namespace.statusMessage);
-  return isFound ? undefined : notFoundError(handle, end);
-}
-
-function notFoundError(handle: string, end: string): ServiceError {
+/** Returns the error for a missing handle. `end`: the handle at the end of the alias chain. */
+export function notFoundError(handle: string, end: string): ServiceError {
   const detail =
     end === handle
       ? `The Handle server has no handle ${handle}.`
@@ -86,13 +68,6 @@ function notFoundError(handle: string, end: string): ServiceError {
   const { handleNotFound, protocolError } = RESPONSE_CODE;
   const responseCode = hasPrefix(handle) ? handleNotFound : protocolError;
   return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
-}
-
-function inactiveError(handle: string, statusMessage: string): ServiceError {
-  const [prefix = ''] = handle.split('/', 1);
-  return new ServiceError('REDIRECT_INACTIVE', {
-    detail: statusMessage === '' ? prefix : `${prefix}: ${statusMessage}`,
-  });
 }
 
 /**

@@ -5,9 +5,8 @@ import { type Html, html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
 import type { FromEntry, StaleReason } from '../resolver/resolution.js';
 import type { RedirectUrl } from './redirect-url.js';
-import type { Candidate } from './locations/candidates.js';
-import type { Choice } from './locations/select.js';
-import type { ChosenTarget, RedirectTarget } from './target.js';
+import type { ChosenTarget } from './extension.js';
+import type { RedirectTarget } from './target.js';
 import { type ShownValue, describeAccess, renderData, shownPart } from './value-html.js';
 import type { Steps } from '../time-slicer.js';
 
@@ -110,25 +109,11 @@ function renderTarget({ chosen, url, status }: RedirectTarget): Html {
     <p class="quiet">${reasonOf(chosen)}</p>`;
 }
 
-const REASONS: Record<Choice<Candidate>['by'], string> = {
-  locatt: 'it has the requested attributes',
-  accept: 'the Accept headers prefer it',
-  address: 'it is for the address of the client',
-  country: 'it is for the country of the client',
-  score: 'it has the highest score',
-  weight: 'it is the only one left with a weight',
-  only: 'it is the only one',
-};
-
-function reasonOf({ choice, value }: ChosenTarget): string {
+/** Describes the choice of a URL value, unless a plugin has chosen the target. */
+function reasonOf({ reason, value }: ChosenTarget): string {
+  if (reason !== undefined) return reason();
   const url = value && `the ${value.type} value at index ${value.index}`;
-  if (choice === undefined) return `It is ${url ?? 'the only one'}, the first of its type.`;
-  const { location, by, isRandom, count } = choice;
-  if (count === 1) return url === undefined ? 'The only location.' : `It is ${url}.`;
-  const id = location.attributes.get('id');
-  const name = url === undefined ? (id === undefined ? 'A location' : `Location ${id}`) : `It is ${url}`;
-  const reason = isRandom ? 'chosen at random by weight' : REASONS[by];
-  return `${name}, one of ${count} locations: ${reason}.`;
+  return `It is ${url ?? 'the only one'}, the first of its type.`;
 }
 
 const SOURCE: Record<FromEntry['from'], string> = {

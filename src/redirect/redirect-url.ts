@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url';
 export type RedirectUrl =
   { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
-interface UrlRules {
+export interface UrlRules {
   /** Host names, or `*.example.org` for subdomains; undefined allows any host. */
   allowedHosts?: readonly string[] | undefined;
 }

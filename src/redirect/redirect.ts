@@ -1,6 +1,5 @@
 // Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
@@ -17,19 +16,16 @@ import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { openCountries } from './locations/addresses.js';
 import { frontPage } from './pages.js';
 import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { joinExtensions } from './extension.js';
-import { createLocationListParser } from './locations/location-list.js';
-import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
+import { createRedirectValues } from './values.js';
 
-interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'findClient'> {
+interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf'> {
   resolver: Resolver<unknown>;
-  cache: Pick<Cache, 'memory' | 'trustedSince'>;
   /** Memory budget for request bodies. */
   bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;
@@ -80,23 +76,18 @@ function createRespondDeps(
   context: Context,
   parts: RedirectParts & Pick<RespondDeps, 'sender'>,
 ): RespondDeps {
-  const { countryDatabase, prefixLocations } = config.redirect;
-  const { resolver, cache } = parts;
-  const otherRecords = createOtherRecords(config, context, { resolver, ...cache });
+  const { resolver } = parts;
+  const extensions = joinExtensions(context.hooks.redirect.map((create) => create(config)));
   return {
     ...parts,
     ...freshnessRules(config, context),
     context,
     resolve: (handle, options) => resolver.resolve(handle, options),
     refOf: keepLast(resolver.refOf),
-    parseList: createLocationListParser(),
-    otherRecords,
-    prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
-    target: config.redirect,
-    extensions: joinExtensions(context.hooks.redirect.map((create) => create(config))),
-    countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
+    extensions,
+    values: createRedirectValues(extensions.types),
+    urls: config.redirect,
     gzipMinBytes: config.http.gzipMinBytes,
-    random: Math.random,
   };
 }
 

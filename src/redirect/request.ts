@@ -1,7 +1,6 @@
 // Parses redirect query parameters as HDLProxy does, and negotiates JSON or HTML.
 import Negotiator from 'negotiator';
 import { type RecordQuery, readParameters } from '../http/query.js';
-import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
   /**
@@ -14,12 +13,8 @@ export interface RedirectQuery extends RecordQuery {
   followAliases: boolean;
   /** Text to append to the target URL. */
   urlAppend: string;
-  /** Location attributes from `locatt`. */
-  locationAttributes: readonly WantedAttribute[];
-  wantsMetadata: boolean;
-  country: string | undefined;
-  /** Address from `ip`, which replaces the client address in the country lookup. */
-  address: string | undefined;
+  /** All parameters, of which plugins read their own. */
+  parameters: URLSearchParams;
   /** Set by `redirectionHeaders`: sends the redirect's headers with status 200. */
   isDry: boolean;
 }
@@ -41,10 +36,7 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
     indexes: parameters.getAll('index').filter(isIndex).map(Number),
     types: parameters.getAll('type'),
     urlAppend: parameters.get('urlappend') ?? '',
-    locationAttributes: readLocationAttributes(parameters),
-    wantsMetadata: actionOf(parameters) === 'metadata',
-    country: parameters.get('country') ?? undefined,
-    address: parameters.get('ip') ?? undefined,
+    parameters,
     isDry: parameters.has('redirectionHeaders'),
   };
 }
@@ -66,19 +58,6 @@ export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
 
 /** Ignores an invalid index, which the record interface rejects (recording "redirect: index=abc"). */
 const isIndex = (index: string): boolean => /^[+-]?\d{1,10}$/.test(index);
-
-/** Maximum `locatt` parameters, because each is compared with every location. */
-const MAX_LOCATION_ATTRIBUTES = 50;
-
-/** Splits each attribute at its first colon and trims the name. Without a colon, any value matches. */
-const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] =>
-  parameters
-    .getAll('locatt')
-    .slice(0, MAX_LOCATION_ATTRIBUTES)
-    .map((pair) => {
-      const [name = '', ...rest] = pair.split(':');
-      return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
-    });
 
 // HTML is first because it wins at equal quality and without an Accept header.
 const TYPES = ['text/html', 'application/json', 'application/problem+json'];

@@ -1,45 +1,30 @@
 // Responds to a handle request with a redirect, a page, JSON, or the locations as XML.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
+import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type PageSender, representRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
+import { firstOf } from '../hooks.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
-import { contextOf, unjudgedCaller } from '../http/context.js';
+import { contextOf } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type RecordRouteDeps, answerRecord } from '../http/record-reply.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
-import { plainRedirect } from './plain.js';
+import { type PlainDeps, plainRedirect } from './plain.js';
 import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
-import { candidatesOf } from './locations/candidates.js';
-import {
-  type GatheredLists,
-  type ListReaderDeps,
-  type PrefixOfHandle,
-  RequestListReader,
-  gatherLists,
-} from './locations/gather.js';
-import { listsIn, mayRedirect } from './locations/location-list.js';
-import type { PrefixRecord } from './locations/other-records.js';
-import { writeLocations } from './locations/template.js';
-import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
+import { notFoundError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
-import type { Extensions, RecordLinks } from './extension.js';
+import type { Finding, RecordLinks, StartedRequest } from './extension.js';
 import { linksetType } from './link-sets.js';
-import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
+import { type RedirectTarget, completeTarget, plainTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
-export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
-  target: TargetRules;
-  extensions: Extensions;
-  random: () => number;
-  findClient: (req: IncomingMessage) => { address: string };
-  /** Undefined without `redirect.countryDatabase`. */
-  countryOf: ((address: string) => string | undefined) | undefined;
+export interface RespondDeps extends RecordRouteDeps, PlainDeps {
+  refOf: (text: string) => HandleRef;
   sender: PageSender;
   redirectFreshness: Freshness;
 }
@@ -64,16 +49,9 @@ interface FoundRecord extends RedirectCall {
   earliest: FromEntry;
 }
 
-/** A request with its location lists, including those from other handles. */
-interface ResolvedRequest extends FoundRecord {
-  /** The location lists; undefined for a record without a redirect. */
-  gathered: GatheredLists | undefined;
-  /** Total characters of all records involved. */
-  chars: number;
-  /** Whether the response depends only on the record and its prefix. */
-  isOfRecordAlone: boolean;
-  /** False if reading an include or the prefix failed; the response is then uncacheable. */
-  isComplete: boolean;
+/** A request with its target. */
+interface ResolvedRequest extends FoundRecord, Omit<Finding, 'used' | 'result'> {
+  result: Finding['result'] | undefined;
 }
 
 interface HandleRequest {
@@ -102,7 +80,7 @@ export async function respondToHandle(
   const run = deps.runStepsOf(res);
   const call = { req, res, deps, query, run };
   if (await sendPlain(call, first)) return;
-  const { end, ...chain } = await followAliases(first, { query, resolve, refOf: deps.refOf, run });
+  const { end, ...chain } = await followAliases(first, { ...deps, query, resolve, run });
   const { resolution } = end;
   if (resolution.kind === 'refused') {
     const failure = refusedError(end.handle.text, resolution.refused);
@@ -110,13 +88,11 @@ export async function respondToHandle(
     return;
   }
   const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
-  const prefixHandle = prefixRecordOf(end.handle);
-  const prefix = hasPrefix(end.handle.text)
-    ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
-    : undefined;
-  if (await sendMissing(found, handle.text, prefix)) return;
+  const started: StartedRequest[] = [];
+  for (const start of deps.extensions.startRequest) started.push(await start(found));
+  if (await sendMissing(found, handle.text, started)) return;
   if (await sendAlias(found)) return;
-  const request = await gather(found, { handle: prefixHandle, record: prefix });
+  const request = await find(found, started);
   reportStale(request);
   await respond(request);
 }
@@ -143,47 +119,39 @@ function reportStale({ res, deps, query, earliest }: FoundRecord): void {
 }
 
 /**
- * Sends the error for a missing handle or inactive prefix; returns false otherwise. `handle` is the requested
+ * Sends the error for a missing handle, or that of a plugin; returns false otherwise. `handle` is the requested
  * handle.
  */
 async function sendMissing(
   found: FoundRecord,
   handle: string,
-  prefix: PrefixRecord | undefined,
+  started: readonly StartedRequest[],
 ): Promise<boolean> {
   const { req, res, deps, resolution } = found;
-  const isFound = resolution.entry.kind !== 'not-found';
-  const { namespace } = prefix ?? {};
-  const failure = missingError({ handle, end: found.handle.text, isFound, namespace });
+  const isMissing = resolution.entry.kind === 'not-found';
+  const failure =
+    firstOf(started, (each) => each.failure) ??
+    (isMissing ? notFoundError(handle, found.handle.text) : undefined);
   if (failure === undefined) return false;
-  const earliest = prefix?.record ? earlierOf(found.earliest, prefix.record) : found.earliest;
+  const earliest = started.flatMap(({ record = [] }) => record).reduce(earlierOf, found.earliest);
   reportStale({ ...found, earliest });
   const headers = headersOf({ ...found, earliest }, deps.redirectFreshness);
-  await sendProblem(req, res, { failure, handle, contact: namespace?.contact, headers, sender: deps.sender });
+  const contact = firstOf(started, (each) => each.contact);
+  await sendProblem(req, res, { failure, handle, contact, headers, sender: deps.sender });
   return true;
 }
 
-async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<ResolvedRequest> {
-  const { res, handle, values, query, resolution, earliest, deps, run } = found;
-  const chars = resolution.entry.values.length;
-  if (!mayRedirect(values)) {
-    return { ...found, gathered: undefined, chars, isOfRecordAlone: true, isComplete: true };
+/** Finds the target by plugins; without a result, the URL values decide. */
+async function find(found: FoundRecord, started: readonly StartedRequest[]): Promise<ResolvedRequest> {
+  const { values, resolution } = found;
+  for (const each of started) {
+    const finding = await each.find(values, resolution);
+    if (finding === undefined) continue;
+    const { used, ...rest } = finding;
+    return { ...found, ...rest, earliest: used.reduce(earlierOf, found.earliest) };
   }
-  const { authoritative } = query;
-  const { caller } = contextOf(res);
-  // A limited network still gets redirects for cached records, which may require reading prefix records.
-  const unjudged = unjudgedCaller(res);
-  const reader = new RequestListReader(deps, { authoritative, prefix, caller, unjudged, run });
-  const own = await run(listsIn(values, deps.parseList), chars);
-  const gathered = await gatherLists(own, { handle, reader });
-  return {
-    ...found,
-    gathered,
-    earliest: reader.used.reduce(earlierOf, earliest),
-    chars: chars + reader.chars,
-    isOfRecordAlone: !reader.readsOthers,
-    isComplete: reader.isComplete,
-  };
+  const chars = resolution.entry.values.length;
+  return { ...found, result: undefined, chars, isOfRecordAlone: true, isComplete: true };
 }
 
 function headersOf({ query, earliest, deps }: FoundRecord, freshness: Freshness): Record<string, string> {
@@ -192,21 +160,13 @@ function headersOf({ query, earliest, deps }: FoundRecord, freshness: Freshness)
 }
 
 async function respond(request: ResolvedRequest): Promise<void> {
-  const { req, query, handle, values, gathered, deps, run, chars } = request;
-  // A record without a URL or location is shown regardless of the action.
-  if (query.show === 'locations' && gathered !== undefined) {
-    await sendLocations(request, gathered);
+  const { req, query, values, result = plainTarget(values), deps } = request;
+  const { accept } = req.headers;
+  if ('text' in result) {
+    await sendLocations(request, result);
     return;
   }
-  const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
-  const facts = {
-    headers: { accept, acceptLanguage, userAgent },
-    address: deps.findClient(req).address,
-    countryOf: deps.countryOf,
-    random: deps.random(),
-  };
-  const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
-  const target = await run(finding, chars);
+  const target = completeTarget(result, query, deps.urls);
   const links = await readLinks(request, target);
   const [linked] = links;
   const { url } = target;
@@ -293,8 +253,9 @@ function prepareRedirect(
   status: number,
   made: Representation,
 ): void {
-  const dependency = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
-  if (deps.prefixRecords !== undefined && dependency === undefined) return;
+  const { dependencyOf } = deps.extensions;
+  const dependency = dependencyOf?.(handle, deps.context.clock.now());
+  if (dependencyOf !== undefined && dependency === undefined) return;
   prepareResponse(deps.prepared, {
     target: req.url ?? '',
     handle,
@@ -352,13 +313,13 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
 }
 
-async function sendLocations(request: ResolvedRequest, gathered: GatheredLists): Promise<void> {
-  const { req, res, deps, handle, values, run } = request;
-  // Templates can expand a small record into a large text.
-  const text = await run(writeLocations(candidatesOf(gathered, values).locations, handle.text), Infinity);
+async function sendLocations(
+  request: ResolvedRequest,
+  response: { contentType: string; text: string },
+): Promise<void> {
+  const { req, res, deps } = request;
   await deps.sender.sendText(req, res, {
-    contentType: 'text/xml;charset=utf-8',
-    text,
+    ...response,
     headers: { ...redirectHeaders(request), ...deps.sender.securityHeaders },
   });
 }

@@ -8,21 +8,35 @@ import type { Steps } from '../time-slicer.js';
 /** Number of values checked between yields. */
 const VALUES_PER_STEP = 200;
 
-/** Cached results for large records, by parsed record. */
-const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
+/** Reads the values that affect redirects. */
+export interface RedirectValues {
+  mayMatter: (value: HandleValue) => boolean;
+  /**
+   * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
+   * other values.
+   */
+  read: (entry: Pick<Entry, 'kind' | 'values'>) => Steps<readonly HandleValue[]>;
+}
 
-/**
- * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
- * other values.
- */
-export function* redirectValues(entry: Pick<Entry, 'kind' | 'values'>): Steps<readonly HandleValue[]> {
-  const all = yield* readValues(entry);
-  if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
-  const known = found.get(all);
-  if (known !== undefined) return known;
-  const kept = yield* filterInSteps(all, mayMatter);
-  found.set(all, kept);
-  return kept;
+/** `types`: families besides URL, in upper case. */
+export function createRedirectValues(types: readonly string[]): RedirectValues {
+  const families = ['URL', ...types];
+  const mayMatter = (value: HandleValue): boolean =>
+    isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || families.some((family) => isFamily(value, family));
+  /** Cached results for large records, by parsed record. */
+  const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
+  return {
+    mayMatter,
+    *read(entry) {
+      const all = yield* readValues(entry);
+      if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
+      const known = found.get(all);
+      if (known !== undefined) return known;
+      const kept = yield* filterInSteps(all, mayMatter);
+      found.set(all, kept);
+      return kept;
+    },
+  };
 }
 
 /** Returns the values that match the selection, in record order. */
@@ -52,7 +66,7 @@ export function textOf({ data }: HandleValue): string | undefined {
   return format === 'string' && typeof value === 'string' ? value : undefined;
 }
 
-/** Ignores ASCII case, because ePIC records contain `url` and `10320/LOC`. `types` must be in upper case. */
+/** Ignores ASCII case, because ePIC records contain `url`. `types` must be in upper case. */
 export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
   types.some((wanted) => type.length === wanted.length && beginsWith(type, wanted));
 
@@ -62,11 +76,6 @@ export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type,
 /** Whether the type is `family` or one of its subtypes; `family` must be in upper case. */
 export const isFamily = ({ type }: HandleValue, family: string): boolean =>
   (type.length === family.length || type[family.length] === '.') && beginsWith(type, family);
-
-const FAMILIES: readonly string[] = ['URL', '10320/LOC', '10320/LINKS', '10320/HEADERS'];
-
-export const mayMatter = (value: HandleValue): boolean =>
-  isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || FAMILIES.some((family) => isFamily(value, family));
 
 /** Compares the first letter first, because each redirect checks all values and most differ there. */
 const beginsWith = (type: string, wanted: string): boolean =>

@@ -1,9 +1,6 @@
-// The result of resolving a handle, and the referral it contains.
+// The result of resolving a handle.
 import type { Entry } from '../cache/entry.js';
-import { toText } from '../handle/bytes.js';
 import type { Refused } from '../handle/outcome.js';
-import type { HandleValue } from '../handle/value.js';
-import { type Referral, referralIn } from '../upstream/referrals.js';
 
 /** The reason for a stale response: the load failed, timed out, or is not retried yet after a failure. */
 export type StaleReason = 'error' | 'timeout' | 'backoff';
@@ -36,11 +33,3 @@ export function resultOf(resolution: Resolution, { authoritative }: { authoritat
 /** Whether the handle exists; undefined for a refusal. */
 export const existsBy = (resolution: Resolution): boolean | undefined =>
   resolution.kind === 'entry' ? resolution.entry.kind !== 'not-found' : undefined;
-
-/** Returns the referral in a prefix record or a refusal; undefined if the handle does not exist. */
-export function referralOf(resolution: Resolution): Referral | undefined {
-  if (resolution.kind === 'refused') return referralIn({ ...resolution.refused, kind: 'refused' });
-  const { entry } = resolution;
-  if (entry.kind === 'not-found') return undefined;
-  return { values: entry.kind === 'found' ? (JSON.parse(toText(entry.values)) as HandleValue[]) : [] };
-}

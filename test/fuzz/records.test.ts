@@ -4,11 +4,11 @@ import { valuesTable } from '../../src/redirect/record-page.js';
 import { describe, expect, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { createLocationListParser, listsIn } from '../../src/redirect/locations/location-list.js';
-import { namespaceIn } from '../../src/redirect/locations/other-records.js';
-import { writeLocations } from '../../src/redirect/locations/template.js';
+import { createLocationListParser, listsIn } from '../../src/plugins/locations/location-list.js';
+import { namespaceIn } from '../../src/plugins/locations/other-records.js';
+import { writeLocations } from '../../src/plugins/locations/template.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
-import { findTarget } from '../../src/redirect/target.js';
+import { findTarget } from '../../src/plugins/locations/target.js';
 import { toV2 } from '../../src/v2/translation/record.js';
 import { countSteps } from '../support/steps.js';
 import { type Random, below, pick, randomFrom } from './mutate.js';
@@ -160,7 +160,6 @@ function stepsOn(values: readonly HandleValue[]): number {
   const query = readRedirectQuery(new URLSearchParams('locatt=country:de'));
   const target = countSteps(
     findTarget({ handle: '21.T11998/x', values, query, headers, ...client }, gathered, {
-      allowedHosts: undefined,
       allowedHeaders: ['link'],
     }),
   );

@@ -63,7 +63,7 @@ describe('recorded endpoints of a Handle server', () => {
   });
 
   test('have all their waivers listed in the README', () => {
-    const readme = readDocument('src/redirect/locations/README.md');
+    const readme = readDocument('src/plugins/locations/README.md');
     expect(Object.keys(endpointWaivers).filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
   });
 });

@@ -3,9 +3,9 @@ import { BlockList } from 'node:net';
 import { fc, test } from '../support/property.js';
 import { describe, expect, test as example } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import { countRanges, isInRanges, readAddress, readRanges } from '../../src/redirect/locations/addresses.js';
-import { candidatesOf } from '../../src/redirect/locations/candidates.js';
-import { gatherLists } from '../../src/redirect/locations/gather.js';
+import { countRanges, isInRanges, readAddress, readRanges } from '../../src/plugins/locations/addresses.js';
+import { candidatesOf } from '../../src/plugins/locations/candidates.js';
+import { gatherLists } from '../../src/plugins/locations/gather.js';
 import {
   type HandleLists,
   type LocationList,
@@ -13,11 +13,11 @@ import {
   listsIn,
   parseLocationList,
   readDouble,
-} from '../../src/redirect/locations/location-list.js';
-import { NO_NAMESPACE } from '../../src/redirect/locations/other-records.js';
-import { responseHeaders } from '../../src/redirect/locations/response-headers.js';
-import { selectLocation } from '../../src/redirect/locations/select.js';
-import { writeLocations } from '../../src/redirect/locations/template.js';
+} from '../../src/plugins/locations/location-list.js';
+import { NO_NAMESPACE } from '../../src/plugins/locations/other-records.js';
+import { responseHeaders } from '../../src/plugins/locations/response-headers.js';
+import { selectLocation } from '../../src/plugins/locations/select.js';
+import { writeLocations } from '../../src/plugins/locations/template.js';
 import type { Steps } from '../../src/time-slicer.js';
 import { countSteps, finish } from '../support/steps.js';
 import { rounds } from '../support/property-rounds.js';

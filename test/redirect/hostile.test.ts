@@ -4,7 +4,7 @@ import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { finish } from '../support/steps.js';
-import { createLocationListParser, parseLocationList } from '../../src/redirect/locations/location-list.js';
+import { createLocationListParser, parseLocationList } from '../../src/plugins/locations/location-list.js';
 
 useNock();
 

@@ -122,7 +122,7 @@ describe('recorded HDLProxy location choices', () => {
   });
 
   test('have all their waivers listed in the README', () => {
-    const readme = readDocument('src/redirect/locations/README.md');
+    const readme = readDocument('src/plugins/locations/README.md');
     const shown = Object.keys(locationWaivers).map((name) =>
       name.replace(/^configured \([^)]*\)/, 'configured'),
     );

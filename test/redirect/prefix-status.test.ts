@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
+import { createOtherRecords, createPrefixRecords } from '../../src/plugins/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { systemClock } from '../../src/cache/clock.js';

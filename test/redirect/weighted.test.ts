@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { selectLocation } from '../../src/redirect/locations/select.js';
+import { selectLocation } from '../../src/plugins/locations/select.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { finish } from '../support/steps.js';

@@ -3,7 +3,7 @@ import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
 import type { Steps } from '../../time-slicer.js';
-import { redirectValues } from '../values.js';
+import type { RedirectValues } from '../../redirect/values.js';
 import {
   type HandleLists,
   type Include,
@@ -152,6 +152,7 @@ async function mapInGroups<Given, Made>(
 export interface ListReaderDeps {
   refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;
+  values: RedirectValues;
   otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
   /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: PrefixRecords | undefined;
@@ -237,7 +238,8 @@ export class RequestListReader implements ListReader {
   }
 
   *#listsOf({ entry }: FromEntry): Steps<HandleLists> {
-    return yield* listsIn(yield* redirectValues(entry), this.#deps.parseList);
+    const { values, parseList } = this.#deps;
+    return yield* listsIn(yield* values.read(entry), parseList);
   }
 
   /**

@@ -1,6 +1,7 @@
 // Collects the candidate locations of a redirect and their settings, and computes `Vary`. Pure.
 import type { HandleValue } from '../../handle/value.js';
-import { isOfType, isUrlSubtype, textOf } from '../values.js';
+import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
+import { isOfType, isUrlSubtype, textOf } from '../../redirect/values.js';
 import { type GatheredLists, type Settings, createSettings } from './gather.js';
 import {
   type HandleLists,
@@ -96,15 +97,6 @@ const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidat
     ]);
     return { attributes, weight: Math.max(0, weight), score: 0, value };
   });
-
-export interface Variation {
-  /** Header names for `Vary`. */
-  headers: readonly string[];
-  /** Whether the location depends on the client address. */
-  isByAddress: boolean;
-}
-
-export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
 
 /**
  * Computes the variation from the lists alone. HDLProxy varies only by Accept, and only if a location has a

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Steps } from '../../time-slicer.js';
-import { isFamily, textOf } from '../values.js';
+import { isFamily, textOf } from '../../redirect/values.js';
 import { type AddressRanges, countRanges, readRanges } from './addresses.js';
 import { MAX_LIST_CHARS, scanDocument } from './scan.js';
 

@@ -1,8 +1,8 @@
 // Builds the Link headers (RFC 8288) and other headers of a redirect as HDLProxy does, independently of the
 // selected location. Pure.
 import type { Steps } from '../../time-slicer.js';
-import type { HeaderLine } from '../extension.js';
-import { toRedirectUrl } from '../redirect-url.js';
+import type { HeaderLine } from '../../redirect/extension.js';
+import { toRedirectUrl } from '../../redirect/redirect-url.js';
 import { type GatheredLists, createSettings } from './gather.js';
 import { type Attributes, type HandleLists, type LocationList, isYes } from './location-list.js';
 import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } from './template.js';

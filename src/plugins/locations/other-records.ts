@@ -18,7 +18,7 @@ import { valuesOf } from '../../resolver/parsed-records.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions, Resolver } from '../../resolver/resolver.js';
 import { runToEnd } from '../../time-slicer.js';
-import { isOfType, textOf } from '../values.js';
+import { isOfType, textOf } from '../../redirect/values.js';
 import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
 
