@@ -6,6 +6,7 @@ import { changes } from '../plugins/changes/plugin.js';
 import { locations } from '../plugins/locations/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
+import { pages } from '../plugins/pages/plugin.js';
 import { repositories } from '../plugins/repositories/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { signposting } from '../plugins/signposting/plugin.js';
@@ -24,6 +25,7 @@ const LISTED = [
   reports,
   repositories,
   tracing,
+  pages,
   locations,
   signposting,
   batch,

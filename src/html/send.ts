@@ -5,11 +5,11 @@ import { varyOf } from '../http/cache-headers.js';
 import { createEndOfTurn, createSendMade, recipientOf } from '../http/reply.js';
 import { type Representation, represent } from '../http/representation.js';
 import { escapeText } from './html.js';
-import { type PageBranding, type PageLayout, type SitePage, createPageLayout } from './layout.js';
+import { type PageBranding, type SitePage, createPageLayout } from './layout.js';
 
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
-interface TextResponse {
+export interface TextResponse {
   /** 200 by default. */
   status?: number;
   contentType: string;
@@ -28,51 +28,52 @@ interface RedirectResponse {
   made: Representation;
 }
 
-/** Sends pages with the configured branding. */
-export interface PageSender extends PageLayout {
-  branding: PageBranding;
+export interface TextSender {
   /** Sends text, or 304 if the client has the current ETag. */
   sendText: (req: IncomingMessage, res: ServerResponse, response: TextResponse) => Promise<void>;
-  /** Sends a page with the security headers. */
-  sendPage: (req: IncomingMessage, res: ServerResponse, response: PageResponse) => Promise<void>;
   sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Promise<void>;
 }
 
-export function createPageSender(
-  branding: PageBranding,
-  gzipMinBytes: number,
-  now: () => number = Date.now,
-): PageSender {
-  const layout = createPageLayout(branding);
+export function createTextSender(gzipMinBytes: number, now: () => number = Date.now): TextSender {
   const sendMade = createSendMade(now);
   const endOfTurn = createEndOfTurn();
-
-  async function sendText(
-    req: IncomingMessage,
-    res: ServerResponse,
-    { status = 200, contentType, text, headers, variesByAccept = false }: TextResponse,
-  ): Promise<void> {
-    const content = { text, contentType, hasEtag: status === 200, varies: variesByAccept ? ['Accept'] : [] };
-    const acceptEncoding = req.headers['accept-encoding']?.toString();
-    const made = await represent(content, { acceptEncoding, gzipMinBytes });
-    sendMade(res, { status, headers }, made, recipientOf(req));
-  }
-
   return {
-    ...layout,
-    branding,
+    async sendText(req, res, { status = 200, contentType, text, headers, variesByAccept = false }) {
+      const content = {
+        text,
+        contentType,
+        hasEtag: status === 200,
+        varies: variesByAccept ? ['Accept'] : [],
+      };
+      const acceptEncoding = req.headers['accept-encoding']?.toString();
+      const made = await represent(content, { acceptEncoding, gzipMinBytes });
+      sendMade(res, { status, headers }, made, recipientOf(req));
+    },
+    async sendRedirect(req, res, { status, headers, made }) {
+      await endOfTurn();
+      sendMade(res, { status, headers }, made, recipientOf(req));
+    },
+  };
+}
+
+/** Sends pages with the configured branding. */
+interface PageSender extends Pick<TextSender, 'sendText'> {
+  /** Sends a page with the security headers. */
+  sendPage: (req: IncomingMessage, res: ServerResponse, response: PageResponse) => Promise<void>;
+}
+
+export function createPageSender(branding: PageBranding, gzipMinBytes: number): PageSender {
+  const { renderPage, securityHeaders } = createPageLayout(branding);
+  const { sendText } = createTextSender(gzipMinBytes);
+  return {
     sendText,
     sendPage: (req, res, { page, headers, ...response }) =>
       sendText(req, res, {
         ...response,
         contentType: HTML_TYPE,
-        text: layout.renderPage(page),
-        headers: { ...layout.securityHeaders, ...headers },
+        text: renderPage(page),
+        headers: { ...securityHeaders, ...headers },
       }),
-    async sendRedirect(req, res, { status, headers, made }) {
-      await endOfTurn();
-      sendMade(res, { status, headers }, made, recipientOf(req));
-    },
   };
 }
 

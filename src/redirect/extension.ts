@@ -7,6 +7,7 @@ import type { HandleValue } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';
+import type { RedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
 
 export type HeaderLine = readonly [name: string, value: string];
@@ -49,6 +50,11 @@ export interface FoundTarget {
   variation: Variation;
   /** Headers set by the record. */
   headers: readonly HeaderLine[];
+}
+
+export interface RedirectTarget extends FoundTarget {
+  /** The URL of `chosen`, or the reason for its rejection. */
+  url: RedirectUrl | undefined;
 }
 
 /** The redirect of a record by more than its URL values. */
@@ -102,6 +108,41 @@ export interface RecordLinks {
 /** Derives the typed links of a record from its selected values. */
 export type ReadLinks = (values: readonly HandleValue[], record: LinkedRecord) => Steps<RecordLinks>;
 
+export interface ProblemView {
+  failure: ServiceError;
+  handle: string | undefined;
+  /** Undefined for a cacheable page. */
+  requestId: string | undefined;
+  /** Relative URL to retry the request. */
+  retryUrl: string;
+  /** The prefix operator's contact from the prefix record. */
+  contact: string | undefined;
+}
+
+export interface RecordView {
+  handle: string;
+  /** The aliases that led to this handle. */
+  aliases: readonly string[];
+  /** The values that match the request's selection. */
+  values: readonly HandleValue[];
+  target: RedirectTarget;
+  resolution: FromEntry;
+  authoritative: boolean;
+  now: number;
+  /** The same time by the wall clock. */
+  wallTime: number;
+}
+
+/** Pages for browsers, as HTML. Without them, records and errors are JSON for every client. */
+export interface Pages {
+  /** Headers that restrict what pages may load. */
+  securityHeaders: Readonly<Record<string, string>>;
+  /** The page at `/`. */
+  front: string;
+  problem: (view: ProblemView) => string;
+  record: (view: RecordView) => Steps<string>;
+}
+
 /** The functions of a plugin. Those without a promise run for each redirect from memory. */
 export interface RedirectExtension {
   /** Families of value types that affect redirects besides URL and HS_ALIAS, in upper case. */
@@ -114,6 +155,7 @@ export interface RedirectExtension {
   readonly dependencyOf?: DependencyOf | undefined;
   readonly startRequest?: StartRequest;
   readonly readLinks?: ReadLinks | undefined;
+  readonly pages?: Pages;
 }
 
 /** The functions of all plugins; a list that is empty costs a redirect nothing. */
@@ -123,6 +165,7 @@ export interface Extensions {
   readonly dependencyOf: DependencyOf | undefined;
   readonly startRequest: readonly StartRequest[];
   readonly readLinks: readonly ReadLinks[];
+  readonly pages: Pages | undefined;
 }
 
 export const joinExtensions = (all: readonly RedirectExtension[]): Extensions => ({
@@ -131,6 +174,7 @@ export const joinExtensions = (all: readonly RedirectExtension[]): Extensions =>
   dependencyOf: joinDependencies(all.flatMap(({ dependencyOf = [] }) => dependencyOf)),
   startRequest: all.flatMap(({ startRequest = [] }) => startRequest),
   readLinks: all.flatMap(({ readLinks = [] }) => readLinks),
+  pages: all.find(({ pages }) => pages !== undefined)?.pages,
 });
 
 const withDefault = (patterns: readonly RegExp[]): readonly RegExp[] =>

@@ -4,7 +4,6 @@ import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
-import type { PageSender } from '../html/send.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import {
   type ReportUnexpected,
@@ -17,7 +16,7 @@ import {
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
 import { prefersJson, readShow } from './request.js';
-import { problemPage } from './pages.js';
+import type { RedirectSender } from './sender.js';
 
 interface ProblemResponse {
   failure: ServiceError;
@@ -28,7 +27,7 @@ interface ProblemResponse {
    * Headers for a cacheable response; without them, the response is uncacheable and contains the request id.
    */
   headers?: Record<string, string>;
-  sender: PageSender;
+  sender: RedirectSender;
 }
 
 export async function sendProblem(
@@ -44,11 +43,12 @@ export async function sendProblem(
     headers: headers ?? errorHeaders(failure, requestId),
     variesByAccept: true,
   };
-  if (!prefersJson(req.headers.accept)) {
+  const { pages } = sender;
+  if (pages !== undefined && !prefersJson(req.headers.accept)) {
     // HDLProxy's lookup form posts to `/`.
     const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
-    const page = problemPage({ problem, requestId, retryUrl, branding: sender.branding, contact });
-    await sender.sendPage(req, res, { ...response, page });
+    const html = pages.problem({ failure, handle, requestId, retryUrl, contact });
+    await sender.sendHtml(req, res, { ...response, html });
     return;
   }
   await sender.sendText(req, res, {
@@ -97,7 +97,10 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
  * Creates the error sender for all paths outside the APIs. With `action=api` it uses the record interface's
  * format.
  */
-export function createSendProblem(deps: { sender: PageSender; onUnexpected: ReportUnexpected }): SendError {
+export function createSendProblem(deps: {
+  sender: RedirectSender;
+  onUnexpected: ReportUnexpected;
+}): SendError {
   const sendRecordError = createSendError(deps);
   return async function sendProblemOf(req, res, error) {
     const context = contextOf(res);

@@ -4,8 +4,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleInUrl, handleToPath } from '../handle/handle.js';
-import { brandingOf } from '../html/layout.js';
-import { HTML_TYPE, createPageSender } from '../html/send.js';
+import { HTML_TYPE } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
@@ -16,12 +15,12 @@ import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { frontPage } from './pages.js';
 import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { joinExtensions } from './extension.js';
+import { createSender } from './sender.js';
 import { createRedirectValues } from './values.js';
 
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf'> {
@@ -45,12 +44,9 @@ export interface RedirectInterface {
 const MAX_FORM_BYTES = 16 * 1024;
 
 export function createRedirect(config: Config, context: Context, parts: RedirectParts): RedirectInterface {
-  const branding = brandingOf(config);
-  const deps = createRespondDeps(config, context, {
-    ...parts,
-    sender: createPageSender(branding, config.http.gzipMinBytes, context.clock.now),
-  });
+  const deps = createRespondDeps(config, context, parts);
   const { sender } = deps;
+  const { pages } = sender;
   const sendFile =
     (contentType: string, text: string): Handler =>
     (req, res) => {
@@ -62,7 +58,7 @@ export function createRedirect(config: Config, context: Context, parts: Redirect
   const handlers: Record<string, Handler> = {
     redirect: createRoute(
       { ...deps, withBody, refusalOfHandle: parts.refusalOfHandle },
-      sendFile(HTML_TYPE, sender.renderPage(frontPage(branding))),
+      pages && sendFile(HTML_TYPE, pages.front),
     ),
     robots: sendFile('text/plain', ROBOTS),
     icon: sendFile('image/svg+xml', ICON),
@@ -71,11 +67,7 @@ export function createRedirect(config: Config, context: Context, parts: Redirect
   return { handlers, findRedirect: createFindRedirect(deps.refOf, { ...deps, ...parts }), sendError };
 }
 
-function createRespondDeps(
-  config: Config,
-  context: Context,
-  parts: RedirectParts & Pick<RespondDeps, 'sender'>,
-): RespondDeps {
+function createRespondDeps(config: Config, context: Context, parts: RedirectParts): RespondDeps {
   const { resolver } = parts;
   const extensions = joinExtensions(context.hooks.redirect.map((create) => create(config)));
   return {
@@ -85,6 +77,7 @@ function createRespondDeps(
     resolve: (handle, options) => resolver.resolve(handle, options),
     refOf: keepLast(resolver.refOf),
     extensions,
+    sender: createSender(extensions.pages, { ...config.http, now: context.clock.now }),
     values: createRedirectValues(extensions.types),
     urls: config.redirect,
     gzipMinBytes: config.http.gzipMinBytes,
@@ -99,13 +92,15 @@ function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleR
 
 function createRoute(
   deps: RespondDeps & Pick<RedirectParts, 'refusalOfHandle'> & { withBody: WithBody },
-  sendFront: Handler,
+  sendFront: Handler | undefined,
 ): Handler {
   const { withBody, refusalOfHandle } = deps;
   async function answerFront(req: IncomingMessage, res: ServerResponse, parameters: URLSearchParams) {
     const text = handleInUrl(parameters.get('hdl') ?? '');
-    if (text === '') await sendFront(req, res);
-    else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
+    if (text === '') {
+      if (sendFront === undefined) throw new ServiceError('EMPTY_HANDLE');
+      await sendFront(req, res);
+    } else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
       const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
       // Applies the traffic rules again, because the request line lacks the handle, which is in the form.

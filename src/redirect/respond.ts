@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { type PageSender, representRedirect } from '../html/send.js';
+import { representRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { firstOf } from '../hooks.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
@@ -15,17 +15,17 @@ import { type PlainDeps, plainRedirect } from './plain.js';
 import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import { notFoundError, refusedError, sendProblem } from './problems.js';
-import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
-import type { Finding, RecordLinks, StartedRequest } from './extension.js';
+import type { Finding, Pages, RecordLinks, RedirectTarget, StartedRequest } from './extension.js';
 import { linksetType } from './link-sets.js';
-import { type RedirectTarget, completeTarget, plainTarget } from './target.js';
+import type { RedirectSender } from './sender.js';
+import { completeTarget, plainTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, PlainDeps {
   refOf: (text: string) => HandleRef;
-  sender: PageSender;
+  sender: RedirectSender;
   redirectFreshness: Freshness;
 }
 
@@ -170,10 +170,11 @@ async function respond(request: ResolvedRequest): Promise<void> {
   const links = await readLinks(request, target);
   const [linked] = links;
   const { url } = target;
+  const { pages } = deps.sender;
   if (query.show === 'linkset' && linked !== undefined) await sendLinkset(request, linked);
   else if (query.show === 'redirect' && url?.ok === true) await redirect(request, { target, links }, url.url);
-  else if (prefersJson(accept)) await sendRecord(request);
-  else await sendRecordPage(request, { target, links });
+  else if (pages === undefined || prefersJson(accept)) await sendRecord(request);
+  else await sendRecordPage(request, { target, links }, pages);
 }
 
 /** The target of a record and the typed links of plugins. */
@@ -290,18 +291,22 @@ const dependsOnEntryOnly = (
 ): boolean =>
   isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
 
-async function sendRecordPage(request: ResolvedRequest, { target, links }: LinkedTarget): Promise<void> {
+async function sendRecordPage(
+  request: ResolvedRequest,
+  { target, links }: LinkedTarget,
+  pages: Pages,
+): Promise<void> {
   const { req, res, deps, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
   const { entry } = resolution;
   const values = await run(selectedValues(entry, query), entry.values.length);
   const { clock } = deps.context;
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
-  const making = recordPage({ ...shown, now: clock.now(), wallTime: clock.wall() });
-  const page = await run(making, entry.values.length);
+  const making = pages.record({ ...shown, now: clock.now(), wallTime: clock.wall() });
+  const html = await run(making, entry.values.length);
   const lines = links.flatMap((each) => each.onPage());
   const headers = { ...pageHeaders(request), ...Object.fromEntries(lines) };
-  await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
+  await deps.sender.sendHtml(req, res, { html, headers, variesByAccept: true });
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {

@@ -1,15 +1,10 @@
 // Finds the redirect target of a record by its URL values, and makes any target a URL. Pure.
 import { ServiceError } from '../errors.js';
 import type { HandleValue } from '../handle/value.js';
-import { type ChosenTarget, type FoundTarget, NO_VARIATION } from './extension.js';
-import { type RedirectUrl, type UrlRules, appendToUrl, toRedirectUrl } from './redirect-url.js';
+import { type ChosenTarget, type FoundTarget, NO_VARIATION, type RedirectTarget } from './extension.js';
+import { type UrlRules, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
 import { isFamily, isOfType, isUrlSubtype, textOf } from './values.js';
-
-export interface RedirectTarget extends FoundTarget {
-  /** The URL of `chosen`, or the reason for its rejection. */
-  url: RedirectUrl | undefined;
-}
 
 /** Returns the target of a record by its URL values alone. */
 export const plainTarget = (values: readonly HandleValue[]): FoundTarget => ({

@@ -1,6 +1,6 @@
 // Records from a grammar with mutated structure: no code throws, and the number of work steps is bounded by
 // the record length. `npm run fuzz` generates far more records.
-import { valuesTable } from '../../src/redirect/record-page.js';
+import { valuesTable } from '../../src/plugins/pages/record-page.js';
 import { describe, expect, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';

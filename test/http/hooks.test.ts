@@ -12,7 +12,7 @@ import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/source.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound } from '../support/upstream.js';
+import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
 useNock();
 
@@ -234,6 +234,28 @@ describe('kinds of servers', () => {
     await expect(startProxy({ UPSTREAMS }, { plugins: [] })).rejects.toThrow(
       'upstreams.0.kind: no plugin reads servers of the kind template',
     );
+  });
+});
+
+describe('hooks of redirects', () => {
+  const url = {
+    index: 1,
+    type: 'URL',
+    data: { format: 'string', value: 'https://example.org/' },
+    ttl: 86400,
+  };
+
+  it('redirect: without plugins, a URL value redirects, and other records are JSON', async () => {
+    mockUpstream((target) =>
+      target.includes('url')
+        ? recordOf([url], '21.T11998/url')
+        : recordOf([{ ...url, type: 'DESC' }], '21.T11998/text'),
+    );
+    const plain = await startProxy({}, { plugins: [] });
+    const { status, headers } = await plain.ask('/21.T11998/url');
+    expect([status, headers.location, headers.link]).toEqual([302, 'https://example.org/', undefined]);
+    expect((await plain.ask('/21.T11998/text')).headers['content-type']).toContain('application/json');
+    expect((await plain.ask('/')).status).toBe(400);
   });
 });
 

@@ -1,7 +1,7 @@
 // The page of a long record shows its first part; the cost does not depend on the rest.
 import { describe, expect, test } from 'vitest';
-import { valuesTable } from '../../src/redirect/record-page.js';
-import { shownPart } from '../../src/redirect/value-html.js';
+import { valuesTable } from '../../src/plugins/pages/record-page.js';
+import { shownPart } from '../../src/plugins/pages/value-html.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { countSteps } from '../support/steps.js';

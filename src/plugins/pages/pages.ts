@@ -1,9 +1,10 @@
 // Renders the front page with its lookup form, and error pages with suggested next steps.
-import { handleToPath } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type Html, html } from '../html/html.js';
-import type { PageBranding, SitePage } from '../html/layout.js';
-import type { Problem } from '../http/error-reply.js';
+import { handleToPath } from '../../handle/handle.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { type Html, html } from '../../html/html.js';
+import type { PageBranding, SitePage } from '../../html/layout.js';
+import { type Problem, problemOf } from '../../http/error-reply.js';
+import type { ProblemView } from '../../redirect/extension.js';
 
 interface LookUp {
   handle?: string | undefined;
@@ -41,18 +42,15 @@ export const frontPage = ({ examplePrefix }: PageBranding): SitePage => ({
 /** Public resolver for all prefixes. */
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
 
-interface ProblemView {
-  problem: Problem;
-  /** Undefined for a cacheable page. */
-  requestId: string | undefined;
-  /** Relative URL to retry the request. */
-  retryUrl: string;
-  branding: PageBranding;
-  /** The prefix operator's contact from the prefix record. */
-  contact?: string | undefined;
-}
-
-export function problemPage({ problem, requestId, retryUrl, branding, contact }: ProblemView): SitePage {
+export function problemPage({
+  failure,
+  handle: asked,
+  requestId,
+  retryUrl,
+  branding,
+  contact,
+}: ProblemView & { branding: PageBranding }): SitePage {
+  const problem = problemOf(failure, asked);
   const { status, title, detail, code, handle } = problem;
   const reference = html`. Reference: <code>${requestId}</code>, by which the operator finds this request in
     the log`;

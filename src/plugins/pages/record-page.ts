@@ -1,28 +1,13 @@
 // Renders the record page: redirect target, values and cache state.
-import { handleToPath } from '../handle/handle.js';
-import { DEFAULT_PERMISSIONS, type HandleValue } from '../handle/value.js';
-import { type Html, html } from '../html/html.js';
-import type { SitePage } from '../html/layout.js';
-import type { FromEntry, StaleReason } from '../resolver/resolution.js';
-import type { RedirectUrl } from './redirect-url.js';
-import type { ChosenTarget } from './extension.js';
-import type { RedirectTarget } from './target.js';
+import { handleToPath } from '../../handle/handle.js';
+import { DEFAULT_PERMISSIONS, type HandleValue } from '../../handle/value.js';
+import { type Html, html } from '../../html/html.js';
+import type { SitePage } from '../../html/layout.js';
+import type { FromEntry, StaleReason } from '../../resolver/resolution.js';
+import type { RedirectUrl } from '../../redirect/redirect-url.js';
+import type { ChosenTarget, RecordView, RedirectTarget } from '../../redirect/extension.js';
 import { type ShownValue, describeAccess, renderData, shownPart } from './value-html.js';
-import type { Steps } from '../time-slicer.js';
-
-interface RecordView {
-  handle: string;
-  /** The aliases that led to this handle. */
-  aliases: readonly string[];
-  /** The values that match the request's selection. */
-  values: readonly HandleValue[];
-  target: RedirectTarget;
-  resolution: FromEntry;
-  authoritative: boolean;
-  now: number;
-  /** The same time by the wall clock. */
-  wallTime: number;
-}
+import type { Steps } from '../../time-slicer.js';
 
 export function* recordPage(view: RecordView): Steps<SitePage> {
   const values = yield* valuesTable(view.values, jsonUrlOf(view.handle));
