@@ -68,14 +68,14 @@ describe('admin listener', () => {
     await admin({ context, token: 'a-token-of-the-operator' }).get('/stats').expect(401);
     await admin({ context }).get('/nothing').expect(404);
     await admin({ context }).post('/purge').send('{').expect(400);
-    await admin({ context }).get('/traffic').expect(200);
+    await admin({ context }).get('/stats').expect(200);
     const calls = (): unknown[] =>
       context.lines.filter(({ msg }) => msg === 'admin call').map(({ path, code }) => [path, code]);
     await expect.poll(calls).toEqual([
       ['/stats', 'ADMIN_TOKEN_NEEDED'],
       ['/nothing', 'UNKNOWN_ENDPOINT'],
       ['/purge', 'ADMIN_BAD_BODY'],
-      ['/traffic', undefined],
+      ['/stats', undefined],
     ]);
   });
 

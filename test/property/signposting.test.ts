@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import type { RecordLinks } from '../../src/redirect/extension.js';
 import { LINKSET_JSON, LINKSET_TEXT } from '../../src/redirect/link-sets.js';
-import type { SignpostingConfig } from '../../src/plugins/signposting/plugin.js';
 import { createSignposting } from '../../src/plugins/signposting/signposting.js';
 import { jumble, texts } from '../support/arbitraries.js';
 import { configFrom } from '../support/load-config.js';
@@ -20,7 +19,7 @@ const signposting = createSignposting(
       SIGNPOSTING_PUBLIC_URL: 'https://pid.example.org',
       SIGNPOSTING_TYPES: RELATIONS.map((relation) => `T.${relation}=${relation}`).join(','),
     },
-  }) as SignpostingConfig,
+  }),
 )!;
 
 const valueOf = (index: number, type: string, text: string): HandleValue => ({
