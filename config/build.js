@@ -111,7 +111,14 @@ for (const dir of process.argv.slice(2)) {
             test: /src\/(?:handle\/|errors\.ts|time-slicer\.ts|cache\/clock|upstream\/caller|observe\/top-counts)/,
           },
           // What plugins declare, with zod: otherwise a file for each plugin.
-          { name: 'declared', test: /src\/(?:plugins\/\w+\/plugin|http\/schemas)|node_modules\/zod\// },
+          { name: 'declared', test: /src\/(?:plugins\/[\w-]+\/plugin|http\/schemas)|node_modules\/zod\// },
+          // The plugins that are on by default.
+          { name: 'default', test: /src\/plugins\/(?:batch|locations|native|pages|snapshot|traffic)\// },
+          // What the core shares with plugins.
+          {
+            name: 'core',
+            test: /src\/(?:cache|html|hooks|http|maybe|redirect|resolver|server|upstream|write)\b/,
+          },
         ],
       },
     },

@@ -1,6 +1,8 @@
 // The places where a plugin takes part in the core. Each is a list that is filled at start, in the order of
 // `app/plugins.ts`, and never changes afterwards; an empty list costs nothing.
+import type { Socket } from 'node:dgram';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:net';
 import type { Deleted } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
@@ -71,6 +73,43 @@ export interface Spans {
   addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
 }
 
+/** A listener besides the public and the admin listener. */
+export interface PluginListener {
+  /** Name of its URL in the log. */
+  name: string;
+  scheme: string;
+  /** The configuration keys of its address. */
+  keys: { host: string; port: string };
+  at: ListenAddress;
+  socket: Server | Socket;
+  /** Stops accepting, and closes once the responses in progress are sent, or after the timeout. */
+  drain: (timeoutMs: number) => Promise<void>;
+}
+
+export interface ListenAddress {
+  host: string;
+  port: number;
+  /** Whether other processes may share the TCP port. UDP sockets set this option at creation. */
+  reusePort?: boolean;
+}
+
+/** A search for the handles of a prefix by their values. */
+export interface SearchQuery {
+  prefix: string;
+  /** Types and patterns that the values of a handle must match. */
+  conditions: readonly (readonly [type: string, pattern: string])[];
+  limit: number;
+  /** The client's `Authorization` header. */
+  authorization?: string | undefined;
+}
+
+export interface SearchService {
+  /** Whether the service receives the caller's Handle server login. */
+  forwardsLogin: boolean;
+  /** Returns the matching handles, or the login refusal. @throws ServiceError UPSTREAM_* */
+  find: (query: SearchQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
+}
+
 /** A request to the public listener that is judged before it is answered. */
 export interface JudgedRequest {
   req: IncomingMessage;
@@ -137,6 +176,8 @@ export interface Hooks {
   stalePeriod: PrefixPeriod[];
   /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
   list: ((prefix: string, request: ListRequest) => KnownList | undefined)[];
+  /** Finds handles by their values; without any, a search reads the list of the prefix. */
+  search: SearchService[];
   spans: Spans[];
   /** Settles once the plugin has put its records into memory. Never rejects. */
   restored: Promise<void>[];
@@ -166,6 +207,7 @@ export const createHooks = (): Hooks => ({
   notFoundTtlMs: [],
   stalePeriod: [],
   list: [],
+  search: [],
   spans: [],
   restored: [],
   startCheck: [],

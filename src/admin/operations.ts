@@ -26,7 +26,7 @@ export interface Operations {
 
 const MAX_CONCURRENT_PURGES = 200;
 
-/** `statistics` returns the members that plugins add to the statistics. */
+/** @internal `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
   { log, metrics, hooks, clock, cache, resolver }: Host,
   statistics: () => object,

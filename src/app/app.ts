@@ -27,7 +27,6 @@ import {
   type Host,
   type LoadedPlugins,
   type Plugin,
-  type PluginListener,
   loadPlugins,
   metricsOf,
   sourcesOf,
@@ -38,7 +37,8 @@ import { createPublicListener } from './public-listener.js';
 import { referralOf } from '../resolver/referral.js';
 import { type Resolver, createResolver } from '../resolver/resolver.js';
 import { createFindClient, createProxyTrust } from '../server/client-address.js';
-import { type Hooks, createHooks } from '../hooks.js';
+import type { ClientConnections } from '../server/http-server.js';
+import { type Hooks, type PluginListener, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
@@ -63,6 +63,10 @@ export interface AppDeps {
 export interface App {
   /** Handles requests on the public listener. */
   handler: RequestListener;
+  context: Context;
+  /** Client identification and memory budgets for the public listener. */
+  connections: ClientConnections;
+  /** @internal The parts of the core. */
   host: Host;
   /** The listeners of plugins, not yet open. */
   listeners: readonly PluginListener[];
@@ -79,7 +83,10 @@ export interface App {
   close: () => Promise<void>;
 }
 
-/** Creates all parts of the proxy. @throws Error when the configuration names no upstream, or one of a kind that no plugin reads */
+/**
+ * Creates all parts of the proxy. @throws Error when the configuration names no upstream, or one of a kind that
+ * no plugin reads
+ */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const { plugins = PLUGINS, ...rest } = deps;
@@ -111,6 +118,8 @@ function assemble(
   const eventLoop = createEventLoop(config, context, readiness);
   return {
     handler: listener,
+    context,
+    connections: host,
     host,
     listeners,
     admin: createAdmin(settings, context, {
@@ -130,8 +139,9 @@ function assemble(
     },
     async close() {
       eventLoop.close();
+      closeListener();
       // Concurrently, so that a helper that does not respond leaves the others their time.
-      await Promise.all([closeListener(), host.upstreams.close(), ...hooks.close.map((close) => close())]);
+      await Promise.all([host.upstreams.close(), ...hooks.close.map((close) => close())]);
       await host.cache.close();
     },
   };

@@ -27,15 +27,18 @@ export function readFileLimit(): number | undefined {
  * maximum connections to each server.
  */
 function otherFiles(config: Config): number {
-  const { reverseLookup, upstream } = config;
-  const ofReverse = reverseLookup.url === undefined ? 0 : 2 * upstream.connections;
+  const { upstream } = config;
+  const ofPlugins = PLUGINS.flatMap((plugin) => plugin.servers?.(config) ?? []);
   // The root server (`upstream.referralRoot`) and the referred servers only receive reads.
   const ofReferrals = upstream.followReferrals ? upstream.connections + MAX_REFERRED_CONNECTIONS : 0;
   return upstreamServers(config).reduce(
     // Reads go to the server and its secondaries; forwarded requests go only to the server.
     (sum, { secondaries, connections }) => sum + (2 + secondaries.length) * connections,
     // The admin listener must stay reachable when clients use all their files.
-    PROCESS_FILES + MAX_ADMIN_CONNECTIONS + ofReverse + ofReferrals,
+    PROCESS_FILES +
+      MAX_ADMIN_CONNECTIONS +
+      ofReferrals +
+      ofPlugins.reduce((sum, { connections }) => sum + connections, 0),
   );
 }
 

@@ -2,7 +2,7 @@
 import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from './config.js';
-import type { ListenAddress, PluginListener } from './plugin.js';
+import type { ListenAddress, PluginListener } from '../hooks.js';
 
 /** An unusable listen address. */
 export class ListenError extends Error {}

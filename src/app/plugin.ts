@@ -1,14 +1,12 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
-import type { Socket } from 'node:dgram';
 import type { IncomingMessage } from 'node:http';
-import type { Server } from 'node:net';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { ConfigPart } from '../config/sections.js';
 import type { Context } from '../context.js';
-import type { Hooks } from '../hooks.js';
+import type { Hooks, PluginListener } from '../hooks.js';
 import type { ServiceError } from '../errors.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import type { AdminHandler } from '../http/express-listener.js';
@@ -21,6 +19,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import type { createPools } from '../upstream/connections.js';
+import type { ServerKeys } from '../upstream/failure.js';
 import type { RefOf } from '../upstream/routing.js';
 import { HANDLE_SERVER } from '../upstream/handle-server.js';
 import type { RecordSource } from '../upstream/source.js';
@@ -72,26 +71,6 @@ export interface HandlerParts {
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
-/** A listener besides the public and the admin listener. */
-export interface PluginListener {
-  /** Name of its URL in the log. */
-  name: string;
-  scheme: string;
-  /** The configuration keys of its address. */
-  keys: { host: string; port: string };
-  at: ListenAddress;
-  socket: Server | Socket;
-  /** Stops accepting, and closes once the responses in progress are sent, or after the timeout. */
-  drain: (timeoutMs: number) => Promise<void>;
-}
-
-export interface ListenAddress {
-  host: string;
-  port: number;
-  /** Whether other processes may share the TCP port. UDP sockets set this option at creation. */
-  reusePort?: boolean;
-}
-
 /** Creates the handlers of public routes, by the `handler` of their route, at the start and at each reload. */
 export type CreateHandlers = (parts: HandlerParts) => PublicHandlers;
 
@@ -128,6 +107,8 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   readonly statistics?: object;
   /** Routes on the public listener; the plugin returns their handlers when it starts. */
   routes?(settings: Settings): readonly Route[];
+  /** Servers besides the Handle servers, for the probes and the limit of open files. */
+  servers?(settings: Settings): readonly PluginServer[];
   /** Client connections besides those of the public listener, for the limit of open files. */
   readonly clients?: {
     most(settings: Settings): number;
@@ -144,6 +125,16 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   shutdownMs?(settings: Settings): number;
   /** Imports the plugin; not called while it is off. */
   load(): Promise<PluginModule<Settings>>;
+}
+
+/** A server that a plugin calls. */
+export interface PluginServer {
+  /** Its name in the results of probes. */
+  name: string;
+  url: string;
+  keys: ServerKeys;
+  /** Maximum connections. */
+  connections: number;
 }
 
 /** The sections of all plugins of a union. */

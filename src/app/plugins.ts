@@ -7,6 +7,7 @@ import { locations } from '../plugins/locations/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { pages } from '../plugins/pages/plugin.js';
+import { reverseLookup } from '../plugins/reverse-lookup/plugin.js';
 import { repositories } from '../plugins/repositories/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { signposting } from '../plugins/signposting/plugin.js';
@@ -29,6 +30,7 @@ const LISTED = [
   locations,
   signposting,
   batch,
+  reverseLookup,
   native,
 ] as const satisfies readonly Plugin[];
 

@@ -1,4 +1,4 @@
-// The startup probes, also used by `check-config --probe`: upstreams, secondaries, Redis and the reverse lookup.
+// The startup probes, also used by `check-config --probe`: upstreams, secondaries, Redis and the servers of plugins.
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -9,7 +9,7 @@ import { probeRedis } from '../cache/redis/probe.js';
 import type { Metrics } from '../observe/metrics.js';
 import { newPseudonym } from '../upstream/caller.js';
 import { presentedCertificate, readTrust } from '../upstream/connections.js';
-import { codeOf, diagnose, REVERSE_LOOKUP_KEYS, keysAt } from '../upstream/failure.js';
+import { codeOf, diagnose, keysAt } from '../upstream/failure.js';
 import {
   type ProbeFailure,
   type ProbeReport,
@@ -21,10 +21,9 @@ import { type SourceServer, withSources } from '../upstream/source.js';
 import { loadPlugins, sourcesOf } from './plugin.js';
 import { PLUGINS } from './plugins.js';
 
-export type ProbeTarget = 'upstream' | 'secondary' | 'redis' | 'reverse lookup';
-
 export interface Probe {
-  target: ProbeTarget;
+  /** `upstream`, `secondary`, `redis`, or the name of a server of a plugin. */
+  target: string;
   /** The server address, without credentials. */
   server: string;
   /** Probes the server once; never rejects. */
@@ -39,7 +38,7 @@ export async function createProbes(config: Config): Promise<Probe[]> {
       probesOf(server, config.upstream.probeHandle, pseudonym),
     ),
     ...redisProbes(config),
-    ...reverseLookupProbes(config, pseudonym),
+    ...pluginProbes(config, pseudonym),
   ];
 }
 
@@ -57,14 +56,14 @@ function probesOf(server: SourceServer, probeHandle: string, pseudonym: string):
   ];
 }
 
-function reverseLookupProbes({ reverseLookup: { url }, upstream }: Config, pseudonym: string): Probe[] {
-  if (url === undefined) return [];
-  const limits = { timeoutMs: upstream.timeoutMs, maxBodyBytes: upstream.maxBodyBytes };
-  const keys = REVERSE_LOOKUP_KEYS;
-  return [probeOf('reverse lookup', { url, question: ping(url), keys, pseudonym, ...limits })];
+function pluginProbes(config: Config, pseudonym: string): Probe[] {
+  const { timeoutMs, maxBodyBytes } = config.upstream;
+  return PLUGINS.flatMap((plugin) => plugin.servers?.(config) ?? []).map(({ name, url, keys }) =>
+    probeOf(name, { url, question: ping(url), keys, pseudonym, timeoutMs, maxBodyBytes }),
+  );
 }
 
-const probeOf = (target: ProbeTarget, probe: ServerProbe): Probe => ({
+const probeOf = (target: string, probe: ServerProbe): Probe => ({
   target,
   server: probe.url,
   run: (signal) => probeServer(probe, signal),
@@ -132,7 +131,7 @@ const REPEAT_MS = 2000;
  */
 const CERTIFICATE_MS = 3_600_000;
 
-const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'secondary'];
+const ANSWER_READS: readonly string[] = ['upstream', 'secondary'];
 
 /**
  * Probes every server, and logs a result if it has changed. Repeats until a server can serve reads, then

@@ -30,8 +30,8 @@ import { createCarryOut } from '../write/write.js';
 
 export interface PublicListener {
   listener: RequestListener;
-  /** Writes the buffered log lines, and closes the connections to the reverse lookup service. */
-  close: () => Promise<void>;
+  /** Writes the buffered log lines. */
+  close: () => void;
 }
 
 interface PluginParts {
@@ -69,9 +69,8 @@ export function createPublicListener(host: Host, ofPlugins: PluginParts): Public
     listener: (req, res) => {
       current.listener(req, res);
     },
-    async close() {
+    close() {
       kept.hits.flush();
-      await kept.reverse?.close();
     },
   };
 }
@@ -149,7 +148,6 @@ function createInterfaces(
     },
     handlers: {
       passThrough: parts.passThrough,
-      reverseLookup: parts.reverse?.passThrough,
       forwardRead: createForwardRead({
         ...parts,
         hooks: context.hooks,

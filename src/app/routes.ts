@@ -2,13 +2,13 @@
 import type { Config } from '../config/schema.js';
 import type { Route } from '../http/route-table.js';
 import { openApiRoutes } from '../openapi/serve.js';
-import { endpointRoutes, reverseLookupRoutes } from '../record/relayed-routes.js';
+import { endpointRoutes } from '../record/relayed-routes.js';
 import { recordRoutes } from '../record/routes.js';
 import type { Plugin } from './plugin.js';
 import { redirectRoutes } from '../redirect/routes.js';
 import { v2Routes } from '../v2/routes.js';
 
-type Switch = 'v2' | 'redirect' | 'reverseLookup';
+type Switch = 'v2' | 'redirect';
 
 const DESCRIPTION = { name: 'Description', description: 'This API reference.' };
 
@@ -18,7 +18,6 @@ export const publicRoutes = (
 ): readonly Route[] => [
   ...recordRoutes,
   ...endpointRoutes,
-  ...(has.reverseLookup ? reverseLookupRoutes : []),
   ...(has.v2 ? v2Routes : []),
   ...(has.redirect ? redirectRoutes : []),
   ...ofPlugins,
@@ -30,11 +29,10 @@ const lists = new Map<string, readonly Route[]>();
 
 /** Returns the same list for the same interfaces, so that a reload needs not describe the routes again. */
 export function routesOf(config: Config, plugins: readonly Plugin[]): readonly Route[] {
-  const { v2, redirect, reverseLookup } = config;
+  const { v2, redirect } = config;
   const has = {
     v2: v2.enabled,
     redirect: redirect.enabled,
-    reverseLookup: reverseLookup.url !== undefined,
   };
   const routes = publicRoutes(
     has,

@@ -38,7 +38,7 @@ export async function serve(
   const admin = await serveAdmin(config, open.app);
   announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
   const probes = await createProbes(config);
-  const { metrics } = open.app.host;
+  const { metrics } = open.app.context;
   const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
   return {
     url: open.url,
@@ -65,7 +65,7 @@ export async function serve(
 async function servePublic(config: Config, logger: Logger) {
   const app = await createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();
-  const server = createHttpServer(app.handler, config, app.host, app.host);
+  const server = createHttpServer(app.handler, config, app.context, app.connections);
   const drain = createDrain(server);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
@@ -88,9 +88,9 @@ async function servePublic(config: Config, logger: Logger) {
 
 async function serveAdmin(
   config: Config,
-  { admin, host }: Pick<App, 'admin' | 'host'>,
+  { admin, context }: Pick<App, 'admin' | 'context'>,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createAdminServer(admin, host);
+  const server = createAdminServer(admin, context);
   const drain = createDrain(server);
   const url = await listenHttp(server, 'admin', config.admin);
   return { url, stop: () => drain(0) };

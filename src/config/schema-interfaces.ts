@@ -1,6 +1,6 @@
 // Configuration keys for deletion, reverse lookup, ePIC v2, redirects and pages, and the native protocol.
 import { z } from 'zod';
-import { readBaseUrl, readLinkUrl, readOrigin, readWebUrl } from './addresses.js';
+import { readBaseUrl, readLinkUrl, readWebUrl } from './addresses.js';
 import {
   duration,
   flag,
@@ -26,18 +26,6 @@ export const deletion = reloadable(
       ),
   }),
 );
-
-export const reverseLookup = section({
-  url: normalised({
-    allowed: 'an http:// or https:// address with neither path, query nor credentials',
-    read: readOrigin,
-  })
-    .optional()
-    .describe('Address of the reverse lookup service for `/hrls/handles`, which is 404 without it.'),
-  forwardLogin: flag(false).describe(
-    "Whether an ePIC v2 search sends the caller's login to the reverse lookup service; set it only if that service accepts the Handle server's logins.",
-  ),
-});
 
 export const baseUrl = normalised({
   allowed: 'an http:// or https:// address without query and credentials',

@@ -1,7 +1,7 @@
 // The sections of the core, and the rules that involve several of their keys.
 import { isLoopback, isSameListener, readOrigin } from './addresses.js';
 import { cache, redis } from './schema-cache.js';
-import { deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
+import { deletion, page, redirect, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
@@ -20,7 +20,7 @@ export const SECTIONS = {
   redis,
   cache,
   deletion,
-  reverseLookup,
+
   v2,
   redirect,
   page,

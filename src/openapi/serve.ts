@@ -1,5 +1,6 @@
 // Serves the OpenAPI document as JSON and as a page.
-import type { Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Listener } from '../http/guard.js';
 import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
@@ -61,16 +62,15 @@ function describe(title: string, { routes, summary }: OpenApiParts): Description
 export function createOpenApi(
   config: Pick<Config, 'page' | 'http' | 'upstreams' | 'v2'>,
   parts: OpenApiParts,
-): RequestHandler {
+): Listener {
   const { document, text, page } = describe(config.page.title, parts);
   const headers = { 'Cache-Control': parts.cacheControl };
   const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
-  return async function openApi(req: Request, res: Response): Promise<void> {
-    const { path, query } = readTarget(req.url);
+  return async function openApi(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { path, query } = readTarget(req.url ?? '');
     const url = tryUrl(document, readParameters(query));
     if (url !== undefined) {
-      res.setHeader('Cache-Control', 'no-store');
-      res.redirect(303, url);
+      res.writeHead(303, { 'Cache-Control': 'no-store', Location: url }).end();
     } else if (path.endsWith('.json')) {
       await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
     } else {

@@ -2,7 +2,6 @@
 // unread.
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
 import { handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
@@ -21,8 +20,8 @@ import { forwardedHeaders } from './forwarded-headers.js';
  * throws, the request is not sent. Rejects with a ServiceError.
  */
 export type Forward = (
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   content: {
     target: string;
     body: Buffer;
@@ -113,7 +112,7 @@ export function createForwarder(
   const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;
   const { host, pathname } = new URL(url);
   const basePath = withoutSlashesAtEnd(pathname);
-  const proxy = createProxyMiddleware<ForwardedRequest, Response>({
+  const proxy = createProxyMiddleware<ForwardedRequest>({
     target: url,
     agent,
     // http-proxy would otherwise parse and rewrite the target (backslashes become slashes).
@@ -141,7 +140,7 @@ export function createForwarder(
   });
 
   return async function forward(req, res, { target, body: given }) {
-    const { method } = req;
+    const { method = 'GET' } = req;
     const body = mayNameSession(target) ? sessions.bodyFor(given) : given;
     const client = {
       method,

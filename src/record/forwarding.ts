@@ -1,5 +1,4 @@
-// Forwards requests to the responsible Handle server or to the reverse lookup service. A reload preserves
-// the forwarder.
+// Forwards requests to the responsible Handle server. A reload preserves the forwarder.
 import type { Config } from '../config/schema.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
@@ -8,9 +7,6 @@ import type { RunStepsOf } from '../http/request-work.js';
 import type { RouteMatch } from '../http/route-table.js';
 import { isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
-import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
-import { sessionsOf } from '../upstream/sessions.js';
 import { assertForwards } from '../upstream/source.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
 import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
@@ -20,23 +16,15 @@ export interface Forwarding {
   withBody: WithBody;
   forward: Forward;
   passThrough: PassThrough;
-  /** Undefined unless a reverse lookup service is configured. */
-  reverse?: {
-    passThrough: PassThrough;
-    lookup: ReverseLookup;
-    close: Connections['close'];
-  };
 }
 
-type ForwardingSettings = Pick<Config, 'http' | 'upstream' | 'reverseLookup'>;
+type ForwardingSettings = Pick<Config, 'http' | 'upstream'>;
 
 interface ForwardingParts extends ForwardingHop {
   upstreams: Pick<Upstreams, 'main' | 'findServers'>;
   resolver: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
   runStepsOf: RunStepsOf;
   bodies: MemoryBudget;
-  /** Creates connections; defaults to undici pools. */
-  createDispatcher?: typeof createPools | undefined;
 }
 
 export function createForwarding(settings: ForwardingSettings, parts: ForwardingParts): Forwarding {
@@ -45,29 +33,10 @@ export function createForwarding(settings: ForwardingSettings, parts: Forwarding
   const { resolver, runStepsOf } = parts;
   const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
   const forward = routeForwards(parts);
-  const reverse = createReverse(settings, { ...parts, withBody });
   return {
     withBody,
     forward,
     passThrough: createPassThrough({ withBody, forward, resolver, maxRecordBytes, runStepsOf }),
-    ...(reverse && { reverse }),
-  };
-}
-
-function createReverse(
-  { reverseLookup: { url, forwardLogin }, upstream }: ForwardingSettings,
-  { withBody, runStepsOf, createDispatcher, upstreams, ...hop }: ForwardingParts & { withBody: WithBody },
-): Forwarding['reverse'] {
-  if (url === undefined) return undefined;
-  const { timeoutMs, writeTimeoutMs, maxBodyBytes, connections } = upstream;
-  const { writeAgent, dispatcher, close } = createConnections({ url, connections }, createDispatcher);
-  const sessions = sessionsOf(url, upstreams.main?.url);
-  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, hop);
-  const { pseudonym } = hop;
-  return {
-    passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf }),
-    lookup: createReverseLookup({ url, forwardLogin, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
-    close,
   };
 }
 

@@ -1,7 +1,7 @@
 // Relays requests whose responses are never cached or shared: reads that read.ts does not handle, POST of a
 // handle, lists, other endpoints.
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Listener } from '../http/guard.js';
 import { listMembers } from '../handle/handle-list.js';
 import { writeJson } from '../handle/json.js';
 import { type Hooks, firstOf } from '../hooks.js';
@@ -41,7 +41,7 @@ export interface PassThroughDeps {
   runStepsOf: RunStepsOf;
 }
 
-export type PassThrough = (req: Request, res: Response) => Promise<void>;
+export type PassThrough = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export function createPassThrough({
   withBody,
@@ -50,7 +50,7 @@ export function createPassThrough({
   maxRecordBytes,
   runStepsOf,
 }: PassThroughDeps): PassThrough {
-  return async function passThrough(req: Request, res: Response): Promise<void> {
+  return async function passThrough(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const context = contextOf(res);
     if (context.handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
@@ -85,7 +85,7 @@ async function learnFrom(
 
 /** Whether the response is a record, which needs an ETag for conditional writes. */
 const isRecord = (
-  { method }: Request,
+  { method }: IncomingMessage,
   { statusCode, headers }: IncomingMessage,
   { handle }: RequestContext,
 ): boolean =>
@@ -108,15 +108,15 @@ function* etagFor(
 
 /** Sends a list that a plugin knows; returns false, and sends nothing, if it must come from the server. */
 async function sendKnownList(
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   { hooks, now, gzipMinBytes, runStepsOf }: ForwardReadDeps,
 ): Promise<boolean> {
   const context = contextOf(res);
   const parameters = readParameters(context.target.query);
   const prefix = parameters.get('prefix') ?? '';
   const hasLogin = req.headers.authorization !== undefined;
-  const request = { method: req.method, hasLogin, parameters };
+  const request = { method: req.method ?? 'GET', hasLogin, parameters };
   const list = firstOf(hooks.list, (find) => find(prefix, request));
   if (list === undefined) return false;
   context.result = 'hit';
@@ -143,10 +143,10 @@ export interface ForwardReadDeps extends PublicReadDeps {
  * Forwards reads, even of public values if the request has a login, because a wrong password must get 401.
  * Reads of a handle count as misses unless the server checks the login.
  */
-export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
+export function createForwardRead(deps: ForwardReadDeps): Listener {
   const { passThrough, checksLogin } = deps;
   const aroundMiss = createAroundMiss(deps.hooks.aroundMiss);
-  return async function forwardRead(req: Request, res: Response): Promise<void> {
+  return async function forwardRead(req: IncomingMessage, res: ServerResponse): Promise<void> {
     parseHandle(res, deps.resolver);
     const { handle, caller } = contextOf(res);
     if (handle === undefined && (await sendKnownList(req, res, deps))) return;
@@ -170,7 +170,7 @@ export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
  * Sets the handle of the request, unless the request is a list. @throws ServiceError when the handle is
  * invalid
  */
-function parseHandle(res: Response, { refOf }: ForwardReadDeps['resolver']): void {
+function parseHandle(res: ServerResponse, { refOf }: ForwardReadDeps['resolver']): void {
   const context = contextOf(res);
   const rawHandle = rawHandleOf(context.target.path) ?? '';
   if (!isList(rawHandle, readParameters(context.target.query))) context.handle = refOf(readHandle(rawHandle));

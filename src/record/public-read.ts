@@ -1,5 +1,5 @@
 // Serves reads with a login, and lists, of a server that has neither logins nor private values.
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { contextOf } from '../http/context.js';
 import { pageIn, readParameters, readRecordQuery } from '../http/query.js';
 import { sendReply } from '../http/reply.js';
@@ -14,7 +14,11 @@ export interface PublicReadDeps {
 }
 
 /** Serves a record or a list; returns false, and sends no response, if the request must be forwarded. */
-export async function readPublic(req: Request, res: Response, deps: PublicReadDeps): Promise<boolean> {
+export async function readPublic(
+  req: IncomingMessage,
+  res: ServerResponse,
+  deps: PublicReadDeps,
+): Promise<boolean> {
   const { handle, target, caller } = contextOf(res);
   const parameters = readParameters(target.query);
   const prefix = parameters.get('prefix') ?? '';

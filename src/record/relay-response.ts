@@ -1,7 +1,6 @@
 // Relays an upstream response: status, end-to-end headers (including repeated headers) and body.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
@@ -23,11 +22,11 @@ const OURS = new Set([
 /** Relays a response as `no-store`, because it belongs to a write or to a read that is never cached. */
 export async function relayResponse(
   response: IncomingMessage,
-  res: Response,
+  res: ServerResponse,
   /** `body` is set if it has already been read. */
   { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
 ): Promise<void> {
-  res.status(response.statusCode ?? 502);
+  res.statusCode = response.statusCode ?? 502;
   for (const [name, values] of endToEndHeaders(response)) res.setHeader(name, values);
   if (etag !== undefined) res.setHeader('ETag', etag);
   // A 204 must not have Content-Length (RFC 9110 §8.6).

@@ -1,12 +1,12 @@
-// The relayed routes: Handle server endpoints other than records, and the reverse lookup service.
+// The relayed routes: Handle server endpoints other than records.
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { anyObject, json, optionalText, pathText } from '../http/schemas.js';
-import { type ResponseDescription, defineRoutes } from '../http/route-table.js';
+import { defineRoutes } from '../http/route-table.js';
 import { LOGIN_NEEDED, LOGINS } from './routes.js';
 import { prefixList, recordError, session, sessionLogin, site } from '../http/record-schemas.js';
 
-const RELAY_ERRORS: readonly ErrorCode[] = [
+export const RELAY_ERRORS: readonly ErrorCode[] = [
   'BAD_PATH',
   'METHOD_NOT_ALLOWED',
   'JSONP_WITH_LOGIN',
@@ -18,7 +18,7 @@ const RELAY_ERRORS: readonly ErrorCode[] = [
   'OVERLOADED',
   'UPSTREAM_TIMEOUT',
 ];
-const RELAYED = json('Another response of the server, relayed unchanged', recordError);
+export const RELAYED = json('Another response of the server, relayed unchanged', recordError);
 
 const loginBody = (example: Record<string, string>) => ({
   description: 'The login parameters, which may be sent in `Authorization: Handle …` instead',
@@ -134,58 +134,5 @@ export const endpointRoutes = defineRoutes(
     'DELETE /api/prefixes/{prefix}': unhomePrefix('unhomePrefix'),
     'GET /api/verifications/{key?}': verify('verify'),
     'POST /api/verifications/{key?}': verify('verifyByPost'),
-  },
-);
-
-const page = z.string();
-const found: ResponseDescription = json('The matching handles', z.array(z.string()));
-const pattern = optionalText('Pattern for values of the type URL; `*` matches any text.');
-
-export const reverseLookupRoutes = defineRoutes(
-  {
-    interface: 'record',
-    tag: {
-      name: 'Reverse lookup',
-      description: 'Finds handles by their values. Requests are relayed to the reverse lookup service.',
-    },
-    handler: 'reverseLookup',
-    parameters: z.object({
-      prefix: pathText('The prefix.', '21.T11998'),
-      path: pathText('Path of the service, below `/hrls/`.', 'ping'),
-    }),
-    errors: RELAY_ERRORS,
-    errorContent: { 'application/json': recordError },
-    responses: {
-      401: { description: 'Credentials missing or wrong', content: { 'text/html': page } },
-      default: RELAYED,
-    },
-    security: ['basic'],
-  },
-  {
-    'GET /hrls/handles/?': {
-      id: 'lookUpHandles',
-      summary: 'Find handles by their values',
-      description: 'Except for `limit` and `page`, a parameter is a type with a pattern for its values.',
-      query: z.object({ URL: pattern }),
-      responses: { 200: found },
-    },
-    'GET /hrls/handles/{prefix}': {
-      id: 'lookUpHandlesOfPrefix',
-      summary: 'Find handles of a prefix by their values',
-      query: z.object({ URL: pattern }),
-      responses: { 200: found },
-    },
-    'GET /hrls/ping': {
-      id: 'pingLookup',
-      summary: 'Check whether the reverse lookup service is running',
-      responses: { 200: { description: 'The service is running', content: { 'text/plain': page } } },
-      security: ['none', 'basic'],
-    },
-    'GET /hrls/{path?}': {
-      id: 'relayToLookup',
-      summary: 'Send any other request to the service',
-      responses: {},
-      security: ['none', 'basic'],
-    },
   },
 );

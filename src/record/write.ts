@@ -1,6 +1,6 @@
 // Handles PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
-import type { IncomingMessage } from 'node:http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Listener } from '../http/guard.js';
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from '../http/body.js';
@@ -30,8 +30,8 @@ export interface WriteRouteDeps {
 }
 
 interface WriteRequest {
-  req: Request;
-  res: Response;
+  req: IncomingMessage;
+  res: ServerResponse;
   origin: OriginRecord;
   query: string;
 }
@@ -42,8 +42,8 @@ interface RelayedResponse extends WriteAnswer {
   body: Buffer | undefined;
 }
 
-export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
-  return async function writeRoute(req: Request, res: Response): Promise<void> {
+export function createWriteRoute(deps: WriteRouteDeps): Listener {
+  return async function writeRoute(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const context = contextOf(res);
     context.result = 'write';
     const handle = deps.resolver.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
@@ -184,20 +184,20 @@ async function readRefusal(
   return body;
 }
 
-const isRefused = ({ headers }: Request, { statusCode }: IncomingMessage): boolean =>
+const isRefused = ({ headers }: IncomingMessage, { statusCode }: IncomingMessage): boolean =>
   statusCode === 403 && headers.authorization !== undefined;
 
 /**
  * Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if the query has
  * indexes.
  */
-function isMinting({ method }: Request, query: string): boolean {
+function isMinting({ method }: IncomingMessage, query: string): boolean {
   const parameters = readParameters(query);
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
   return method === 'PUT' && flag === 'true' && !parameters.has('index');
 }
 
-function upstreamQuery(req: Request, query: string): string {
+function upstreamQuery(req: IncomingMessage, query: string): string {
   if (!isCreateOnly(req)) return query;
   // readParameters also finds a percent-encoded `overwrite`.
   const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));

@@ -175,14 +175,13 @@ export function keysAt(server: { key: string; url: string }, url: string): Serve
   };
 }
 
-const PUBLIC_TRUST = {
+/** Advice for servers whose certificates no key describes. */
+export const PUBLIC_TRUST = {
   schemes: 'http or https',
   trust: 'name the PEM file of its authority in the variable NODE_EXTRA_CA_CERTS',
 };
 
 export const ROOT_KEYS: ServerKeys = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
-
-export const REVERSE_LOOKUP_KEYS: ServerKeys = { ...PUBLIC_TRUST, url: 'reverseLookup.url' };
 
 /** Fills `{url}`, `{schemes}`, `{trust}`, `{pin}` and `{orPin}`. */
 const withKeys = (remedy: string, { url, schemes, trust, pin = '' }: ServerKeys): string =>

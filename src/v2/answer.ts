@@ -11,7 +11,6 @@ import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RouteMatch } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
-import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import { listCollection, listPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
@@ -26,14 +25,9 @@ export interface V2Interface {
 
 interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf'> {
   unclaimed: UnclaimedNames;
-  reverse?: { lookup: ReverseLookup } | undefined;
 }
 
-export function createV2(
-  config: Pick<Config, 'v2' | 'http'>,
-  context: Context,
-  { reverse, ...parts }: V2Parts,
-): V2Interface {
+export function createV2(config: Pick<Config, 'v2' | 'http'>, context: Context, parts: V2Parts): V2Interface {
   const deps: V2Deps = {
     ...parts,
     settings: {
@@ -41,7 +35,7 @@ export function createV2(
       identities: new Map(config.v2.identities),
       maxBodyBytes: config.http.maxBodyBytes,
     },
-    ...(reverse && { reverseLookup: reverse.lookup }),
+    search: context.hooks.search[0],
     freshness: freshnessRules(config, context).freshness,
     onStale: context.metrics.countStale,
     onUnexpected: createReportUnexpected(context),

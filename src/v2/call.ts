@@ -12,7 +12,7 @@ import type { WithBody } from '../http/request-body.js';
 import type { RunSteps, RunStepsOf } from '../http/request-work.js';
 import type { StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { ReverseLookup } from '../upstream/reverse-lookup.js';
+import type { SearchService } from '../hooks.js';
 import type { OriginOf, OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
 
@@ -39,7 +39,7 @@ export interface V2Deps {
   carryOut: CarryOut;
   /** Minted names whose response was lost, reused for a repeated POST. */
   unclaimed: UnclaimedNames;
-  reverseLookup?: ReverseLookup;
+  search: SearchService | undefined;
   freshness: Freshness;
   onStale: (reason: StaleReason) => void;
   onUnexpected: ReportUnexpected;

@@ -172,15 +172,15 @@ const MAX_RESULTS = 1_000_000;
 
 /** Returns all matches or throws, never a partial result. */
 async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
-  const { reverseLookup } = deps;
-  if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
+  const service = deps.search;
+  if (service === undefined) return pageOf(await scanPrefix(deps, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
-  if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
-  const found = await reverseLookup.find({ ...search, limit: size, authorization });
+  if (!service.forwardsLogin) await checkLogin(deps, call);
+  const found = await service.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
     throw new ServiceError('V2_LOGIN_NEEDED', {
       detail: 'the reverse lookup service rejected the credentials',

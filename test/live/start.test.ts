@@ -40,7 +40,6 @@ describe('start of the built program', () => {
     const packages = new Set(files.flatMap(packagesIn));
     expect(Object.keys(dependencies).filter((name) => packages.has(name))).toEqual([
       'close-with-grace',
-      'cluster-key-slot',
       'commander',
       'express',
       'http-proxy-middleware',

@@ -7,7 +7,8 @@ import { DSPACE } from '../../src/plugins/repositories/dspace.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { ProbeQuestion } from '../../src/upstream/source.js';
 import { TEMPLATE } from '../../src/plugins/repositories/template.js';
-import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/failure.js';
+import { keysAt } from '../../src/upstream/failure.js';
+import { KEYS } from '../../src/plugins/reverse-lookup/plugin.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
 import { listenHttp, listenTls } from './upstream-loopback.js';
@@ -88,7 +89,7 @@ describe('upstream probe', () => {
       keysAt({ ...UPSTREAM, key: 'upstreams.1' }, 'http://secondary.test'),
       'check that the server runs at upstreams.1.secondaries',
     ],
-    [REVERSE_LOOKUP_KEYS, 'check that the server runs at reverseLookup.url'],
+    [KEYS, 'check that the server runs at reverseLookup.url'],
   ])('names the configuration key of the server for a refused connection: $url', async (keys, remedy) => {
     const report = await probe(`http://127.0.0.1:${await freePort()}`, { keys });
     expect(report).toMatchObject({ failure: { code: 'UPSTREAM_UNREACHABLE', remedy }, hasAnswered: false });

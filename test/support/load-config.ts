@@ -10,7 +10,7 @@ export interface GivenConfig {
 
 export function configFrom({ env = {}, yaml }: GivenConfig): PluginSettings {
   const named = yaml === undefined ? env : { CONFIG: '/etc/proxy.yaml', ...env };
-  return loadConfig({ env: named, readFile: () => yaml ?? '' });
+  return loadConfig({ env: named, readFile: () => yaml ?? '' }) as PluginSettings;
 }
 
 /** Returns the lines of the configuration error, without its heading. */

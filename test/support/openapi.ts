@@ -5,6 +5,7 @@ import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
 import { batchRoutes } from '../../src/plugins/batch/routes.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
+import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
@@ -19,10 +20,14 @@ const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
 const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves.' };
 
-type Switches = Parameters<typeof publicRoutes>[0] & { batch: boolean; tunnel: boolean };
+type Switches = Parameters<typeof publicRoutes>[0] & Record<'batch' | 'reverseLookup' | 'tunnel', boolean>;
 
-const routesWith = ({ batch, tunnel, ...has }: Switches) =>
-  publicRoutes(has, [...(batch ? batchRoutes : []), ...(tunnel ? nativeRoutes : [])]);
+const routesWith = ({ batch, reverseLookup, tunnel, ...has }: Switches) =>
+  publicRoutes(has, [
+    ...(batch ? batchRoutes : []),
+    ...(reverseLookup ? reverseLookupRoutes : []),
+    ...(tunnel ? nativeRoutes : []),
+  ]);
 
 export const publicDocument = (has: Switches): OpenApiDocument => createDocument(INFO, routesWith(has));
 

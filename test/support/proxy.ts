@@ -65,7 +65,7 @@ const configs = new Map<string, PluginSettings>();
 
 function configOf(env: Record<string, string>): PluginSettings {
   const key = JSON.stringify(env);
-  const config = configs.get(key) ?? loadConfig({ env, readFile: () => '' });
+  const config = configs.get(key) ?? (loadConfig({ env, readFile: () => '' }) as PluginSettings);
   configs.set(key, config);
   return config;
 }
@@ -121,7 +121,7 @@ export async function openProxy(
     clock: { now, wall: now },
     ...deps,
   });
-  const server = createHttpServer(app.handler, config, app.host, app.host);
+  const server = createHttpServer(app.handler, config, app.context, app.connections);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const others = await openListeners(

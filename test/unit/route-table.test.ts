@@ -7,14 +7,15 @@ import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
 import { batchRoutes } from '../../src/plugins/batch/routes.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
+import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 
 const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
 
-const ALL = { v2: true, redirect: true, reverseLookup: true };
-const NONE = { v2: false, redirect: false, reverseLookup: false };
-const ALL_ROUTES = publicRoutes(ALL, [...batchRoutes, ...nativeRoutes]);
+const ALL = { v2: true, redirect: true };
+const NONE = { v2: false, redirect: false };
+const ALL_ROUTES = publicRoutes(ALL, [...batchRoutes, ...reverseLookupRoutes, ...nativeRoutes]);
 const table = new RouteTable(ALL_ROUTES);
 
 function idOf(method: string, rawTarget: string, headers: Record<string, string> = {}, of = table) {

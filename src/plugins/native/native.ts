@@ -1,5 +1,6 @@
 // Answers native messages over TCP, UDP and the HTTP tunnel.
-import type { Host, PluginListener, Started } from '../../app/plugin.js';
+import type { Host, Started } from '../../app/plugin.js';
+import type { PluginListener } from '../../hooks.js';
 import { createExchangeDrain } from '../../server/drain.js';
 import { type NativeAnswer, createAnswer } from './answer.js';
 import type { NativeConfig } from './plugin.js';

@@ -1,9 +1,11 @@
 // Client for a reverse lookup service (HRLS), which finds handles by value.
-import { ServiceError } from '../errors.js';
-import { parseJson } from '../handle/json.js';
-import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { explain, toServiceError, REVERSE_LOOKUP_KEYS } from './failure.js';
-import { type UpstreamResponse, invalidResponse } from './response.js';
+import { ServiceError } from '../../errors.js';
+import { parseJson } from '../../handle/json.js';
+import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
+import type { SearchQuery, SearchService } from '../../hooks.js';
+import { explain, toServiceError } from '../../upstream/failure.js';
+import { KEYS } from './plugin.js';
+import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
 
 interface ReverseLookupOptions {
   url: string;
@@ -14,26 +16,10 @@ interface ReverseLookupOptions {
   dispatcher: UpstreamDispatcher;
 }
 
-interface LookupQuery {
-  prefix: string;
-  /** Types and patterns that the values of a handle must match. */
-  conditions: readonly (readonly [type: string, pattern: string])[];
-  limit: number;
-  /** The client's `Authorization` header. */
-  authorization?: string | undefined;
-}
-
-export interface ReverseLookup {
-  /** Whether the service receives the caller's Handle server login. */
-  forwardsLogin: boolean;
-  /** Returns the matching handles, or the login refusal. @throws ServiceError UPSTREAM_* */
-  find: (query: LookupQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
-}
-
-export function createReverseLookup(options: ReverseLookupOptions): ReverseLookup {
+export function createReverseLookup(options: ReverseLookupOptions): SearchService {
   const { pseudonym, forwardLogin, dispatcher, timeoutMs, maxBodyBytes } = options;
   const { origin, basePath } = parseAddress(options.url);
-  async function find({ prefix, conditions, limit, ...given }: LookupQuery) {
+  async function find({ prefix, conditions, limit, ...given }: SearchQuery) {
     const query = [...conditions, ['limit', String(limit)] as const]
       .map((pair) => pair.map(encodeURIComponent).join('='))
       .join('&');
@@ -81,6 +67,6 @@ function parsed(json: string): unknown {
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure.code, {
     message: failure.message.replace('The Handle server', 'The reverse lookup service'),
-    diagnosis: explain(failure, REVERSE_LOOKUP_KEYS),
+    diagnosis: explain(failure, KEYS),
     cause: failure,
   });

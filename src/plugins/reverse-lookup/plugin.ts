@@ -1,0 +1,37 @@
+// A service that finds handles by their values: relays its routes, and searches of ePIC v2 ask it.
+import type { Plugin } from '../../app/plugin.js';
+import { readOrigin } from '../../config/addresses.js';
+import { flag, normalised } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import { PUBLIC_TRUST } from '../../upstream/failure.js';
+import { reverseLookupRoutes } from './routes.js';
+
+const SECTIONS = {
+  reverseLookup: {
+    url: normalised({
+      allowed: 'an http:// or https:// address with neither path, query nor credentials',
+      read: readOrigin,
+    })
+      .optional()
+      .describe('Address of the reverse lookup service for `/hrls/handles`, which is 404 without it.'),
+    forwardLogin: flag(false).describe(
+      "Whether an ePIC v2 search sends the caller's login to the reverse lookup service; set it only if that service accepts the Handle server's logins.",
+    ),
+  },
+};
+
+export type ReverseLookupConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const KEYS = { ...PUBLIC_TRUST, url: 'reverseLookup.url' };
+
+export const reverseLookup: Plugin<ReverseLookupConfig> = {
+  name: 'reverse lookup',
+  sections: SECTIONS,
+  isEnabled: ({ reverseLookup: { url } }) => url !== undefined,
+  routes: ({ reverseLookup: { url } }) => (url === undefined ? [] : reverseLookupRoutes),
+  // Searches and relayed requests have separate connections.
+  servers: ({ reverseLookup: { url }, upstream: { connections } }) =>
+    url === undefined ? [] : [{ name: 'reverse lookup', url, keys: KEYS, connections: 2 * connections }],
+  load: () => import('./reverse-lookup.js'),
+};
