@@ -12,6 +12,10 @@ const FULL = [
   'test/upstream/overload-shares.test.ts',
   // Real servers, certificates and Redis, one for each wrong set-up.
   'test/process/wrong-setups.test.ts',
+  // These wait for real timers and streams for seconds, or replay every recording.
+  'test/http/{audit,batch-work,changes-webhook,snapshot-file}.test.ts',
+  'test/mirror/{lists,mirror}.test.ts',
+  'test/native/recorded-exchanges.test.ts',
 ];
 
 /** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */

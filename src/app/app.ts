@@ -161,7 +161,7 @@ function createHost(settings: Live<Config>, context: Context, parts: HostParts):
   const unserved = unservedPrefixes(config);
   const pseudonym = newPseudonym();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
-  const isTrustedProxy = createProxyTrust(() => settings.current.http.trustedProxies);
+  const isTrustedProxy = createProxyTrust(settings);
   const findClient = createFindClient(isTrustedProxy);
   const runStepsOf = createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes });
   const refOf = createRefOf(servers, upstream.caseSensitive);

@@ -1,14 +1,11 @@
 // Settings that a reload replaces. A part that reads them at each use needs no other notice.
 export class Live<T> {
-  #current: T;
+  /** Assigned only by `reload`. A field, because each request reads it several times. */
+  current: T;
   readonly #listeners: (() => void)[] = [];
 
   constructor(initial: T) {
-    this.#current = initial;
-  }
-
-  get current(): T {
-    return this.#current;
+    this.current = initial;
   }
 
   /** Calls `listener` after each reload, in the order of the calls. */
@@ -17,7 +14,7 @@ export class Live<T> {
   }
 
   reload(next: T): void {
-    this.#current = next;
+    this.current = next;
     for (const listener of this.#listeners) listener();
   }
 }

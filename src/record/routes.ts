@@ -221,7 +221,7 @@ export const recordRoutes = defineRoutes(
       interface: 'list',
       handler: 'forwardRead',
       summary: 'List the handles of a prefix',
-      description: 'Without a login, served from the mirror of the prefix if the operator allows it.',
+      description: 'Without a login, a copy of the list may be served if the operator allows it.',
       query: z.object({
         prefix: z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' }),
         page: z

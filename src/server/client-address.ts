@@ -1,23 +1,22 @@
 // Determines client addresses, including those behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
+import type { Live } from '../config/live.js';
 import proxyAddr from 'proxy-addr';
 
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
 
 /** Compiles `http.trustedProxies` with the same library as Express. A reload may change the list. */
-export function createProxyTrust(trustedProxies: () => readonly string[]): IsTrustedProxy {
-  let known = trustedProxies();
-  let isTrusted = proxyAddr.compile(known);
-  return (address) => {
-    const current = trustedProxies();
-    if (current !== known) {
-      known = current;
-      isTrusted = proxyAddr.compile(known);
-    }
-    return isTrusted(address);
-  };
+export function createProxyTrust(
+  settings: Live<{ http: { trustedProxies: readonly string[] } }>,
+): IsTrustedProxy {
+  const compile = (): IsTrustedProxy => proxyAddr.compile([...settings.current.http.trustedProxies]);
+  let isTrusted = compile();
+  settings.onReload(() => {
+    isTrusted = compile();
+  });
+  return (address) => isTrusted(address);
 }
 
 /** Returns the connection's peer address, and whether its `X-Forwarded-…` headers are trusted. */

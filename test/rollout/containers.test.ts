@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { parseSize } from '../../src/config/fields.js';
 import { configKeys } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
+import { Live } from '../../src/config/live.js';
 import { createProxyTrust } from '../../src/server/client-address.js';
 import {
   type Budget,
@@ -87,7 +88,7 @@ describe('compose.yaml', () => {
     const [{ subnet, gateway }] = networks.default.ipam.config;
     expect(configFrom({ env: environment }).http.trustedProxies).toEqual([gateway]);
     const { http } = configFrom({ env: { HTTP_TRUSTED_PROXIES: subnet } });
-    expect(createProxyTrust(() => http.trustedProxies)(gateway)).toBe(true);
+    expect(createProxyTrust(new Live({ http }))(gateway)).toBe(true);
   });
 });
 
