@@ -1,5 +1,5 @@
-// Creates the public listener, which passes each request to the admission, the read path, the tunnel and
-// the route's handler, until one of them responds.
+// Creates the public listener, which passes each request to the admission, the read path and the route's
+// handler, until one of them responds.
 import type { RequestListener } from 'node:http';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -11,7 +11,7 @@ import { type ChecksLogin, createChecksLogin } from '../http/identity.js';
 import { createAcceptRequestId } from '../http/context.js';
 import { createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
-import { type Route, RouteTable, isConditional } from '../http/route-table.js';
+import { type Route, RouteTable, hasConditionalRoute } from '../http/route-table.js';
 import { createOpenApi } from '../openapi/serve.js';
 import { type Forwarding, createForwarding } from '../record/forwarding.js';
 import { createForwardRead } from '../record/pass-through.js';
@@ -89,7 +89,7 @@ function createListener(
     ...admission,
     scanHeaders: createScanHeaders(kept.pseudonym),
     check: createRequestCheck({ ...config.http, ...admission }),
-    isConditional: (req, target) => isConditional(table, req, target),
+    hasConditionalRoute: (req, target) => hasConditionalRoute(table, req, target),
     requestLog: createRequestLog(context, kept.findClient),
     acceptRequestId: createAcceptRequestId(kept.isTrustedProxy),
     prepared: kept.preparedCache(),
@@ -112,7 +112,7 @@ function createListener(
   };
 }
 
-/** The parts shared by the read path, the tunnel and the pipeline. */
+/** The parts shared by the read path and the pipeline. */
 interface RequestSteps extends KeptParts, Admission, Omit<ReadParts, 'findRedirect' | keyof KeptParts> {}
 
 const DESCRIPTION = {

@@ -214,7 +214,7 @@ export function routeFor<R extends Route>(
 }
 
 /** Whether a route with a condition takes the request. */
-export const isConditional = (table: RouteTable, req: IncomingMessage, target: Target): boolean =>
+export const hasConditionalRoute = (table: RouteTable, req: IncomingMessage, target: Target): boolean =>
   table.at(target.path)?.routes.some(({ when }) => when?.(req, target) === true) === true;
 
 /** Converts a route path to its OpenAPI form. */

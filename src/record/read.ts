@@ -60,7 +60,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   /** Whether a route with a condition takes the request. */
-  isConditional: (req: IncomingMessage, target: Target) => boolean;
+  hasConditionalRoute: (req: IncomingMessage, target: Target) => boolean;
   prepared: PreparedCache;
   /**
    * Finds the redirect from a record in memory, by raw request target; undefined if redirects are disabled.
@@ -111,14 +111,15 @@ interface FailedRequest extends ParsedRequest {
  */
 function parseRecordRequest(
   req: IncomingMessage,
-  { resolver: { refOf }, isConditional }: Pick<ReadParts, 'resolver' | 'isConditional'>,
+  { resolver: { refOf }, hasConditionalRoute }: Pick<ReadParts, 'resolver' | 'hasConditionalRoute'>,
   refusal?: ServiceError,
 ): ValidRequest | FailedRequest | undefined {
   const target = readTarget(req.url ?? '');
   const rawHandle = rawHandleOf(target.path);
   if (rawHandle === undefined) return undefined;
   const parameters = readParameters(target.query);
-  if (isList(rawHandle, parameters) || (rawHandle === '' && isConditional(req, target))) return undefined;
+  if (isList(rawHandle, parameters) || (rawHandle === '' && hasConditionalRoute(req, target)))
+    return undefined;
   const parsed = { target, format: readFormat(parameters) };
   if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
   let handle: HandleRef | undefined;
