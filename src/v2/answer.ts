@@ -1,5 +1,5 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
-import type { Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { UnclaimedNames } from './unclaimed-names.js';
@@ -8,6 +8,7 @@ import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
+import type { Listener } from '../http/guard.js';
 import type { RouteMatch } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
@@ -19,11 +20,11 @@ import type { V2Id } from './routes.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export interface V2Interface {
-  route: RequestHandler;
+  route: Listener;
   sendError: SendError;
 }
 
-interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf'> {
+interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf' | 'isTrustedProxy'> {
   unclaimed: UnclaimedNames;
 }
 
@@ -83,7 +84,7 @@ async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void>
 }
 
 /** Returns the matched route. @throws ServiceError UNKNOWN_ENDPOINT if none matches */
-function matchOf(res: Response): RouteMatch {
+function matchOf(res: ServerResponse): RouteMatch {
   const { match } = contextOf(res);
   if (match === undefined) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'everything is under /api/v2/handles' });
@@ -95,7 +96,7 @@ function matchOf(res: Response): RouteMatch {
 const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
 
 /** Parses a prefix path. @throws ServiceError for any other path */
-const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(res).rest));
+const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(matchOf(res).rest));
 
 /**
  * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
@@ -103,7 +104,7 @@ const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(re
  *
  * @throws ServiceError for any other path
  */
-function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: Response): HandleResource {
+function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: ServerResponse): HandleResource {
   const raw = matchOf(res).rest;
   const bare = withoutSlash(raw);
   // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
@@ -121,7 +122,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 } satisfies Partial<Record<V2Id, string>>;
 
 /** Returns the route id. @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
-function readRoute(res: Response): V2Id {
+function readRoute(res: ServerResponse): V2Id {
   const match = matchOf(res);
   const { route } = contextOf(res);
   if (route !== undefined) return route.id as V2Id;
@@ -141,7 +142,7 @@ const REQUEST_HEADERS = [
   'Idempotency-Key',
 ];
 
-function answerOptions(req: Request, res: Response): void {
+function answerOptions(req: IncomingMessage, res: ServerResponse): void {
   const { allow } = matchOf(res);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
   else send(res, { status: 204, headers: { Allow: allow.join(', ') } });

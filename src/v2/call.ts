@@ -1,5 +1,5 @@
 // An ePIC v2 call: its settings, dependencies and caller login.
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { UnclaimedNames } from './unclaimed-names.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -13,6 +13,7 @@ import type { RunSteps, RunStepsOf } from '../http/request-work.js';
 import type { StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { SearchService } from '../hooks.js';
+import type { IsTrustedProxy } from '../server/client-address.js';
 import type { OriginOf, OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
 
@@ -41,6 +42,7 @@ export interface V2Deps {
   unclaimed: UnclaimedNames;
   search: SearchService | undefined;
   freshness: Freshness;
+  isTrustedProxy: IsTrustedProxy;
   onStale: (reason: StaleReason) => void;
   onUnexpected: ReportUnexpected;
   now: () => number;
@@ -48,8 +50,8 @@ export interface V2Deps {
 
 /** A request with or without a login. */
 export interface AnonymousCall {
-  req: Request;
-  res: Response;
+  req: IncomingMessage;
+  res: ServerResponse;
   /** Processes the records of the request in time slices. */
   run: RunSteps;
 }

@@ -1,5 +1,6 @@
 // GET of a collection: all prefixes, the handles under a prefix, or search results. Handles come from the
 // upstream list, the reverse lookup service, or a pattern scan.
+import Negotiator from 'negotiator';
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
@@ -85,8 +86,8 @@ function sendNames(
   names: readonly string[],
   byDefault: keyof typeof TYPES,
 ): void {
-  const accepted = req.accepts(TYPES[byDefault]) || TYPES[byDefault][0];
-  const isText = accepted === 'text/plain';
+  const types = new Negotiator(req).mediaTypes(TYPES[byDefault]);
+  const isText = (types[0] ?? TYPES[byDefault][0]) === 'text/plain';
   const body = isText ? names.map((name) => `${name}\n`).join('') : writeJson(names);
   const contentType = isText ? 'text/plain;charset=utf-8' : JSON_TYPE;
   send(res, { status: 200, headers: PRIVATE, contentType, body });

@@ -167,7 +167,7 @@ export function* makeValidators(
  * @throws ServiceError PRECONDITION_FAILED
  */
 export function assertPreconditions(
-  { method, headers }: AnonymousCall['req'],
+  { method = '', headers }: AnonymousCall['req'],
   record: Validators | undefined,
 ): Exclude<Verdict, 'failed'> {
   const state =

@@ -1,5 +1,5 @@
 // PUT and DELETE of a handle. PUT creates the record (201) or replaces all its values (204).
-import type { Request } from 'express';
+import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
@@ -12,7 +12,8 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { type Plan, noBody } from '../write/write.js';
-import { type V2Call, type V2Deps, type V2Settings, originFor } from './call.js';
+import { type V2Call, type V2Deps, originFor } from './call.js';
+import { baseUrlOf } from './base-url.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -233,7 +234,7 @@ interface WrittenRecord extends SizedValues {
  * be read back, it is computed from the sent values.
  */
 export async function sendWritten(
-  { settings }: Pick<V2Deps, 'settings'>,
+  deps: Pick<V2Deps, 'settings' | 'isTrustedProxy'>,
   { req, res, run }: V2Call,
   { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
 ): Promise<void> {
@@ -251,7 +252,7 @@ export async function sendWritten(
   }
   send(res, {
     status: 201,
-    headers: { ...headers, Location: locationOf(req, settings, { handle, rawHandle }) },
+    headers: { ...headers, Location: locationOf(req, deps, { handle, rawHandle }) },
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });
@@ -259,40 +260,14 @@ export async function sendWritten(
 
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
 function locationOf(
-  req: Request,
-  { publicUrl }: Pick<V2Settings, 'publicUrl'>,
+  req: IncomingMessage,
+  { settings: { publicUrl }, isTrustedProxy }: Pick<V2Deps, 'settings' | 'isTrustedProxy'>,
   { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
   // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
-  return `${publicUrl ?? baseUrlOf(req)}/api/v2/handles/${path}`;
-}
-
-/**
- * Returns the request's base URL: the origin that Express derives (from `X-Forwarded-Proto` and `-Host` if
- * the peer is in `http.trustedProxies`), and the forwarded prefix.
- */
-function baseUrlOf(req: Request): string {
-  const host = isHost(req.host) ? req.host : addressOf(req);
-  return `${req.protocol}://${host}${forwardedPrefix(req)}`;
-}
-
-/** Despite Express' types, the host is undefined for an HTTP/1.0 request without Host. */
-const isHost = (host: string | undefined): boolean =>
-  host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
-
-function addressOf({ socket }: Request): string {
-  const { localAddress = 'localhost', localPort = 0 } = socket;
-  return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
-}
-
-/** Returns the path that a trusted proxy removed, from `X-Forwarded-Prefix`, which Express ignores. */
-function forwardedPrefix(req: Request): string {
-  const trusts = req.app.get('trust proxy fn') as (address: string | undefined, hop: number) => boolean;
-  const [prefix = ''] = (req.get('x-forwarded-prefix') ?? '').split(',');
-  const isPath = /^(\/[\w.~-]+)+\/?$/.test(prefix.trim());
-  return isPath && trusts(req.socket.remoteAddress, 0) ? prefix.trim().replace(/\/$/, '') : '';
+  return `${publicUrl ?? baseUrlOf(req, isTrustedProxy)}/api/v2/handles/${path}`;
 }
 
 /** Includes the unregistered `application/x-json`, as in the original service. */
@@ -303,7 +278,7 @@ const JSON_TYPES = /^application\/(?:x-)?json$/i;
  *
  * @throws ServiceError V2_NOT_JSON, including for a missing Content-Type, as in the original service
  */
-export function assertJson({ headers }: Request): void {
+export function assertJson({ headers }: IncomingMessage): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());
   const charset = parameters.find((part) => /^charset=/i.test(part))?.slice('charset='.length);
   if (!JSON_TYPES.test(type)) {
