@@ -50,7 +50,7 @@ const modules = {
   write: ['http', 'resolver', 'cache', 'upstream', ...KERNEL],
   record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'http', 'server', 'resolver', 'cache', 'upstream', ...KERNEL],
-  redirect: ['http', 'html', 'resolver', 'cache', ...KERNEL],
+  redirect: ['http', 'html', 'resolver', 'cache', 'upstream', ...KERNEL],
   openapi: ['config', 'http', 'html', ...KERNEL],
   admin: ['openapi', 'http', 'html', 'resolver', 'cache', 'observe', 'config', ...KERNEL],
   app: APP,

@@ -7,7 +7,7 @@ import type { Deleted } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
 import type { ServiceError } from './errors.js';
-import type { Place } from './http/route-table.js';
+import type { RequestContext } from './http/context.js';
 import type { PreparedHit } from './observe/hits.js';
 import type { LabelValue } from './observe/metric-list.js';
 import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
@@ -114,7 +114,7 @@ export interface SearchService {
 export interface JudgedRequest {
   req: IncomingMessage;
   res: ServerResponse;
-  place: Place;
+  place: RequestContext;
   /** Address of the client, even behind trusted proxies. */
   address: string;
 }

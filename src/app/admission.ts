@@ -5,9 +5,9 @@ import { isLoopback } from '../config/addresses.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Hooks, type Judgement, firstOf } from '../hooks.js';
-import { contextOf, hasContext } from '../http/context.js';
-import type { Listener, RefusalOfHandle } from '../http/guard.js';
-import type { RouteTable } from '../http/route-table.js';
+import { contextOf } from '../http/context.js';
+import type { RefusalOfHandle } from '../http/guard.js';
+import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
 import {
   type Client,
@@ -20,8 +20,8 @@ import {
 import { type Admit, type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 
 export interface Admission {
-  /** Judges requests before they are handled. Returns the listener unchanged if no judge concerns hits. */
-  wrap: (listener: Listener) => Listener;
+  /** Judges a request before it is answered from memory; undefined if no judge concerns hits. */
+  judgeHits: Listener | undefined;
   /** Returns the refusal of a judged request; undefined if it is admitted. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
   /** Judges a request once, and returns its caller. */
@@ -46,7 +46,6 @@ export interface Admission {
 }
 
 interface AdmissionParts {
-  table: RouteTable;
   findClient: FindClient;
   isTrustedProxy: IsTrustedProxy;
 }
@@ -59,7 +58,7 @@ interface Judged {
 /** Creates the admission. All judges judge each request; the first refusal and the first class count. */
 export function createAdmission(
   { admission }: Pick<Hooks, 'admission'>,
-  { table, findClient, isTrustedProxy }: AdmissionParts,
+  { findClient, isTrustedProxy }: AdmissionParts,
 ): Admission {
   const judges = admission.flatMap((create) => create() ?? []);
   const callerOf = createCallerOf(isTrustedProxy);
@@ -69,9 +68,8 @@ export function createAdmission(
   function judgeOnce(req: IncomingMessage, res: ServerResponse): Judged | Promise<Judged> {
     const known = judged.get(req);
     if (known !== undefined) return known;
-    const place = hasContext(res) ? contextOf(res) : table.locate(req.url ?? '');
     const client = findClient(req);
-    const request = { req, res, place, address: client.address };
+    const request = { req, res, place: contextOf(res), address: client.address };
     return maybe(maybeAll(judges.map(({ judge }) => judge(request))), (judgements) => {
       const judgedNow = { client, judgements };
       judged.set(req, judgedNow);
@@ -80,10 +78,7 @@ export function createAdmission(
   }
 
   return {
-    wrap(listener) {
-      if (!judges.some(({ judgesHits }) => judgesHits)) return listener;
-      return (req, res) => maybe(judgeOnce(req, res), () => listener(req, res));
-    },
+    judgeHits: judges.some(({ judgesHits }) => judgesHits) ? judgeOnce : undefined,
     refusalOf: (req) => refusalIn(judgementsOf(req)),
     admit(req, res) {
       // The target of a miss is not parsed a second time if there is no judge.

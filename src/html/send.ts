@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toBytes } from '../handle/bytes.js';
 import { varyOf } from '../http/cache-headers.js';
-import { createEndOfTurn, createSendMade, recipientOf } from '../http/reply.js';
+import { endOfTurn, sendMade } from '../http/reply.js';
 import { type Representation, represent } from '../http/representation.js';
 import { escapeText } from './html.js';
 import { type PageBranding, type SitePage, createPageLayout } from './layout.js';
@@ -34,9 +34,7 @@ export interface TextSender {
   sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Promise<void>;
 }
 
-export function createTextSender(gzipMinBytes: number, now: () => number = Date.now): TextSender {
-  const sendMade = createSendMade(now);
-  const endOfTurn = createEndOfTurn();
+export function createTextSender(gzipMinBytes: number): TextSender {
   return {
     async sendText(req, res, { status = 200, contentType, text, headers, variesByAccept = false }) {
       const content = {
@@ -47,11 +45,11 @@ export function createTextSender(gzipMinBytes: number, now: () => number = Date.
       };
       const acceptEncoding = req.headers['accept-encoding']?.toString();
       const made = await represent(content, { acceptEncoding, gzipMinBytes });
-      sendMade(res, { status, headers }, made, recipientOf(req));
+      sendMade(req, res, { status, headers }, made);
     },
     async sendRedirect(req, res, { status, headers, made }) {
       await endOfTurn();
-      sendMade(res, { status, headers }, made, recipientOf(req));
+      sendMade(req, res, { status, headers }, made);
     },
   };
 }

@@ -1,11 +1,11 @@
 // The route and log fields of an admin call.
 import type { Request, Response } from 'express';
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { type Route, type RouteMatch, type RouteTable, routeFor } from './route-table.js';
+import { type Route, type RouteTable, type RoutedPath, restOf, routeFor } from './route-table.js';
 import { readTarget } from './target.js';
 
 interface Call {
-  match: RouteMatch | undefined;
+  match: RoutedPath | undefined;
   /** Undefined for an unknown path or an unsupported method. */
   route: Route | undefined;
   /** The path parameter, still percent-encoded. */
@@ -19,7 +19,7 @@ interface Call {
 export function readCall(table: RouteTable, req: Request): Call {
   const target = readTarget(req.url);
   const match = table.at(target.path);
-  return { match, route: match && routeFor(match, req, target), rest: match?.rest ?? '' };
+  return { match, route: match && routeFor(match, req, target), rest: restOf({ match, target }) };
 }
 
 export const callOf = (res: Response): Call => res.locals as Call;

@@ -6,8 +6,10 @@ import type { LabelValue } from '../observe/metric-list.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { ReadResult } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
-import type { Format } from './query.js';
-import type { Place, Route } from './route-table.js';
+import { type Format, readFormat, readParameters } from './query.js';
+import { type RawResponse, createSendRaw } from './raw-response.js';
+import type { Listener, Place, Route } from './route-table.js';
+import { ownerOf, readTarget, routablePath } from './target.js';
 
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
@@ -17,6 +19,8 @@ export interface RequestContext extends Place {
   family: LabelValue<'interface'>;
   /** Matched route, if any. */
   route?: Route | undefined;
+  /** Query parameters; not changed. */
+  parameters: URLSearchParams;
   format: Format;
   /** Undefined until the path is parsed. */
   handle?: HandleRef | undefined;
@@ -29,9 +33,11 @@ export interface RequestContext extends Place {
   requestId?: string | undefined;
   /** Error that the response reports. */
   failure?: ServiceError;
+  /** Sends head and body in a single write. */
+  sendRaw: (res: ServerResponse, response: RawResponse) => void;
 }
 
-/** Returns the context, which the read path or the first pipeline step has set. */
+/** Returns the context, which the first step of the request has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
@@ -48,16 +54,44 @@ export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
 /** Returns the request id, generated on first use because a hit needs none. */
 export const requestIdOf = (res: ServerResponse): string => (contextOf(res).requestId ??= randomUUID());
 
-/** Whether the request has a context; Express sets an empty `locals`. */
+/** Whether the request has a context; on the admin listener, Express sets other `locals`. */
 export const hasContext = (res: ServerResponse): boolean => {
   const { locals } = res as unknown as { locals?: Partial<RequestContext> };
   return locals?.target !== undefined;
 };
 
-/** Sets the context. Call it before Express handles the request, because Express keeps existing `locals`. */
 export function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }
+
+interface OpenParts {
+  acceptRequestId: AcceptRequestId;
+  /** Returns the wall time (ms). */
+  now: () => number;
+}
+
+/** Creates the first step of a request. Afterwards `req.url` is only what Express matches; the context has the rest. */
+export const createOpenContext = ({ acceptRequestId, now }: OpenParts): Listener => {
+  const sendRaw = createSendRaw();
+  const sendNow: RequestContext['sendRaw'] = (res, response) => {
+    sendRaw(res, response, now());
+  };
+  return function openContext(req, res) {
+    const target = readTarget(req.url ?? '');
+    const parameters = readParameters(target.query);
+    putContext(res, {
+      target,
+      match: undefined,
+      family: ownerOf(target.path),
+      parameters,
+      format: readFormat(parameters),
+      result: 'local',
+      requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
+      sendRaw: sendNow,
+    });
+    req.url = routablePath(target);
+  };
+};
 
 /** Header in requests from trusted proxies, forwarded requests and error responses. */
 export const REQUEST_ID = 'X-Request-Id';

@@ -1,6 +1,6 @@
 // CORS headers and preflight responses of a Handle server, plus `Vary: Origin`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type HeaderLines, linesOf } from './raw-response.js';
+import { type HeaderLines, forbidSniffing, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
@@ -30,14 +30,14 @@ export function exposeHeaders(res: ServerResponse): void {
   res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
 }
 
-/** Adds the `allowOrigin` and `exposeHeaders` headers to a list of alternating names and values. */
-export function withCors(headers: string[], origin: string | undefined): string[] {
-  if (origin === undefined) return headers;
+/** Returns the header that lets scripts read the set headers and those in `headers`, alternating names and values. */
+export function exposing(res: ServerResponse, headers: readonly string[]): string[] {
+  if (!res.hasHeader(ALLOW_ORIGIN)) return [];
   const names = headers.filter((_, at) => at % 2 === 0);
-  return [ALLOW_ORIGIN, origin, ...headers, EXPOSE_HEADERS, exposedOf(names)];
+  return [EXPOSE_HEADERS, exposedOf([...res.getHeaderNames(), ...names])];
 }
 
-/** Applies `withCors` to a prepared response. */
+/** Allows the origin, and lets scripts read the headers, of a prepared response. */
 export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
   let exposed = exposedByNames.get(names);
@@ -107,6 +107,7 @@ export function answerPreflight(
 }
 
 function endEmpty(res: ServerResponse): void {
+  forbidSniffing(res);
   res.setHeader('Vary', 'Origin');
   res.setHeader('Content-Length', '0');
   res.statusCode = 200;

@@ -6,9 +6,7 @@ import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
 import { NOSNIFF } from './raw-response.js';
-
-/** A request listener; the guard also handles a rejected promise. */
-export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
+import type { Listener } from './route-table.js';
 
 /** Returns the error with which a judge rejects the handle, if any. */
 export type RefusalOfHandle = (

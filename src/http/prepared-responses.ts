@@ -1,12 +1,13 @@
 // Prepared responses for records and redirects, by raw request target; a single function sends and reports
 // them.
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import { type FreshnessRules, createHitLines } from './cache-headers.js';
 import type { AcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
-import type { FastHeaders } from './fast-headers.js';
+import type { FastHeaders, ScanHeaders } from './fast-headers.js';
 import { type HeaderLines, createSendRaw, linesOf } from './raw-response.js';
+import type { RequestCheck } from './request-check.js';
 import { type Representation, acceptsGzip, matchesEtag } from './representation.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 
@@ -45,11 +46,8 @@ export interface PreparedResponse extends PreparedHit, Prepared {
 const nameOf = (target: string): PreparedName<PreparedResponse> => target as PreparedName<PreparedResponse>;
 
 /** Returns the prepared response if the resolver would serve the same entry now. */
-export const currentResponse = (
-  cache: PreparedCache,
-  target: string,
-  now: number,
-): PreparedResponse | undefined => cache.current(nameOf(target), now);
+const currentResponse = (cache: PreparedCache, target: string, now: number): PreparedResponse | undefined =>
+  cache.current(nameOf(target), now);
 
 /** Prepares the response to a hit; undefined if memory no longer holds its entry. */
 export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
@@ -96,7 +94,7 @@ function variantOf({ body, common, ofBody, etag }: Representation): PreparedVari
 }
 
 /** The parts of a request that determine the form of its response and its report. */
-export interface HitRecipient {
+interface HitRecipient {
   method: string;
   headers: FastHeaders;
   startedAt: number | undefined;
@@ -115,7 +113,7 @@ interface SendHitParts extends FreshnessRules {
 }
 
 /** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
-export function createSendHit(parts: SendHitParts): SendHit {
+function createSendHit(parts: SendHitParts): SendHit {
   const { hits, acceptRequestId } = parts;
   const hitLines = {
     record: createHitLines(parts.freshness),
@@ -152,3 +150,29 @@ const variantFor = (
   { isWorthGzip, gzip, identity }: PreparedResponse,
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
+
+interface SendPreparedParts extends SendHitParts {
+  prepared: PreparedCache;
+  check: RequestCheck;
+  scanHeaders: ScanHeaders;
+  hits: Pick<Hits, 'count' | 'startTimer'>;
+  now: () => number;
+}
+
+/** Sends the prepared response to a raw request target; returns false if none is current. */
+type SendPrepared = (req: IncomingMessage, res: ServerResponse, target: string) => boolean;
+
+/** Creates the sender of prepared responses, which reads nothing of a request but its target and a few headers. */
+export function createSendPrepared(parts: SendPreparedParts): SendPrepared {
+  const { prepared, check, scanHeaders, hits, now } = parts;
+  const sendHit = createSendHit(parts);
+  return function sendPrepared(req, res, target) {
+    const { method } = req;
+    if (method !== 'GET' && method !== 'HEAD') return false;
+    const startedAt = hits.startTimer();
+    const headers = scanHeaders(req.rawHeaders);
+    if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
+    const at = now();
+    return sendHit(res, currentResponse(prepared, target, at), { method, headers, startedAt }, at);
+  };
+}

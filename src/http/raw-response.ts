@@ -47,6 +47,12 @@ const MAX_JOINED_BYTES = 64 * 1024;
 
 type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
 
+/** Sends a response with `writeHead`. Adds `NOSNIFF`. */
+export function sendByNode(res: ServerResponse, { status, lines, body }: RawResponse): void {
+  res.writeHead(status, headersOf((lines + NOSNIFF_LINE) as HeaderLines));
+  res.end(body, 'latin1');
+}
+
 /**
  * Creates a sender that avoids `writeHead`, which validates every header again and makes the body a
  * second write. Node formats the first head of each second; other heads in that second copy the lines

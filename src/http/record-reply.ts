@@ -4,7 +4,7 @@ import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { type Body, bodyOfEntry, bodyOfMembers, bodyOfWhole } from './body.js';
+import { type Body, bodyOfEntry, bodyOfMembers } from './body.js';
 import { type Freshness, cacheHeaders } from './cache-headers.js';
 import { type Result, contextOf } from './context.js';
 import type { RecordQuery } from './query.js';
@@ -12,7 +12,6 @@ import { type Reply, sendReply } from './reply.js';
 import type { Representation } from './representation.js';
 import type { RunStepsOf } from './request-work.js';
 import { type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
-import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import { prepareResponse } from './prepared-responses.js';
 
@@ -32,21 +31,12 @@ interface HandleQuery {
 
 type RenderDeps = Pick<RecordReplyDeps, 'freshness' | 'context'>;
 
-export function* renderResolution(
+function* renderResolution(
   resolution: Resolution,
   { handle, query }: HandleQuery,
   deps: RenderDeps,
 ): Steps<Reply> {
   const { status, json } = yield* bodyOfResolution(resolution, { handle, query });
-  return { status, json, headers: headersOf(resolution, query, deps) };
-}
-
-/** Renders a resolution with all values of the record, in a single step. */
-export function renderWhole(resolution: Resolution, { handle, query }: HandleQuery, deps: RenderDeps): Reply {
-  const { status, json } =
-    resolution.kind === 'entry'
-      ? bodyOfWhole(resolution.entry, handle.text)
-      : bodyOfRefusal(resolution.refused, handle);
   return { status, json, headers: headersOf(resolution, query, deps) };
 }
 
@@ -91,7 +81,7 @@ interface Replied {
 }
 
 /** Counts a stale response, and prepares the response after a fresh hit in memory. */
-export function reportReply(
+function reportReply(
   { resolution, result, target, handle, status, made }: Replied,
   { context, prepared }: Pick<RecordReplyDeps, 'context' | 'prepared'>,
 ): void {
@@ -102,21 +92,17 @@ export function reportReply(
   prepareResponse(prepared, { target, handle, status, made, entry });
 }
 
-export interface RecordRouteDeps extends RecordReplyDeps {
-  resolve: Resolver<unknown>['resolve'];
-}
-
-/** Sends the JSON of a record on behalf of any interface. The request must have a context. */
+/** Sends the JSON of a resolved record on behalf of any interface. The request must have a context. */
 export async function answerRecord(
   req: IncomingMessage,
   res: ServerResponse,
-  { deps, handle, query }: HandleQuery & { deps: RecordRouteDeps },
+  { deps, handle, query, resolution }: HandleQuery & { deps: RecordReplyDeps; resolution: Resolution },
 ): Promise<void> {
-  const resolution = await deps.resolve(handle, query);
+  const { target } = contextOf(res);
   const result = resultOf(resolution, query);
   Object.assign(contextOf(res), { result, exists: existsBy(resolution) });
   const runSteps = deps.runStepsOf(res);
   const reply = await runSteps(renderResolution(resolution, { handle, query }, deps), charsOf(resolution));
   const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes, runSteps });
-  reportReply({ resolution, result, target: req.url ?? '', handle, status: reply.status, made }, deps);
+  reportReply({ resolution, result, target: target.raw, handle, status: reply.status, made }, deps);
 }

@@ -3,10 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bytes } from '../handle/bytes.js';
 import { frameOf, render } from './body.js';
 import { contextOf } from './context.js';
-import { exposeHeaders, withCors } from './cors.js';
-import type { FastHeaders } from './fast-headers.js';
+import { exposing } from './cors.js';
 import type { Format } from './query.js';
-import { createSendRaw, forbidSniffing, linesOf } from './raw-response.js';
+import { linesOf, sendByNode } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { type Representation, matchesEtag, represent } from './representation.js';
@@ -67,48 +66,32 @@ function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | 
   return { status: reply.status, headers, body: made.body };
 }
 
-/** Request properties that the response format depends on. */
-export interface Recipient {
-  method: string;
-  headers: Pick<FastHeaders, 'ifNoneMatch' | 'origin'>;
-}
-
-export const recipientOf = ({ method = '', headers }: IncomingMessage): Recipient => ({
-  method,
-  headers: { ifNoneMatch: headers['if-none-match'], origin: headers.origin },
-});
-
-export type SendMade = (
+/** Sends a representation, or 304, in a single write. */
+export function sendMade(
+  req: IncomingMessage,
   res: ServerResponse,
   head: ReplyHead,
   made: Representation,
-  recipient: Recipient,
-) => void;
-
-/** Creates the function that sends a representation in a single write. `now` is the wall clock (ms). */
-export function createSendMade(now: () => number): SendMade {
-  const sendRaw = createSendRaw();
-  return function sendMade(res, head, made, { method, headers: { ifNoneMatch, origin } }) {
-    const { status, headers, body } = outgoing(head, made, ifNoneMatch);
-    const sent = method === 'HEAD' || body === undefined ? '' : body;
-    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: sent }, now());
-  };
+): void {
+  const { status, headers, body } = outgoing(head, made, req.headers['if-none-match']);
+  const sent = req.method === 'HEAD' || body === undefined ? '' : body;
+  const { sendRaw = sendByNode } = contextOf(res);
+  sendRaw(res, { status, lines: linesOf([...headers, ...exposing(res, headers)]), body: sent });
 }
+
+let ending: Promise<void> | undefined;
 
 /**
- * Creates a function that resolves at the end of the event-loop turn, so that all responses of a turn are
- * written together, because a write that wakes a sleeping client costs twice as much.
+ * Resolves at the end of the event-loop turn, so that all responses of a turn are written together, because a
+ * write that wakes a sleeping client costs twice as much.
  */
-export function createEndOfTurn(): () => Promise<void> {
-  let ending: Promise<void> | undefined;
-  return () =>
-    (ending ??= new Promise((resolve) => {
-      setImmediate(() => {
-        ending = undefined;
-        resolve();
-      });
-    }));
-}
+export const endOfTurn = (): Promise<void> =>
+  (ending ??= new Promise((resolve) => {
+    setImmediate(() => {
+      ending = undefined;
+      resolve();
+    });
+  }));
 
 /** Sends JSON in the requested format, and returns the representation. */
 export async function sendReply(
@@ -120,11 +103,7 @@ export async function sendReply(
   const acceptEncoding = req.headers['accept-encoding']?.toString();
   const making = representReply(reply, { format, acceptEncoding, gzipMinBytes });
   const made = await runSteps(making, reply.json.length);
-  const { status, headers, body } = outgoing(reply, made, req.headers['if-none-match']);
-  for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
-  exposeHeaders(res);
-  forbidSniffing(res);
-  res.statusCode = status;
-  res.end(body, 'latin1');
+  await endOfTurn();
+  sendMade(req, res, reply, made);
   return made;
 }

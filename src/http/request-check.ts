@@ -1,24 +1,25 @@
-// The check that each request of the public listener passes before its interface sees it.
+// The checks that each request of the public listener passes before its handler.
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
-import type { FastHeaders } from './fast-headers.js';
+import { type RequestContext, contextOf } from './context.js';
+import type { Listener } from './route-table.js';
 
-/** Checks a request to any interface. Returns the error that rejects it; undefined if it is accepted. */
+/** Returns the error that rejects a request to any interface; undefined if it is accepted. */
 export type RequestCheck = (
   req: IncomingMessage,
   target: string,
-  headers: Pick<FastHeaders, 'isLoop'>,
+  isLoop: boolean,
 ) => ServiceError | undefined;
 
-interface RequestCheckDeps {
+interface RequestCheckParts {
   maxRequestLineBytes: number;
   /** Returns the error with which a judge has rejected the request, if any. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
 }
 
-/** Creates the request check of the read path and the pipeline. */
-export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
-  return function checkRequest(req, target, { isLoop }) {
+/** Creates the check that also prepared responses pass. */
+export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckParts): RequestCheck {
+  return function checkRequest(req, target, isLoop) {
     if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       const detail = `at most ${maxRequestLineBytes} bytes are read`;
       return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
@@ -27,4 +28,43 @@ export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCh
     if (isLoop) return new ServiceError('LOOP_DETECTED');
     return refusalOf(req);
   };
+}
+
+interface CheckStepParts {
+  check: RequestCheck;
+  /** Name of this proxy in `Via`. */
+  pseudonym: string;
+  jsonpWithCredentials: boolean;
+}
+
+/** Creates the step of the checks. The step throws the error that rejects the request. */
+export function createCheckStep({ check, pseudonym, jsonpWithCredentials }: CheckStepParts): Listener {
+  return function checkStep(req, res) {
+    const context = contextOf(res);
+    const { via = '', authorization } = req.headers;
+    const refusal = check(req, context.target.raw, via.includes(pseudonym));
+    if (refusal) throw refusal;
+    if (authorization !== undefined && !jsonpWithCredentials) refuseScript(req, context);
+    assertKnownMethod(req);
+  };
+}
+
+/**
+ * Rejects JSONP with credentials: any page may load the script, and the browser adds stored credentials.
+ * Scripts are loaded with GET; ePIC v2 has no JSONP.
+ *
+ * @throws ServiceError JSONP_WITH_LOGIN, sent as JSON
+ */
+function refuseScript({ method }: IncomingMessage, context: RequestContext): void {
+  const { family, format } = context;
+  if (format.callback === undefined || family === 'v2' || (method !== 'GET' && method !== 'HEAD')) return;
+  context.format = { pretty: format.pretty };
+  throw new ServiceError('JSONP_WITH_LOGIN', { detail: 'leave out callback or the login' });
+}
+
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
+
+function assertKnownMethod({ method = '' }: IncomingMessage): void {
+  if (KNOWN_METHODS.has(method)) return;
+  throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 }

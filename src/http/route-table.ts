@@ -1,9 +1,12 @@
 // Route table: finds the handler for a method and path. Compares paths as raw bytes, without decoding.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import type { LabelValue } from '../observe/metric-list.js';
-import { type Owner, type Target, ownerOf, readTarget } from './target.js';
+import { OUTSIDE_APIS, type Owner, type Target } from './target.js';
+
+/** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
+export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 /** GET routes also handle HEAD. */
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
@@ -62,6 +65,8 @@ export interface RouteEntry<Id extends string, Handler extends string> extends R
   interface?: Interface;
   handler?: Handler;
   security?: readonly Security[];
+  /** Whether the handler admits the request itself, because a hit in memory needs no admission. */
+  admitsMisses?: boolean;
   /** Whether monitoring repeats the call, which the log of the admin listener records at `debug`. */
   isRoutine?: boolean;
   /** Condition of the route. Conditional routes are tried first. */
@@ -101,87 +106,109 @@ export function defineRoutes<const Id extends string, const Handler extends stri
   });
 }
 
-/** Routes at one path. */
-export interface RouteMatch<R extends Route = Route> {
+/** A path with its routes. */
+export interface RoutedPath<R extends Route = Route> {
+  /** Matches the raw path. Has no capture groups, so that Express decodes nothing. */
+  pattern: RegExp;
+  /** Literal part of the path. */
+  head: string;
   /** Conditional routes first. */
   routes: readonly R[];
   /** Values of `Allow`: methods of unconditional routes, and OPTIONS. */
   allow: readonly string[];
-  /** Raw parameter text; empty for a path without parameters. */
-  rest: string;
 }
 
-/** A request target with its routes. */
+/** A request target with its path. */
 export interface Place<R extends Route = Route> {
   target: Target;
   /** Undefined for an unknown path. */
-  match: RouteMatch<R> | undefined;
+  match: RoutedPath<R> | undefined;
 }
 
-interface OpenPath<R extends Route> extends Pick<RouteMatch<R>, 'routes' | 'allow'> {
-  /** Literal part of the path. */
-  head: string;
-  owner: Owner;
-  /** Whether the path has two parameters. */
-  isPair: boolean;
+/** Returns the paths of all routes, in the order in which they are matched. */
+export function pathsOf<R extends Route>(routes: readonly R[]): readonly RoutedPath<R>[] {
+  const paths = [...new Set(routes.map(({ path }) => path))].sort(
+    (one, other) =>
+      Number(isOpen(one)) - Number(isOpen(other)) ||
+      headOf(other).length - headOf(one).length ||
+      Number(isPair(other)) - Number(isPair(one)),
+  );
+  return paths.map((path) => {
+    const atPath = routes.filter((route) => route.path === path);
+    const plain = atPath.filter(({ when }) => when === undefined);
+    const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
+      plain.some((route) => route.method === method) ? allowed : [],
+    );
+    return {
+      pattern: patternOf(path),
+      head: headOf(path),
+      routes: [...atPath.filter(({ when }) => when !== undefined), ...plain],
+      allow: [...methods, 'OPTIONS'],
+    };
+  });
 }
 
+/** Returns the raw parameter text of a path; empty for a path without parameters. */
+export const restOf = ({ match, target }: Place): string =>
+  match === undefined ? '' : target.path.slice(match.head.length);
+
+const headOf = (path: string): string => /^[^{*?]+/.exec(path)?.[0] ?? '';
+
+/** Whether the path has parameters. */
+const isOpen = (path: string): boolean => /[{*]/.test(path);
+
+/** Whether the path has two parameters. It precedes the path with only the first, which matches the same targets. */
+const isPair = (path: string): boolean => path.includes('}/{');
+
+function patternOf(path: string): RegExp {
+  const head = headOf(path);
+  const end = path.slice(head.length);
+  if (head === '/' && end !== '') return OUTSIDE_APIS;
+  const literal = head.replace(/[.\\]/g, '\\$&');
+  const base = literal.replace(/\/$/, '');
+  if (end === '') return new RegExp(`^${literal}$`);
+  if (end === '?') return new RegExp(`^${base}/?$`);
+  if (end === '*' || end.endsWith('?}')) return new RegExp(`^${base}(?:/[^]*)?$`);
+  // A plain slash at the end separates nothing.
+  return new RegExp(isPair(path) ? `^${literal}(?=[^]*(?:/.|%2[fF]))` : `^${literal}(?=[^])`);
+}
+
+/** Finds the route of a call on the admin listener. */
 export class RouteTable<R extends Route = Route> {
-  readonly #literal = new Map<string, RouteMatch<R>>();
-  readonly #open: OpenPath<R>[] = [];
+  readonly #paths: readonly RoutedPath<R>[];
 
   constructor(routes: readonly R[]) {
-    for (const path of new Set(routes.map((route) => route.path))) {
-      this.#add(
-        path,
-        routes.filter((route) => route.path === path),
-      );
-    }
-    // Longest literal part first; among equal lengths, paths with two parameters first.
-    this.#open.sort(
-      (one, other) => other.head.length - one.head.length || Number(other.isPair) - Number(one.isPair),
-    );
-  }
-
-  #add(path: string, routes: readonly R[]): void {
-    const [head = ''] = /^[^{*?]+/.exec(path) ?? [];
-    const end = path.slice(head.length);
-    const match = matchOf(routes);
-    if (/^(?:[?*]|\{\w+\?\})?$/.test(end)) this.#literal.set(head, match);
-    if (/^(?:[?*]|\{\w+\?\})$/.test(end)) this.#literal.set(head.slice(0, -1), match);
-    if (!/^[{*]/.test(end)) return;
-    this.#open.push({ ...match, head, owner: ownerOf(head), isPair: end.includes('/') });
+    this.#paths = pathsOf(routes);
   }
 
   /** Asserts that every route has a handler. @throws Error for a missing handler */
   assertHandled(handlers: Readonly<Record<string, unknown>>): void {
-    for (const { routes } of [...this.#literal.values(), ...this.#open]) {
-      const missing = routes.find(({ handler }) => handlers[handler] === undefined);
-      if (missing) throw new Error(`no handler ${missing.handler} for ${missing.method} ${missing.path}`);
-    }
+    assertHandled(
+      this.#paths.flatMap(({ routes }) => routes),
+      handlers,
+    );
   }
 
-  locate(rawTarget: string): Place<R> {
-    const target = readTarget(rawTarget);
-    return { target, match: this.at(target.path) };
-  }
-
-  /** Returns the routes at a path, if any. An open path matches only paths of the same interface. */
-  at(path: string): RouteMatch<R> | undefined {
-    const literal = this.#literal.get(path);
-    if (literal !== undefined) return literal;
-    const owner = ownerOf(path);
-    for (const { head, isPair, owner: ownerOfHead, routes, allow } of this.#open) {
-      if (ownerOfHead !== owner || path.length <= head.length || !path.startsWith(head)) continue;
-      const rest = path.slice(head.length);
-      if (!isPair || SEPARATOR.test(rest)) return { routes, allow, rest };
-    }
-    return undefined;
+  at(path: string): RoutedPath<R> | undefined {
+    return this.#paths.find(({ pattern }) => pattern.test(path));
   }
 }
 
-/** Matches the separator between two parameters, but not a plain slash at the end. */
-const SEPARATOR = /\/.|%2f/i;
+/** Asserts that every route has a handler. @throws Error for a missing handler */
+export function assertHandled(routes: readonly Route[], handlers: Readonly<Record<string, unknown>>): void {
+  const missing = routes.find(({ handler }) => handlers[handler] === undefined);
+  if (missing) throw new Error(`no handler ${missing.handler} for ${missing.method} ${missing.path}`);
+}
+
+/** Returns the first route with a matching method and condition, if any. */
+export function routeFor<R extends Route>(
+  { routes }: Pick<RoutedPath<R>, 'routes'>,
+  req: IncomingMessage,
+  target: Target,
+): R | undefined {
+  const method = req.method === 'HEAD' ? 'GET' : req.method;
+  return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
+}
 
 /** Methods in the order of `Allow`. */
 const ALLOWED: Readonly<Record<Method, readonly string[]>> = {
@@ -190,32 +217,6 @@ const ALLOWED: Readonly<Record<Method, readonly string[]>> = {
   PUT: ['PUT'],
   DELETE: ['DELETE'],
 };
-
-function matchOf<R extends Route>(routes: readonly R[]): RouteMatch<R> {
-  const plain = routes.filter(({ when }) => when === undefined);
-  const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
-    plain.some((route) => route.method === method) ? allowed : [],
-  );
-  return {
-    routes: [...routes.filter(({ when }) => when !== undefined), ...plain],
-    allow: [...methods, 'OPTIONS'],
-    rest: '',
-  };
-}
-
-/** Returns the first route with a matching method and condition, if any. */
-export function routeFor<R extends Route>(
-  { routes }: Pick<RouteMatch<R>, 'routes'>,
-  req: IncomingMessage,
-  target: Target,
-): R | undefined {
-  const method = req.method === 'HEAD' ? 'GET' : req.method;
-  return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
-}
-
-/** Whether a route with a condition takes the request. */
-export const hasConditionalRoute = (table: RouteTable, req: IncomingMessage, target: Target): boolean =>
-  table.at(target.path)?.routes.some(({ when }) => when?.(req, target) === true) === true;
 
 /** Converts a route path to its OpenAPI form. */
 export const documentPath = (path: string): string => path.replace(/(?<=.)\/[?*]$/, '').replace('?}', '}');

@@ -3,6 +3,8 @@ import { ServiceError } from '../errors.js';
 import { type ParsedHandle, parseHandle } from '../handle/handle.js';
 
 export interface Target {
+  /** The target as received. */
+  raw: string;
   /** Raw path, from its first slash up to the first `?`. */
   path: string;
   /** Raw query without the `?`; empty if there is none. */
@@ -14,18 +16,19 @@ export interface Target {
  * §3.2.2), reads an empty path as `/` (RFC 9110 §4.2.3), and lower-cases the interface name, so that all
  * later steps compare it exactly.
  */
-export function readTarget(rawTarget: string): Target {
-  const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(ORIGIN, '/');
+export function readTarget(raw: string): Target {
+  const target = raw.startsWith('/') ? raw : raw.replace(ORIGIN, '/');
   const mark = target.indexOf('?');
-  if (mark === -1) return { path: withLowerCaseName(target), query: '' };
-  return { path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
+  if (mark === -1) return { raw, path: withLowerCaseName(target), query: '' };
+  return { raw, path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
 
 /** Matches scheme and host, with the following slash, if any. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 
 /** Returns the origin form of a request target (RFC 9112 §3.2.1). */
-export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);
+export const originForm = ({ path, query }: Pick<Target, 'path' | 'query'>): string =>
+  query === '' ? path : `${path}?${query}`;
 
 const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 
@@ -35,11 +38,22 @@ const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 const withLowerCaseName = (path: string): string =>
   path.startsWith('/api/handles/') ? path : path.replace(SPELLED_IN_LOWER_CASE, (name) => name.toLowerCase());
 
+/**
+ * Returns the path as Express parses it without loss: `#` would end it, and white space is escaped only in a
+ * part of the path. A target that is no path matches no route.
+ */
+export const routablePath = ({ path }: Target): string =>
+  path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*';
+
 /** Interface of a path, even of an unknown path. */
 export type Owner = 'record' | 'v2' | 'redirect';
 
 /** Matches API paths, which never redirect, regardless of letter case. */
 const OF_API = /^\/(?:api|hrls)(?:\/|$)/i;
+
+/** Matches the paths below `/` that are no API paths. */
+export const OUTSIDE_APIS = /^\/(?!(?:api|hrls)(?:\/|$))[^]/i;
+
 const OF_V2 = /^\/api\/v2(?:\/|$)/;
 
 export function ownerOf(path: string): Owner {

@@ -1,13 +1,14 @@
 // Serves the OpenAPI document as JSON and as a page.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Listener } from '../http/guard.js';
 import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { type SitePage, brandingOf } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
+import { contextOf, hasContext } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import { type Route, defineRoutes } from '../http/route-table.js';
+import { type Listener, type Route, defineRoutes } from '../http/route-table.js';
+import { NOSNIFF } from '../http/raw-response.js';
 import { anyObject, json } from '../http/schemas.js';
 import { readTarget } from '../http/target.js';
 import { type OpenApiDocument, createDocument } from './document.js';
@@ -67,10 +68,10 @@ export function createOpenApi(
   const headers = { 'Cache-Control': parts.cacheControl };
   const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
   return async function openApi(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const { path, query } = readTarget(req.url ?? '');
+    const { path, query } = hasContext(res) ? contextOf(res).target : readTarget(req.url ?? '');
     const url = tryUrl(document, readParameters(query));
     if (url !== undefined) {
-      res.writeHead(303, { 'Cache-Control': 'no-store', Location: url }).end();
+      res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     } else if (path.endsWith('.json')) {
       await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
     } else {

@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerRespons
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
-import { handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
+import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { mayNameSession, originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
@@ -35,10 +35,11 @@ export type Forward = (
  * Returns the upstream target. The handle is re-encoded, so that every URL parser on the way reads the same
  * handle.
  */
-export function upstreamTarget({ target, handle }: Pick<RequestContext, 'target' | 'handle'>): string {
-  const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`;
-  return originForm({ path, query: target.query });
-}
+export const upstreamTarget = ({ target, handle }: RequestContext): string =>
+  handle === undefined ? originForm(target) : handleTarget(handle, target.query);
+
+export const handleTarget = ({ text }: HandleRef, query: string): string =>
+  originForm({ path: `/api/handles/${handleToPath(text)}`, query });
 
 interface OutgoingRequest {
   method: string;

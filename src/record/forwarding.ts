@@ -1,10 +1,9 @@
 // Forwards requests to the responsible Handle server. A reload preserves the forwarder.
 import type { Config } from '../config/schema.js';
 import { type RequestContext, contextOf } from '../http/context.js';
-import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
-import type { RouteMatch } from '../http/route-table.js';
+import { type Place, restOf } from '../http/route-table.js';
 import { isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { assertForwards } from '../upstream/source.js';
@@ -61,12 +60,12 @@ function routeForwards(parts: ForwardingParts): Forward {
  * that it lists, otherwise the main server.
  */
 function serverFor(
-  { handle, target, match }: RequestContext,
+  context: RequestContext,
   { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
 ): HandleServer | undefined {
+  const { handle, target, parameters } = context;
   if (handle !== undefined) return findServers(handle)[0];
-  const parameters = readParameters(target.query);
-  const verified = match && handleToVerify(match);
+  const verified = handleToVerify(context);
   if (verified !== undefined) return findServers(refOf(verified))[0];
   const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
   if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
@@ -74,7 +73,8 @@ function serverFor(
 }
 
 /** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */
-function handleToVerify({ routes, rest }: RouteMatch): string | undefined {
-  if (rest === '' || routes[0]?.id !== 'verify') return undefined;
+function handleToVerify(place: Place): string | undefined {
+  const rest = restOf(place);
+  if (rest === '' || place.match?.routes[0]?.id !== 'verify') return undefined;
   return readHandle(rest).replace(/^\d+:/, '');
 }

@@ -1,7 +1,7 @@
 // Relays requests whose responses are never cached or shared: reads that read.ts does not handle, POST of a
 // handle, lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Listener } from '../http/guard.js';
+import type { Listener } from '../http/route-table.js';
 import { listMembers } from '../handle/handle-list.js';
 import { writeJson } from '../handle/json.js';
 import { type Hooks, firstOf } from '../hooks.js';

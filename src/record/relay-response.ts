@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
+import { forbidSniffing } from '../http/raw-response.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
@@ -34,6 +35,7 @@ export async function relayResponse(
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('Cache-Status', 'handle-resolver-proxy; fwd=bypass');
   res.setHeader('Vary', VARY);
+  forbidSniffing(res);
   exposeHeaders(res);
   if (body !== undefined) {
     res.end(body);

@@ -114,8 +114,8 @@ export const recordRoutes = defineRoutes(
   {
     'GET /api/handles/{handle}': {
       id: 'resolveHandle',
-      // Handles reads outside the read path: with credentials, or for private values.
-      handler: 'forwardRead',
+      handler: 'read',
+      admitsMisses: true,
       summary: 'Read a record',
       description:
         'Served from the cache if possible. With credentials, `publicOnly=false` or `auth=true`, always read from the Handle server.',

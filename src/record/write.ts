@@ -1,6 +1,6 @@
 // Handles PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Listener } from '../http/guard.js';
+import type { Listener } from '../http/route-table.js';
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from '../http/body.js';
@@ -17,7 +17,7 @@ import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Plan, Write } from '../write/write.js';
 import { assertCondition, isConditional } from './condition.js';
-import { type Forward, upstreamTarget } from './forward.js';
+import { type Forward, handleTarget } from './forward.js';
 import { parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
 
 export interface WriteRouteDeps {
@@ -92,7 +92,7 @@ const planOf = (
 ): Plan<RelayedResponse, WriteResult> => ({
   requests: [
     async (beforeSend) => {
-      const target = upstreamTarget({ target: { path: '', query }, handle: origin.handle });
+      const target = handleTarget(origin.handle, query);
       const response = await forward(req, res, { target, body, origin, beforeSend });
       return readOutcome(response, isMinting(req, query));
     },

@@ -1,12 +1,10 @@
 // Synchronously finds redirects that depend only on a record's URL values, as nearly all do.
 import type { Entry } from '../cache/entry.js';
-import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
+import type { HandleRef } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
-import { ownerOf, readTarget } from '../http/target.js';
 import type { Hit } from '../http/prepared-responses.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
-import type { Resolver } from '../resolver/resolver.js';
 import { runToEnd } from '../time-slicer.js';
 import type { Extensions, HeaderLine, LinkedRecord } from './extension.js';
 import { type RedirectUrl, type UrlRules, toRedirectUrl } from './redirect-url.js';
@@ -19,7 +17,7 @@ export interface PlainDeps {
   values: RedirectValues;
 }
 
-export type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
+type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
 
 /** Maximum record length here; longer records are parsed in slices elsewhere. */
 const MAX_CHARS = 16 * 1024;
@@ -59,33 +57,4 @@ function findUrl(
   if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
   const { chosen } = plainTarget(relevant);
   return chosen && { to: toRedirectUrl(chosen.text, urls), values };
-}
-
-/** Creates the read path's lookup of a redirect by raw request target; it finds only records in memory. */
-export function createFindRedirect(
-  refOf: (text: string) => HandleRef,
-  { resolver, ...deps }: PlainDeps & { resolver: Pick<Resolver<unknown>, 'fromMemory' | 'isLargeInMemory'> },
-): (target: string, now: number) => Hit | undefined {
-  return function findRedirect(target, now) {
-    const text = handleIn(target);
-    if (text === '') return undefined;
-    const handle = refOf(text);
-    if (resolver.isLargeInMemory(handle)) return undefined;
-    const found = resolver.fromMemory(handle);
-    const plain = found && plainRedirect(found, { handle, now, deps });
-    return plain && { target, handle, entry: found.entry, ...plain };
-  };
-}
-
-/**
- * Returns the handle in a target, or an empty string if the target has a query or fragment, which may select
- * values.
- */
-function handleIn(target: string): string {
-  if (/[?#]/.test(target)) return '';
-  const { path } = readTarget(target);
-  // A single-segment path may be a site file such as `/robots.txt`.
-  if (ownerOf(path) !== 'redirect' || !path.includes('/', 1)) return '';
-  const parsed = parseHandle(path.slice(1));
-  return parsed.ok ? handleInUrl(parsed.handle) : '';
 }

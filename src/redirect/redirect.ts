@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { type HandleRef, handleInUrl, handleToPath } from '../handle/handle.js';
+import { handleInUrl, handleToPath } from '../handle/handle.js';
 import { HTML_TYPE } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
@@ -15,7 +15,6 @@ import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { createFindRedirect } from './plain.js';
 import { createSendProblem } from './problems.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
@@ -23,7 +22,7 @@ import { joinExtensions } from './extension.js';
 import { createSender } from './sender.js';
 import { createRedirectValues } from './values.js';
 
-interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf'> {
+interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'admit'> {
   resolver: Resolver<unknown>;
   /** Memory budget for request bodies. */
   bodies: MemoryBudget;
@@ -35,8 +34,6 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
-  /** Finds redirects for the read path. */
-  findRedirect: ReturnType<typeof createFindRedirect>;
   /** Sends errors for all paths outside the APIs. */
   sendError: SendError;
 }
@@ -64,7 +61,7 @@ export function createRedirect(config: Config, context: Context, parts: Redirect
     icon: sendFile('image/svg+xml', ICON),
   };
   const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  return { handlers, findRedirect: createFindRedirect(deps.refOf, { ...deps, ...parts }), sendError };
+  return { handlers, sendError };
 }
 
 function createRespondDeps(config: Config, context: Context, parts: RedirectParts): RespondDeps {
@@ -74,20 +71,13 @@ function createRespondDeps(config: Config, context: Context, parts: RedirectPart
     ...parts,
     ...freshnessRules(config, context),
     context,
-    resolve: (handle, options) => resolver.resolve(handle, options),
-    refOf: keepLast(resolver.refOf),
+    refOf: resolver.refOf,
     extensions,
-    sender: createSender(extensions.pages, { ...config.http, now: context.clock.now }),
+    sender: createSender(extensions.pages, config.http.gzipMinBytes),
     values: createRedirectValues(extensions.types),
     urls: config.redirect,
     gzipMinBytes: config.http.gzipMinBytes,
   };
-}
-
-/** Caches the last handle, because the read path has already parsed it for the same request. */
-function keepLast(refOf: (text: string) => HandleRef): (text: string) => HandleRef {
-  let last: HandleRef | undefined;
-  return (text) => (last = last?.text === text ? last : refOf(text));
 }
 
 function createRoute(

@@ -9,7 +9,7 @@ import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers
 import { contextOf } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
 import { prepareResponse } from '../http/prepared-responses.js';
-import { type RecordRouteDeps, answerRecord } from '../http/record-reply.js';
+import { type RecordReplyDeps, answerRecord } from '../http/record-reply.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import { type PlainDeps, plainRedirect } from './plain.js';
 import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
@@ -22,8 +22,13 @@ import type { RedirectSender } from './sender.js';
 import { completeTarget, plainTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { Admit } from '../upstream/caller.js';
 
-export interface RespondDeps extends RecordRouteDeps, PlainDeps {
+export interface RespondDeps extends RecordReplyDeps, PlainDeps {
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'isLargeInMemory' | 'resolve'>;
+  /** Judges requests that miss in memory, and returns their caller. */
+  admit: Admit;
   refOf: (text: string) => HandleRef;
   sender: RedirectSender;
   redirectFreshness: Freshness;
@@ -67,19 +72,21 @@ export async function respondToHandle(
 ): Promise<void> {
   const context = contextOf(res);
   context.handle = handle;
-  const { authoritative } = query;
-  const { caller } = context;
-  const resolve = (name: HandleRef): Promise<Resolution> => deps.resolve(name, { authoritative, caller });
-  if (query.show === 'api') {
-    await answerRecord(req, res, { handle, query, deps: { ...deps, resolve } });
-    return;
-  }
-  const first = { handle, resolution: await resolve(handle) };
-  context.result = resultOf(first.resolution, query);
-  context.exists = existsBy(first.resolution);
   const run = deps.runStepsOf(res);
   const call = { req, res, deps, query, run };
-  if (await sendPlain(call, first)) return;
+  const hit = findPlainHit(call, handle);
+  if (hit !== undefined && (await sendPlain(call, { handle, resolution: hit }))) return;
+  const caller = (context.caller ??= await deps.admit(req, res));
+  const { authoritative } = query;
+  const resolve = (name: HandleRef): Promise<Resolution> =>
+    deps.resolver.resolve(name, { authoritative, caller });
+  const first = { handle, resolution: hit ?? (await resolve(handle)) };
+  if (query.show === 'api') {
+    await answerRecord(req, res, { ...first, query, deps });
+    return;
+  }
+  Object.assign(context, { result: resultOf(first.resolution, query), exists: existsBy(first.resolution) });
+  if (hit === undefined && (await sendPlain(call, first))) return;
   const { end, ...chain } = await followAliases(first, { ...deps, query, resolve, run });
   const { resolution } = end;
   if (resolution.kind === 'refused') {
@@ -97,6 +104,19 @@ export async function respondToHandle(
   await respond(request);
 }
 
+/**
+ * Returns the entry of an anonymous GET without parameters if it is fresh in memory, which needs no admission.
+ * A large entry is read in a slice instead.
+ */
+function findPlainHit(
+  { req, query, deps: { resolver } }: RedirectCall,
+  handle: HandleRef,
+): FromEntry | undefined {
+  if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
+    return undefined;
+  return resolver.isLargeInMemory(handle) ? undefined : resolver.fromMemory(handle);
+}
+
 /** Sends a redirect that depends only on the record's URL values; returns false if there is none. */
 async function sendPlain(
   { req, res, deps, query }: RedirectCall,
@@ -106,8 +126,13 @@ async function sendPlain(
   const now = deps.context.clock.now();
   const plain = plainRedirect(resolution, { handle, now, deps });
   if (plain === undefined) return false;
+  const context = contextOf(res);
+  Object.assign(context, { result: resultOf(resolution, query), exists: existsBy(resolution) });
   const headers = cacheHeaders({ resolution, authoritative: false, now, freshness: deps.redirectFreshness });
   await deps.sender.sendRedirect(req, res, { ...plain, headers });
+  if (isPlainHit({ req, res, resolution })) {
+    prepareResponse(deps.prepared, { target: context.target.raw, handle, entry: resolution.entry, ...plain });
+  }
   return true;
 }
 
@@ -248,9 +273,9 @@ async function redirect(
   }
 }
 
-/** Prepares the redirect for the read path, which serves later requests. */
+/** Prepares the redirect for later requests. */
 function prepareRedirect(
-  { req, deps, handle, resolution }: ResolvedRequest,
+  { res, deps, handle, resolution }: ResolvedRequest,
   status: number,
   made: Representation,
 ): void {
@@ -258,7 +283,7 @@ function prepareRedirect(
   const dependency = dependencyOf?.(handle, deps.context.clock.now());
   if (dependencyOf !== undefined && dependency === undefined) return;
   prepareResponse(deps.prepared, {
-    target: req.url ?? '',
+    target: contextOf(res).target.raw,
     handle,
     entry: resolution.entry,
     status,
@@ -279,10 +304,10 @@ function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget):
   return req.httpVersion === '1.0' && status > 302 ? 302 : status;
 }
 
-/** The read path recognises only these redirect statuses. */
+/** Prepared responses recognise only these redirect statuses. */
 const isPreparable = (status: number): boolean => status === 301 || status === 302;
 
-const isPlainHit = ({ req, res, resolution }: ResolvedRequest): boolean =>
+const isPlainHit = ({ req, res, resolution }: Pick<ResolvedRequest, 'req' | 'res' | 'resolution'>): boolean =>
   req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
 
 const dependsOnEntryOnly = (

@@ -110,6 +110,7 @@ export const redirectRoutes = defineRoutes(
     'GET /{handle}': {
       id: 'redirectHandle',
       handler: 'redirect',
+      admitsMisses: true,
       summary: 'Redirect to the target of a handle, or show its record',
       query,
       responses,

@@ -14,11 +14,8 @@ export interface RedirectSender extends TextSender {
   sendHtml: (req: IncomingMessage, res: ServerResponse, response: HtmlResponse) => Promise<void>;
 }
 
-export function createSender(
-  pages: Pages | undefined,
-  { gzipMinBytes, now }: { gzipMinBytes: number; now: () => number },
-): RedirectSender {
-  const sender = createTextSender(gzipMinBytes, now);
+export function createSender(pages: Pages | undefined, gzipMinBytes: number): RedirectSender {
+  const sender = createTextSender(gzipMinBytes);
   const always = pages?.securityHeaders ?? securityHeaders({});
   return {
     ...sender,

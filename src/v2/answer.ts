@@ -8,8 +8,7 @@ import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
-import type { Listener } from '../http/guard.js';
-import type { RouteMatch } from '../http/route-table.js';
+import { type Listener, type RoutedPath, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
 import { listCollection, listPrefixes } from './collection.js';
@@ -24,7 +23,10 @@ export interface V2Interface {
   sendError: SendError;
 }
 
-interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf' | 'isTrustedProxy'> {
+interface V2Parts extends Pick<
+  V2Deps,
+  'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf' | 'isTrustedProxy'
+> {
   unclaimed: UnclaimedNames;
 }
 
@@ -84,7 +86,7 @@ async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void>
 }
 
 /** Returns the matched route. @throws ServiceError UNKNOWN_ENDPOINT if none matches */
-function matchOf(res: ServerResponse): RouteMatch {
+function matchOf(res: ServerResponse): RoutedPath {
   const { match } = contextOf(res);
   if (match === undefined) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'everything is under /api/v2/handles' });
@@ -92,11 +94,17 @@ function matchOf(res: ServerResponse): RouteMatch {
   return match;
 }
 
+/** Returns the raw text after `/api/v2/handles/`. @throws ServiceError UNKNOWN_ENDPOINT */
+function restIn(res: ServerResponse): string {
+  matchOf(res);
+  return restOf(contextOf(res));
+}
+
 /** Drops the trailing slash that v2 clients send after a prefix or suffix. */
 const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
 
 /** Parses a prefix path. @throws ServiceError for any other path */
-const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(matchOf(res).rest));
+const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(restIn(res)));
 
 /**
  * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
@@ -105,7 +113,7 @@ const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(matc
  * @throws ServiceError for any other path
  */
 function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: ServerResponse): HandleResource {
-  const raw = matchOf(res).rest;
+  const raw = restIn(res);
   const bare = withoutSlash(raw);
   // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;

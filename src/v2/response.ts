@@ -6,6 +6,7 @@ import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import { VARY } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
+import { forbidSniffing } from '../http/raw-response.js';
 import { type SendError, asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { V2Deps } from './call.js';
@@ -31,6 +32,7 @@ export function send(res: ServerResponse, { status, headers, contentType, body }
   if (contentType !== undefined) res.setHeader('Content-Type', contentType);
   // 204 and 304 have no Content-Length (RFC 9110 §8.6).
   if (status !== 204 && status !== 304) res.setHeader('Content-Length', String(bytes.length));
+  forbidSniffing(res);
   exposeHeaders(res);
   res.end(body === undefined ? undefined : bytes);
 }

@@ -54,15 +54,4 @@ describe('plain redirect from memory', () => {
       expect(await answer(path)).toEqual(wanted);
     },
   );
-
-  test('is sent in the event-loop turn of the request', async () => {
-    const leads = await startLeads(records);
-    await leads.get('mail');
-    expect((await leads.ask('/api/handles/21.T11998/url')).status).toBe(200);
-    const req = new IncomingMessage(new Socket());
-    Object.assign(req, { method: 'GET', url: '/21.T11998/url' });
-    const res = new ServerResponse(req);
-    leads.app.handler(req, res);
-    expect([res.writableEnded, res.statusCode]).toEqual([true, 302]);
-  });
 });

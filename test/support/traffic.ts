@@ -1,7 +1,6 @@
 // Creates the admission with traffic rules alone, without the app.
 import { type Admission, createAdmission } from '../../src/app/admission.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { RouteTable } from '../../src/http/route-table.js';
 import { createTrafficPolicy } from '../../src/plugins/traffic/policy.js';
 import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
 import type { TrafficRule } from '../../src/plugins/traffic/schema.js';
@@ -20,7 +19,6 @@ export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Adm
   return createAdmission(
     { admission },
     {
-      table: new RouteTable([]),
       findClient: () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
       isTrustedProxy: () => false,
     },

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { putContext } from '../../src/http/context.js';
+import { createOpenContext } from '../../src/http/context.js';
 import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
 import { exchange } from '../support/raw-socket.js';
@@ -39,7 +39,9 @@ const rule = {
   shadow: false,
   robot: false,
 } as const;
-const { wrap } = admissionWith([rule], () => Promise.reject(boom));
+const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
+
+const open = createOpenContext({ acceptRequestId: () => undefined, now: Date.now });
 
 const FAILING: [string, Failing][] = [
   [
@@ -63,7 +65,13 @@ const FAILING: [string, Failing][] = [
       fail(boom);
     },
   ],
-  ['cannot count requests', wrap(() => undefined)],
+  [
+    'cannot count requests',
+    (req, res) => {
+      open(req, res);
+      return judgeHits?.(req, res);
+    },
+  ],
 ];
 
 describe('uncaught error in a request listener', () => {
@@ -108,15 +116,8 @@ describe('uncaught error in a request listener', () => {
 
   test('is reported with the request id of the 500 response', async () => {
     const reported: unknown[] = [];
-    const listener: Failing = (_req, res) => {
-      const target = { path: '/', query: '' };
-      putContext(res, {
-        family: 'record',
-        target,
-        match: undefined,
-        format: { pretty: false },
-        result: 'local',
-      });
+    const listener: Failing = (req, res) => {
+      open(req, res);
       throw boom;
     };
     const { url } = await startGuarded(listener, (...report) => reported.push(...report));

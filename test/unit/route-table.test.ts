@@ -83,7 +83,7 @@ describe('route table', () => {
 
     it('rejects a path that ends before its parameter', () => {
       const admin = new RouteTable(ADMIN_ROUTES);
-      expect(admin.at('/traffic/blocked/x')?.rest).toBe('x');
+      expect(admin.at('/traffic/blocked/x')?.head).toBe('/traffic/blocked/');
       expect(admin.at('/traffic/blocked/')).toBeUndefined();
     });
 

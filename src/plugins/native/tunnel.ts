@@ -1,7 +1,7 @@
 // HTTP tunnel: native requests in POST bodies, native responses in response bodies.
 import type { ServerResponse } from 'node:http';
 import { contextOf } from '../../http/context.js';
-import type { Listener } from '../../http/guard.js';
+import type { Listener } from '../../http/route-table.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { RunStepsOf } from '../../http/request-work.js';
 import { inOneStep } from '../../time-slicer.js';

@@ -1,6 +1,5 @@
 // Relays requests to the reverse lookup service, and asks it for searches.
 import type { Host, Started } from '../../app/plugin.js';
-import { forbidSniffing } from '../../http/raw-response.js';
 import { createForwarder } from '../../record/forward.js';
 import { createPassThrough } from '../../record/pass-through.js';
 import { createConnections } from '../../upstream/connections.js';
@@ -16,15 +15,9 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const sessions = sessionsOf(url, upstreams.main?.url);
   const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, host);
   return {
-    handlers({ withBody }) {
-      const passThrough = createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf });
-      return {
-        reverseLookup(req, res) {
-          forbidSniffing(res);
-          return passThrough(req, res);
-        },
-      };
-    },
+    handlers: ({ withBody }) => ({
+      reverseLookup: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf }),
+    }),
     search: createReverseLookup({ url, forwardLogin, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
     close,
   };

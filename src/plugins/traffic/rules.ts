@@ -3,8 +3,8 @@ import type { InterfaceName, TrafficRule } from './schema.js';
 import type { IncomingMessage } from 'node:http';
 import { compileGlobs } from '../../handle/glob.js';
 import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../../handle/handle.js';
-import { readParameters } from '../../http/query.js';
-import { type Interface, type Place, type RouteMatch, routeFor } from '../../http/route-table.js';
+import type { RequestContext } from '../../http/context.js';
+import { type Interface, restOf } from '../../http/route-table.js';
 import { ownerOf } from '../../http/target.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
@@ -34,13 +34,13 @@ export const concernsHits = ({ match, limit, answer, log, shadow, robot }: Traff
 
 export function createReadFacts(
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>,
-): (req: IncomingMessage, place: Place, address: string) => TrafficFacts {
+): (req: IncomingMessage, place: RequestContext, address: string) => TrafficFacts {
   /** Whether an anonymous read of the handle would hit in memory now. */
   const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
 
   return function readFacts(req, place, address) {
     const { method = '', headers } = req;
-    const named = nameOf(req, place);
+    const named = nameOf(place);
     const facts = {
       address,
       userAgent: headers['user-agent'] ?? '',
@@ -61,37 +61,35 @@ interface NamedByTarget {
   isAuthoritative: boolean;
 }
 
-function nameOf(req: IncomingMessage, { target, match }: Place): NamedByTarget {
-  const parameters = readParameters(target.query);
-  const route = match && routeFor(match, req, target);
+function nameOf(place: RequestContext): NamedByTarget {
+  const { target, route, parameters } = place;
   const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
   return {
     ...(prefix === null
-      ? handleAt(target.path, route?.interface ?? ownerOf(target.path), match)
+      ? handleAt(place, route?.interface ?? ownerOf(target.path))
       : { interface: 'list', handle: `${prefix}/` }),
     isBatch: route?.interface === 'batch',
     isAuthoritative: parameters.has('auth') || parameters.has('cert'),
   };
 }
 
-function handleAt(
-  path: string,
-  of: Interface,
-  match: RouteMatch | undefined,
-): Pick<NamedByTarget, 'interface' | 'handle'> {
-  const { rest = '', routes: [route] = [] } = match ?? {};
+function handleAt(place: RequestContext, of: Interface): Pick<NamedByTarget, 'interface' | 'handle'> {
+  const { routes: [route] = [] } = place.match ?? {};
   switch (of) {
     case 'native':
       // The handle is in the message body.
       return { interface: 'native', handle: undefined };
     case 'v2':
-      return { interface: 'v2', handle: decode(rest) };
+      return { interface: 'v2', handle: decode(restOf(place)) };
     case 'redirect': {
-      const decoded = decode(path);
+      const decoded = decode(place.target.path);
       return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
     }
     default:
-      return { interface: 'record', handle: route?.path.endsWith('{handle}') ? decode(rest) : undefined };
+      return {
+        interface: 'record',
+        handle: route?.path.endsWith('{handle}') ? decode(restOf(place)) : undefined,
+      };
   }
 }
 

@@ -1,0 +1,87 @@
+// Creates the handlers of the record interface, ePIC v2, redirects and plugins.
+import type { PreparedCache } from '../cache/prepared-cache.js';
+import type { Config } from '../config/schema.js';
+import { contextOf } from '../http/context.js';
+import { type SendError, createReportUnexpected, createSendError } from '../http/error-reply.js';
+import type { ChecksLogin } from '../http/identity.js';
+import type { Listener } from '../http/route-table.js';
+import { type Owner, ownerOf } from '../http/target.js';
+import { answerUnrouted } from '../http/unrouted.js';
+import { createOpenApi } from '../openapi/serve.js';
+import type { Forwarding } from '../record/forwarding.js';
+import { createForwardRead } from '../record/pass-through.js';
+import { createReadRecord } from '../record/read.js';
+import { createWriteRoute } from '../record/write.js';
+import { createRedirect } from '../redirect/redirect.js';
+import { createV2 } from '../v2/answer.js';
+import type { UnclaimedNames } from '../v2/unclaimed-names.js';
+import type { HandleLock } from '../write/lock/handle-lock.js';
+import { createCarryOut } from '../write/write.js';
+import type { Admission } from './admission.js';
+import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
+import { routesOf } from './routes.js';
+
+/** The parts that a reload preserves. */
+export interface KeptParts extends Host, Forwarding {
+  plugins: readonly Plugin[];
+  /** Creates the handlers of plugins. */
+  handlers: readonly CreateHandlers[];
+  lock: HandleLock;
+  /** Minted names whose response was lost. */
+  unclaimed: UnclaimedNames;
+  checksLogin: ChecksLogin;
+}
+
+interface InterfaceParts extends KeptParts, Admission {
+  prepared: PreparedCache;
+}
+
+interface Interfaces {
+  /** By the `handler` of a route. */
+  handlers: Readonly<Record<string, Listener | undefined>>;
+  /** Responds to a path without a route for the method. */
+  otherwise: Listener;
+  sendError: SendError;
+}
+
+const DESCRIPTION = {
+  summary: 'Resolve and write persistent identifiers through a caching proxy.',
+  // Limited to five minutes, because an update of the proxy may change the document.
+  cacheControl: 'public, max-age=300',
+};
+
+/** Creates the enabled interfaces. */
+export function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
+  const carryOut = createCarryOut({ ...parts, rules: config.deletion });
+  const forwardRead = createForwardRead({
+    ...parts,
+    now: host.clock.now,
+    gzipMinBytes: config.http.gzipMinBytes,
+  });
+  const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
+  const redirect = config.redirect.enabled ? createRedirect(config, host, parts) : undefined;
+  const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
+  const sendRecordError = createSendError({ onUnexpected: createReportUnexpected(host) });
+  const errors: { [owner in Owner]?: SendError | undefined } = {
+    v2: v2?.sendError,
+    redirect: redirect?.sendError,
+  };
+  return {
+    handlers: {
+      ...(Object.assign({}, ...ofPlugins) as PublicHandlers),
+      ...redirect?.handlers,
+      read: createReadRecord(config, host, { ...parts, relayRead: forwardRead }),
+      forwardRead,
+      passThrough: parts.passThrough,
+      write: createWriteRoute({ ...parts, carryOut }),
+      v2: v2?.route,
+      openApi: createOpenApi(config, { ...DESCRIPTION, routes: routesOf(config, parts.plugins) }),
+    },
+    otherwise: (req, res) => {
+      const isV2 = v2 !== undefined && ownerOf(contextOf(res).target.path) === 'v2';
+      return isV2 ? v2.route(req, res) : answerUnrouted(req, res);
+    },
+    sendError: (req, res, error) =>
+      (errors[ownerOf(contextOf(res).target.path)] ?? sendRecordError)(req, res, error),
+  };
+}
