@@ -4,7 +4,8 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
-COPY config/build.js config/undici.js ./config/
+COPY config/build.js config/openapi-documents.js config/undici.js ./config/
+COPY config/openapi ./config/openapi
 COPY src ./src
 RUN npm run build
 

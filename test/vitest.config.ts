@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { openApiDocuments } from '../config/openapi-documents.js';
 import { type TestProjectConfiguration, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -94,6 +95,7 @@ const QUICK_FILES = FILES + 1;
 const WAITING_FILES = 3 * FILES;
 
 export default defineConfig({
+  plugins: [openApiDocuments],
   test: {
     root: new URL('..', import.meta.url).pathname,
     restoreMocks: true,

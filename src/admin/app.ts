@@ -18,7 +18,7 @@ import type { AdminHandlers, Plugin } from '../app/plugin.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from '../http/admin-call.js';
 import type { Operations } from './operations.js';
-import { type AdminId, isRoutine, routesOfAdmin } from './routes.js';
+import { type AdminId, routesOfAdmin } from './routes.js';
 import { createHistory } from './statistics.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
@@ -36,11 +36,6 @@ export interface AdminParts {
 }
 
 type AdminSettings = Pick<Config, 'admin'> & Parameters<typeof createOpenApi>[0];
-
-const DESCRIPTION = {
-  summary: 'Operate a caching proxy for persistent identifiers.',
-  cacheControl: 'no-store',
-};
 
 export function createAdmin(
   settings: Live<AdminSettings>,
@@ -88,7 +83,8 @@ export function createAdmin(
 
 /** Recreates the OpenAPI page after a configuration reload, which may change its title and branding. */
 function createCurrentOpenApi(settings: Live<AdminSettings>, routes: readonly Route[]): RequestHandler {
-  const create = (): RequestHandler => createOpenApi(settings.current, { ...DESCRIPTION, routes });
+  const create = (): RequestHandler =>
+    createOpenApi(settings.current, { document: 'admin', cacheControl: 'no-store', routes });
   let openApi = create();
   settings.onReload(() => {
     openApi = create();
@@ -200,7 +196,7 @@ function createCallLog({ log }: Context): RequestHandler {
     res.once('close', () => {
       const { route, details = handleInQuery(req), code } = callOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
-      const isRepeated = method === 'GET' && route !== undefined && isRoutine(route) && res.statusCode < 400;
+      const isRepeated = method === 'GET' && route?.isRoutine === true && res.statusCode < 400;
       const call = {
         method,
         path,

@@ -44,12 +44,6 @@ interface Interfaces {
   sendError: SendError;
 }
 
-const DESCRIPTION = {
-  summary: 'Resolve and write persistent identifiers through a caching proxy.',
-  // Limited to five minutes, because an update of the proxy may change the document.
-  cacheControl: 'public, max-age=300',
-};
-
 /** Creates the enabled interfaces. */
 export function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
   const carryOut = createCarryOut({ ...parts, rules: config.deletion });
@@ -75,7 +69,12 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
       passThrough: parts.passThrough,
       write: createWriteRoute({ ...parts, carryOut }),
       v2: v2?.route,
-      openApi: createOpenApi(config, { ...DESCRIPTION, routes: routesOf(config, parts.plugins) }),
+      openApi: createOpenApi(config, {
+        document: 'public',
+        routes: routesOf(config, parts.plugins),
+        // Limited to five minutes, because an update of the proxy may change the document.
+        cacheControl: 'public, max-age=300',
+      }),
     },
     otherwise: (req, res) => {
       const isV2 = v2 !== undefined && ownerOf(contextOf(res).target.path) === 'v2';

@@ -1,7 +1,5 @@
 // Route table: finds the handler for a method and path. Compares paths as raw bytes, without decoding.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { z } from 'zod';
-import type { ErrorCode } from '../errors.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import { OUTSIDE_APIS, type Owner, type Target } from './target.js';
 
@@ -14,57 +12,20 @@ export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 /** Interface of a request, for traffic rules; a plugin may add its own. */
 export type Interface = Owner | 'list' | (string & {});
 
-/** Body schemas by media type. */
-export type Content = Readonly<Record<string, z.ZodType>>;
-
-export interface ResponseDescription {
-  description: string;
-  /** Header descriptions by name. */
-  headers?: Readonly<Record<string, string>>;
-  content?: Content;
-}
-
-/** Route description for the OpenAPI document. */
-interface RouteDescription {
-  summary: string;
-  description?: string;
-  query?: z.ZodObject;
-  headers?: z.ZodObject;
-  body?: { description: string; isOptional?: boolean; content: Content; example?: unknown };
-  /** Responses by status; a string describes a response without a body. */
-  responses: Readonly<Record<string, ResponseDescription | string>>;
-  /** Catalogue errors, each rendered as `errorContent`. */
-  errors?: readonly ErrorCode[];
-}
-
 /** Properties shared by a group of routes. */
-interface GroupDescription<Handler extends string> {
+interface RouteGroup<Handler extends string> {
   /** Undefined on the admin listener. */
   interface?: Interface;
   /** Interface in metrics; defaults to that of the path. */
   family?: LabelValue<'interface'>;
-  tag: { name: string; description: string };
-  /** Default handler. */
+  /** Defaults to the `id` of the route. */
   handler?: Handler;
-  /** Path parameters. */
-  parameters?: z.ZodObject;
-  /** Common errors and responses, in addition to each route's own. */
-  errors?: readonly ErrorCode[];
-  responses?: RouteDescription['responses'];
-  errorContent?: Content;
-  /** Accepted logins; undefined if none is required. */
-  security?: readonly Security[];
 }
 
-export type Security = 'none' | 'basic' | 'session' | 'adminToken';
-
 /** An entry of `defineRoutes`, keyed by method and path. */
-export interface RouteEntry<Id extends string, Handler extends string> extends RouteDescription {
-  /** OpenAPI `operationId`. */
+interface RouteEntry<Id extends string, Handler extends string> extends RouteGroup<Handler> {
+  /** `operationId` in config/openapi. */
   id: Id;
-  interface?: Interface;
-  handler?: Handler;
-  security?: readonly Security[];
   /** Whether the handler admits the request itself, because a hit in memory needs no admission. */
   admitsMisses?: boolean;
   /** Whether monitoring repeats the call, which the log of the admin listener records at `debug`. */
@@ -73,36 +34,30 @@ export interface RouteEntry<Id extends string, Handler extends string> extends R
   when?: (req: IncomingMessage, target: Target) => boolean;
 }
 
-export interface Route<Id extends string = string, Handler extends string = string>
-  extends RouteEntry<Id, Handler>, Omit<GroupDescription<Handler>, 'responses' | 'errors' | 'security'> {
+export interface Route<Id extends string = string, Handler extends string = string> extends RouteEntry<
+  Id,
+  Handler
+> {
   method: Method;
   path: string;
   handler: Handler;
-  errors: readonly ErrorCode[];
 }
 
 /**
- * Defines a group of routes. Paths are literal except for their end: `/?` tolerates a slash, `/*` matches all
- * paths below, `{name}` matches the rest of the path, `{name?}` makes it optional, and `{a}/{b}` requires a
- * separator, plain or `%2F`.
+ * Defines a group of routes; a string is an entry with this `id`. Paths are literal except for their end: `/?`
+ * tolerates a slash, `/*` matches all paths below, `{name}` matches the rest of the path, `{name?}` makes it
+ * optional, and `{a}/{b}` requires a separator, plain or `%2F`.
  */
 export function defineRoutes<const Id extends string, const Handler extends string = Id>(
-  group: GroupDescription<Handler>,
-  entries: Readonly<Record<`${Method} /${string}`, RouteEntry<Id, Handler>>>,
+  group: RouteGroup<Handler>,
+  entries: Readonly<Record<`${Method} /${string}`, Id | RouteEntry<Id, Handler>>>,
 ): Route<Id, Handler>[] {
-  return Object.entries(entries).map(([key, entry]) => {
+  return Object.entries(entries).map(([key, given]) => {
     const [method, path] = key.split(' ') as [Method, string];
+    const entry = typeof given === 'string' ? { id: given } : given;
     // Handler defaults to Id if neither the entry nor the group has a handler.
     const handler = entry.handler ?? group.handler ?? (entry.id as unknown as Handler);
-    return {
-      ...group,
-      ...entry,
-      method,
-      path,
-      handler,
-      errors: [...(group.errors ?? []), ...(entry.errors ?? [])],
-      responses: { ...group.responses, ...entry.responses },
-    };
+    return { ...group, ...entry, method, path, handler };
   });
 }
 
@@ -217,6 +172,3 @@ const ALLOWED: Readonly<Record<Method, readonly string[]>> = {
   PUT: ['PUT'],
   DELETE: ['DELETE'],
 };
-
-/** Converts a route path to its OpenAPI form. */
-export const documentPath = (path: string): string => path.replace(/(?<=.)\/[?*]$/, '').replace('?}', '}');

@@ -1,44 +1,33 @@
 // Serves the OpenAPI document as JSON and as a page.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { type SitePage, brandingOf } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
 import { contextOf, hasContext } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import { type Listener, type Route, defineRoutes } from '../http/route-table.js';
 import { NOSNIFF } from '../http/raw-response.js';
-import { anyObject, json } from '../http/schemas.js';
+import { type Interface, type Listener, type Route, defineRoutes } from '../http/route-table.js';
 import { readTarget } from '../http/target.js';
-import { type OpenApiDocument, createDocument } from './document.js';
+import { type OpenApiDocument, type OpenApiFile, servedDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';
 
-export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
+export const openApiRoutes = (group: { interface?: Interface } = {}) =>
   defineRoutes(
-    { ...group, handler: 'openApi', errors: ['METHOD_NOT_ALLOWED'] },
-    {
-      'GET /openapi': {
-        id: 'readDescriptionPage',
-        summary: 'Show this API reference as a page',
-        responses: {
-          200: { description: 'The page', content: { 'text/html': z.string() } },
-          303: 'Redirect to the operation of a submitted form',
-          304: 'Not modified',
-        },
-      },
-      'GET /openapi.json': {
-        id: 'readDescription',
-        summary: 'Read the OpenAPI document',
-        responses: { 200: json('The OpenAPI document', anyObject), 304: 'Not modified' },
-      },
-    },
+    { ...group, handler: 'openApi' },
+    { 'GET /openapi': 'readDescriptionPage', 'GET /openapi.json': 'readDescription' },
   );
 
+/** The documents; not loaded before the first request for one. */
+const LOAD = {
+  public: () => import('../../config/openapi/public.yaml'),
+  admin: () => import('../../config/openapi/admin.yaml'),
+};
+
 interface OpenApiParts {
-  /** The routes to describe. */
+  document: keyof typeof LOAD;
+  /** The routes that are served. */
   routes: readonly Route[];
-  summary: string;
   cacheControl: string;
 }
 
@@ -48,26 +37,21 @@ interface Description {
   page: SitePage;
 }
 
-/** The last description of each list of routes: most reloads keep both the routes and the title. */
-const descriptions = new WeakMap<readonly Route[], Description>();
-
-function describe(title: string, { routes, summary }: OpenApiParts): Description {
-  const known = descriptions.get(routes);
-  if (known?.document.info.title === title) return known;
-  const document = createDocument({ version: VERSION, title, summary }, routes);
-  const description = { document, text: JSON.stringify(document), page: documentPage(document) };
-  descriptions.set(routes, description);
-  return description;
+async function describe(title: string, { document: name, routes }: OpenApiParts): Promise<Description> {
+  const { default: file } = await LOAD[name]();
+  const document = servedDocument(file as OpenApiFile, routes, { title, version: VERSION });
+  return { document, text: JSON.stringify(document), page: documentPage(document) };
 }
 
 export function createOpenApi(
   config: Pick<Config, 'page' | 'http' | 'upstreams' | 'v2'>,
   parts: OpenApiParts,
 ): Listener {
-  const { document, text, page } = describe(config.page.title, parts);
   const headers = { 'Cache-Control': parts.cacheControl };
   const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
+  let description: Promise<Description> | undefined;
   return async function openApi(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { document, text, page } = await (description ??= describe(config.page.title, parts));
     const { path, query } = hasContext(res) ? contextOf(res).target : readTarget(req.url ?? '');
     const url = tryUrl(document, readParameters(query));
     if (url !== undefined) {

@@ -4,11 +4,24 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { logLevelBody, purgeBody } from '../../src/admin/schemas.js';
 import { CATALOGUE } from '../../src/errors.js';
-import { METHODS, type OpenApiDocument } from '../../src/openapi/document.js';
+import type { Route } from '../../src/http/route-table.js';
+import { METHODS, type OpenApiDocument, documentPath } from '../../src/openapi/document.js';
+import { batchBody } from '../../src/plugins/batch/request.js';
+import { bodyValue } from '../../src/v2/translation/schema.js';
 import { ask } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
-import { ADMIN_DOCUMENT, DOCUMENT, publicDocument } from '../support/openapi.js';
+import {
+  ADMIN_DOCUMENT,
+  ADMIN_FILE,
+  ADMIN_ROUTES,
+  DOCUMENT,
+  PUBLIC_FILE,
+  PUBLIC_ROUTES,
+  publicDocument,
+} from '../support/openapi.js';
 import { startProxy } from '../support/proxy.js';
 
 useNock();
@@ -23,6 +36,74 @@ const operationsOf = ({ paths }: OpenApiDocument) =>
 
 const callsOf = (document: OpenApiDocument): string[] =>
   operationsOf(document).map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+
+/** Returns the call of each route with its operation id; a conditional route shares that of an unconditional one. */
+function callsOfRoutes(routes: readonly Route[]): string[] {
+  const calls = new Map<string, string>();
+  for (const { method, path, id, when } of routes) {
+    const call = `${method} ${documentPath(path)}`;
+    if (when === undefined || !calls.has(call)) calls.set(call, id);
+  }
+  return [...calls].map(([call, id]) => `${call} ${id}`).sort();
+}
+
+describe.each([
+  ['public', PUBLIC_FILE, PUBLIC_ROUTES],
+  ['admin', ADMIN_FILE, ADMIN_ROUTES],
+])('OpenAPI %s file', (_listener, document, routes) => {
+  it('has an operation for each route, and a route for each operation', () => {
+    const operations = operationsOf(document).map(
+      ({ method, path, operation }) => `${method.toUpperCase()} ${path} ${operation.operationId}`,
+    );
+    expect(operations.sort()).toEqual(callsOfRoutes(routes));
+  });
+
+  it('describes each route of a shared call alone', () => {
+    const calls = routes.map(({ method, path }) => `${method} ${documentPath(path)}`);
+    const shared = routes.filter(
+      (_route, at) => calls.indexOf(calls[at] ?? '') !== calls.lastIndexOf(calls[at] ?? ''),
+    );
+    // Lists have no switch, so a batch is never described without them.
+    const ids = shared.map(({ id }) => id).filter((id) => id !== 'resolveHandlesByQuery');
+    const alone = Object.entries(document['x-alone'] ?? {});
+    expect(alone.map(([id]) => id).sort()).toEqual(ids.sort());
+    for (const [id, { operationId }] of alone) expect(operationId).toBe(id);
+  });
+
+  it('lists every error code', () => {
+    expect(document.components.schemas['ErrorCode']).toEqual({
+      type: 'string',
+      enum: Object.keys(CATALOGUE),
+    });
+  });
+});
+
+const withoutDescriptions = (schema: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(schema, (key, value: unknown) =>
+      key === 'description' || key === '$schema' ? undefined : value,
+    ),
+  );
+
+describe('OpenAPI schema of a validated body', () => {
+  it.each([
+    ['V2BodyValue', bodyValue],
+    ['BatchBody', batchBody],
+    ['PurgeOrder', purgeBody],
+    ['LogLevel', logLevelBody],
+  ])('equals that of its validator: %s', (name, validator) => {
+    const validated = z.toJSONSchema(validator, {
+      io: 'input',
+      unrepresentable: 'any',
+      override({ jsonSchema }) {
+        if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+        if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      },
+    });
+    const described = { ...PUBLIC_FILE.components.schemas, ...ADMIN_FILE.components.schemas }[name];
+    expect(withoutDescriptions(described)).toEqual(withoutDescriptions(validated));
+  });
+});
 
 describe.each([
   ['public', DOCUMENT],

@@ -6,36 +6,52 @@ import { publicRoutes } from '../../src/app/routes.js';
 import { batchRoutes } from '../../src/plugins/batch/routes.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
-import { RouteTable, documentPath } from '../../src/http/route-table.js';
+import { type Route, RouteTable } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
+  type OpenApiFile,
   type Operation,
   type OperationMethod,
   type ResponseObject,
   type Schema,
-  createDocument,
+  documentPath,
+  servedDocument,
 } from '../../src/openapi/document.js';
+import adminYaml from '../../config/openapi/admin.yaml';
+import publicYaml from '../../config/openapi/public.yaml';
 
-const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
+/** The whole files. */
+export const PUBLIC_FILE = publicYaml as OpenApiFile;
+export const ADMIN_FILE = adminYaml as OpenApiFile;
 
-const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves.' };
+export const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
+
+const INFO = { version: '0.0.0', title: 'Handle resolver' };
 
 type Switches = Parameters<typeof publicRoutes>[0] & Record<'batch' | 'reverseLookup' | 'tunnel', boolean>;
 
-const routesWith = ({ batch, reverseLookup, tunnel, ...has }: Switches) =>
+const routesWith = ({ batch, reverseLookup, tunnel, ...has }: Switches): readonly Route[] =>
   publicRoutes(has, [
     ...(batch ? batchRoutes : []),
     ...(reverseLookup ? reverseLookupRoutes : []),
     ...(tunnel ? nativeRoutes : []),
   ]);
 
-export const publicDocument = (has: Switches): OpenApiDocument => createDocument(INFO, routesWith(has));
+export const publicDocument = (has: Switches): OpenApiDocument =>
+  servedDocument(PUBLIC_FILE, routesWith(has), INFO);
 
-const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true };
+export const PUBLIC_ROUTES = routesWith({
+  batch: true,
+  v2: true,
+  redirect: true,
+  reverseLookup: true,
+  tunnel: true,
+});
 
-export const DOCUMENT = publicDocument(ALL);
+/** The documents with everything switched on. */
+export const DOCUMENT = servedDocument(PUBLIC_FILE, PUBLIC_ROUTES, INFO);
 
-export const ADMIN_DOCUMENT = createDocument(INFO, ADMIN_ROUTES);
+export const ADMIN_DOCUMENT = servedDocument(ADMIN_FILE, ADMIN_ROUTES, INFO);
 
 export interface Exchange {
   method: string;
@@ -52,7 +68,7 @@ export interface Exchange {
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
 
 const TABLES = new Map([
-  [DOCUMENT, new RouteTable(routesWith(ALL))],
+  [DOCUMENT, new RouteTable(PUBLIC_ROUTES)],
   [ADMIN_DOCUMENT, new RouteTable(ADMIN_ROUTES)],
 ]);
 

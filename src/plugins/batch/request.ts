@@ -29,17 +29,11 @@ const oneOrMore = <T extends z.ZodType>(schema: T) =>
   z.union([schema, z.array(schema).max(MAX_SELECTORS)]).optional();
 
 /** Rejects unknown members, because a misspelt `type` would change the result. */
-export const batchBody = z
-  .strictObject({
-    handles: z.array(z.string()).describe('The handles, not percent-encoded.'),
-    type: oneOrMore(z.string()).describe(
-      `Types of the values to select, at most ${MAX_SELECTORS}, as in a GET.`,
-    ),
-    index: oneOrMore(z.union([z.int(), z.string()])).describe(
-      `Indexes of the values to select, at most ${MAX_SELECTORS}, as in a GET.`,
-    ),
-  })
-  .meta({ id: 'BatchBody' });
+export const batchBody = z.strictObject({
+  handles: z.array(z.string()),
+  type: oneOrMore(z.string()),
+  index: oneOrMore(z.union([z.int(), z.string()])),
+});
 
 /** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */
 export const isBatch = (parameters: URLSearchParams): boolean =>

@@ -7,8 +7,6 @@ import type { SectionsOf } from '../../config/sections.js';
 import { folderProblem } from '../../config/start-problems.js';
 import { ServiceError } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
-import { ADMIN_GROUP } from '../../http/schemas.js';
-import { z } from 'zod';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 const DESTINATIONS = ['file', 'feed', 'webhook'] as const;
@@ -103,22 +101,7 @@ export const changes: Plugin<ChangesConfig> = {
     ['audit.file', folderProblem(file, 'the audit file cannot be written, ')],
   ],
   metrics: METRICS,
-  adminRoutes: defineRoutes(ADMIN_GROUP, {
-    'GET /changes': {
-      id: 'changes',
-      isRoutine: true,
-      summary: 'Stream writes and purges as server-sent events',
-      description:
-        'Requires `changes.enabled`. Starts after the event in `Last-Event-ID` (`0-0`: with the oldest retained change), otherwise with the next change. An event `gap` replaces lost changes.',
-      responses: {
-        200: {
-          description: 'Events `change` and `gap`, each with an id and the change as data',
-          content: { 'text/event-stream': z.string() },
-        },
-      },
-      errors: ['UNKNOWN_ENDPOINT', 'BAD_REQUEST', 'ADMIN_BUSY'],
-    },
-  }),
+  adminRoutes: defineRoutes({}, { 'GET /changes': { id: 'changes', isRoutine: true } }),
   offError: noFeed,
   isEnabled(config) {
     const { file, hasFeed } = settingsOf(config);

@@ -1,13 +1,11 @@
 // The snapshot and the seed: records that are put into memory at startup; and the calls that export and
 // import records.
-import { z } from 'zod';
 import type { Plugin } from '../../app/plugin.js';
 import { duration, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { accessProblem, folderProblem } from '../../config/start-problems.js';
 import { defineRoutes } from '../../http/route-table.js';
-import { ADMIN_GROUP, json } from '../../http/schemas.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 /** Timeout for the last snapshot, which is written after the last response. */
@@ -60,20 +58,17 @@ const SECTIONS = {
 export type SnapshotConfig = Config & SectionsOf<typeof SECTIONS>;
 
 /** Line counts of an import by result. */
-const importCounts = z.object({
-  restored: z.int().describe('Stored in memory.'),
-  kept: z.int().describe('Skipped, because memory already has the record or the handle has changed.'),
-  expired: z.int().describe('Skipped, because the record is too old even to be served as stale.'),
-  full: z.int().describe('Skipped, because memory is full.'),
-  rejected: z.int().describe('Rejected, because the line is not a record.'),
-});
-
-export type RestoredLines = z.output<typeof importCounts>;
-
-const ndjson = (description: string) => ({
-  description,
-  content: { 'application/x-ndjson': z.string() },
-});
+export interface RestoredLines {
+  restored: number;
+  /** Skipped, because memory already has the record or the handle has changed. */
+  kept: number;
+  /** Skipped, because the record is too old even to be served as stale. */
+  expired: number;
+  /** Skipped, because memory is full. */
+  full: number;
+  /** Not a record. */
+  rejected: number;
+}
 
 export const snapshot: Plugin<SnapshotConfig> = {
   name: 'snapshot',
@@ -83,30 +78,7 @@ export const snapshot: Plugin<SnapshotConfig> = {
     ['cache.snapshot.file', folderProblem(cache.snapshot.file, 'the snapshot cannot be written, ')],
   ],
   metrics: METRICS,
-  adminRoutes: defineRoutes(ADMIN_GROUP, {
-    'GET /export': {
-      id: 'exportRecords',
-      summary: 'Export the records of a prefix in memory',
-      query: z.object({
-        prefix: z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' }),
-      }),
-      responses: {
-        200: ndjson(
-          'The public records with their times, one JSON object per line. The trailer `Export-Not-Found` is the number of handles that are cached as nonexistent',
-        ),
-      },
-      errors: ['BAD_PARAMETER'],
-    },
-    'POST /import': {
-      id: 'importRecords',
-      summary: 'Import exported records into memory',
-      description:
-        'Imported records are stale: they are served only while the Handle server fails or is slow. Without a Handle server for their prefix, they are fresh.',
-      body: ndjson('Lines of an export, up to 4 MiB'),
-      responses: { 200: json('The number of lines by result', importCounts) },
-      errors: ['BODY_TOO_LARGE'],
-    },
-  }),
+  adminRoutes: defineRoutes({}, { 'GET /export': 'exportRecords', 'POST /import': 'importRecords' }),
   // Always, because exports and imports need no key.
   isEnabled: () => true,
   shutdownMs: ({ cache }) => (cache.snapshot.file === undefined ? 0 : LAST_SNAPSHOT_MS),

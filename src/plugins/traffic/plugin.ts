@@ -1,10 +1,8 @@
 // Traffic: rules for requests, and limits for networks that enumerate handles.
-import { z } from 'zod';
 import type { Plugin } from '../../app/plugin.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { defineRoutes } from '../../http/route-table.js';
-import { ADMIN_GROUP, json, pathText } from '../../http/schemas.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 import { traffic as section } from './schema.js';
 
@@ -37,23 +35,18 @@ export const METRICS = {
 } as const satisfies Record<string, MetricEntry>;
 
 /** Requests in the last five to ten minutes that reached the Handle server, or would have if not rejected. */
-const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
+interface MissesOfClient {
+  name: string;
+  misses: number;
+}
 
-const trafficReport = z.object({
-  rules: z.array(z.object({ name: z.string(), matched: z.int(), limited: z.int(), shadowed: z.int() })),
-  networks: clients,
-  agents: clients,
-  /** Sorted by `until`, latest first. */
-  blocked: z.array(
-    z.object({
-      network: z.string(),
-      until: z.string().meta({ format: 'date-time' }),
-      reason: z.enum(LIMIT_REASONS),
-    }),
-  ),
-});
-
-export type TrafficReport = z.output<typeof trafficReport>;
+export interface TrafficReport {
+  rules: ({ name: string } & Record<RuleResult, number>)[];
+  networks: MissesOfClient[];
+  agents: MissesOfClient[];
+  /** Limited networks with the end of their limit (ISO 8601), latest first. */
+  blocked: { network: string; until: string; reason: LimitReason }[];
+}
 
 const SECTIONS = { traffic: section };
 
@@ -64,30 +57,8 @@ export const traffic: Plugin<TrafficConfig> = {
   sections: SECTIONS,
   metrics: METRICS,
   adminRoutes: defineRoutes(
-    {
-      ...ADMIN_GROUP,
-      parameters: z.object({
-        network: pathText('The network as listed by `GET /traffic`, or an address in it.', '192.0.2.0/24'),
-      }),
-    },
-    {
-      'GET /traffic': {
-        id: 'traffic',
-        summary: 'Read the traffic rules, the clients with the most misses, and the limited networks',
-        responses: {
-          200: json(
-            'Counts of each rule since the start, clients with the most misses in the last five to ten minutes, and limited networks',
-            trafficReport,
-          ),
-        },
-      },
-      'DELETE /traffic/blocked/{network}': {
-        id: 'unblockNetwork',
-        summary: 'End the limit of a network on all instances',
-        responses: { 204: 'The limit has ended; other instances follow within two seconds' },
-        errors: ['ADMIN_NOT_BLOCKED', 'INVALIDATION_UNCONFIRMED'],
-      },
-    },
+    {},
+    { 'GET /traffic': 'traffic', 'DELETE /traffic/blocked/{network}': 'unblockNetwork' },
   ),
   // A reload can add rules, and the lists of clients with the most misses need no key.
   isEnabled: () => true,

@@ -20,46 +20,21 @@ import { type V2Input, readData } from './data.js';
 const withoutRequest = (idx: unknown): unknown =>
   idx === null || idx === -1 || idx === '-1' ? undefined : idx;
 
-/** Ignores unknown properties. The OpenAPI document includes the descriptions. */
-export const bodyValue = z
-  .object(
-    {
-      idx: z.preprocess(withoutRequest, integerField(1).optional()),
-      type: textField,
-      parsed_data: z
-        .unknown()
-        .optional()
-        .describe(
-          'Content of the value: a string, a number or a boolean; an object for HS_ADMIN; an array for HS_VLIST. For these two types and HS_SECKEY, either `parsed_data` or `data` is required.',
-        ),
-      data: z
-        .string({ error: 'give a string' })
-        .nullish()
-        .describe(
-          'Content of the value: bytes if it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), otherwise text.',
-        ),
-      timestamp: z.unknown().optional().describe('Ignored: the Handle server sets the timestamp.'),
-      ttl_type: integerField(0, 1)
-        .nullish()
-        .describe(
-          '0: `ttl` is in seconds. 1: `ttl` is an absolute time. By default, a date is an absolute time and a number is in seconds.',
-        ),
-      ttl: z
-        .union([z.number(), z.string()], { error: 'give seconds or a date' })
-        .nullish()
-        .describe(
-          'Seconds, whose sign is ignored (-300 means 300), or an absolute time: a date or, with `ttl_type` 1, seconds since 1970. Default: 86400.',
-        ),
-      refs: referencesField.nullish(),
-      ...permissionFields,
-    },
-    { error: 'give an object' },
-  )
-  .meta({
-    id: 'V2BodyValue',
-    description:
-      'Without `parsed_data` and `data`, the content is empty, which HS_ADMIN, HS_VLIST and HS_SECKEY do not allow; if both are given, they must have the same content. Without `idx`, the next free index is used.',
-  });
+/** Ignores unknown properties, and `timestamp`, which the Handle server sets. */
+export const bodyValue = z.object(
+  {
+    idx: z.preprocess(withoutRequest, integerField(1).optional()),
+    type: textField,
+    parsed_data: z.unknown().optional(),
+    data: z.string({ error: 'give a string' }).nullish(),
+    timestamp: z.unknown().optional(),
+    ttl_type: integerField(0, 1).nullish(),
+    ttl: z.union([z.number(), z.string()], { error: 'give seconds or a date' }).nullish(),
+    refs: referencesField.nullish(),
+    ...permissionFields,
+  },
+  { error: 'give an object' },
+);
 
 /** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
 export function* readInputs(body: unknown): Steps<V2Input[]> {
