@@ -34,8 +34,7 @@ import {
 } from './plugin.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
-import { referralOf } from '../resolver/referral.js';
-import { type Resolver, createResolver } from '../resolver/resolver.js';
+import { createResolver } from '../resolver/resolver.js';
 import { createFindClient, createProxyTrust } from '../server/client-address.js';
 import type { ClientConnections } from '../server/http-server.js';
 import { type Hooks, type PluginListener, createHooks } from '../hooks.js';
@@ -43,7 +42,7 @@ import { TimeSlicer } from '../time-slicer.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
 import { type RecordSource, withSources } from '../upstream/source.js';
-import { type Upstreams, createUpstreams } from '../upstream/upstreams.js';
+import { createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
 
 type CreateDispatcher = typeof createPools;
@@ -167,15 +166,12 @@ function createHost(settings: Live<Config>, context: Context, parts: HostParts):
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache({ ...config, servers }, context);
-  const upstreams: Upstreams = createUpstreams({ upstream, servers, unserved }, context, {
+  const upstreams = createUpstreams({ upstream, servers, unserved }, context, {
     pseudonym,
     slicer,
     createDispatcher,
-    // Prefix records are read through the cache.
-    findReferral: async (handle) =>
-      referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
   });
-  const resolver: Resolver<unknown> = createResolver(settings, context, {
+  const resolver = createResolver(settings, context, {
     cache,
     upstream: upstreams.reads,
     slicer,

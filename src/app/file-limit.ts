@@ -6,7 +6,6 @@ import { upstreamServers } from '../config/upstream-servers.js';
 import { PLUGINS } from './plugins.js';
 import type { Logger } from '../observe/logger.js';
 import { MAX_ADMIN_CONNECTIONS } from '../server/admin-connections.js';
-import { MAX_REFERRED_CONNECTIONS } from '../upstream/referred-servers.js';
 
 const LIMITS = '/proc/self/limits';
 
@@ -27,18 +26,15 @@ export function readFileLimit(): number | undefined {
  * maximum connections to each server.
  */
 function otherFiles(config: Config): number {
-  const { upstream } = config;
-  const ofPlugins = PLUGINS.flatMap((plugin) => plugin.servers?.(config) ?? []);
-  // The root server (`upstream.referralRoot`) and the referred servers only receive reads.
-  const ofReferrals = upstream.followReferrals ? upstream.connections + MAX_REFERRED_CONNECTIONS : 0;
+  const ofPlugins = PLUGINS.flatMap((plugin) => [
+    plugin.connections?.(config) ?? 0,
+    ...(plugin.servers?.(config) ?? []).map(({ connections }) => connections),
+  ]);
   return upstreamServers(config).reduce(
     // Reads go to the server and its secondaries; forwarded requests go only to the server.
     (sum, { secondaries, connections }) => sum + (2 + secondaries.length) * connections,
     // The admin listener must stay reachable when clients use all their files.
-    PROCESS_FILES +
-      MAX_ADMIN_CONNECTIONS +
-      ofReferrals +
-      ofPlugins.reduce((sum, { connections }) => sum + connections, 0),
+    PROCESS_FILES + MAX_ADMIN_CONNECTIONS + ofPlugins.reduce((sum, connections) => sum + connections, 0),
   );
 }
 

@@ -109,6 +109,8 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   routes?(settings: Settings): readonly Route[];
   /** Servers besides the Handle servers, for the probes and the limit of open files. */
   servers?(settings: Settings): readonly PluginServer[];
+  /** Maximum connections to servers that the probes do not call, for the limit of open files. */
+  connections?(settings: Settings): number;
   /** Client connections besides those of the public listener, for the limit of open files. */
   readonly clients?: {
     most(settings: Settings): number;

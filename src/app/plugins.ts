@@ -1,5 +1,5 @@
-// The plugins, in the order in which their hooks run. The snapshot is first, because others wait for
-// its records.
+// The plugins, in the order in which their hooks run. Referrals are first, because others find their servers at
+// start; the snapshot precedes those that wait for its records.
 import { audit } from '../plugins/audit/plugin.js';
 import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
@@ -8,6 +8,7 @@ import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { pages } from '../plugins/pages/plugin.js';
 import { reverseLookup } from '../plugins/reverse-lookup/plugin.js';
+import { referrals } from '../plugins/referrals/plugin.js';
 import { repositories } from '../plugins/repositories/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { signposting } from '../plugins/signposting/plugin.js';
@@ -18,6 +19,7 @@ import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
 
 const LISTED = [
+  referrals,
   snapshot,
   traffic,
   audit,

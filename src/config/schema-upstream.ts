@@ -87,20 +87,10 @@ const limits = {
 /** Keys of `upstream` that each server in `upstreams` may override. */
 const perServer = { ...times, ...limits, breaker };
 
-const url = normalised({ allowed: ORIGIN, read: readOrigin });
-
 const secondaries = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
-/** Ports from `first` to `last`, inclusive. */
-type PortRange = readonly [first: number, last: number];
-
-function readPorts(text: string): PortRange | undefined {
-  const [, first = '', last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? [];
-  const range: PortRange = [Number(first), Number(last)];
-  return first !== '' && range[0] <= range[1] && range[1] < 65_536 ? range : undefined;
-}
-
-export const upstream = section({
+/** Keys of the section `upstream`, to which plugins add theirs. */
+export const upstream = {
   url: normalised({
     allowed: `${ORIGIN}, or none`,
     read: (text) => (text === NO_SERVER ? text : readOrigin(text)),
@@ -123,20 +113,6 @@ export const upstream = section({
   retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
     'Backoff after a failure: the handle is not requested again (readers get the stale record or the same error), and the failed server is tried last. Also the time until an uncacheable prefix record or include is requested again; `0s` disables all three.',
   ),
-  followReferrals: flag(false).describe(
-    'Whether to read handles under prefixes that no configured server serves from the server that the prefix record names, without credentials.',
-  ),
-  referralRoot: url
-    .prefault('https://hdl.handle.net')
-    .describe(
-      'Server from which prefix records (`0.NA/…`) are read for `upstream.followReferrals`, unless a server of `upstreams` has the prefix `0.NA`.',
-    ),
-  referralsToPrivateNetworks: flag(false).describe(
-    'Whether `upstream.followReferrals` may lead to loopback, private and other addresses that are not public.',
-  ),
-  referralPorts: list({ allowed: 'ports such as 443, or ranges such as 8000-8999', read: readPorts })
-    .prefault('80,443,8000,2641')
-    .describe('Ports to which `upstream.followReferrals` may lead, separated by commas.'),
   probeHandle: text({ allowed: 'a handle', pattern: /^[^/]+\/.+$/ })
     .default('0.NA/0.NA')
     .describe(
@@ -145,7 +121,7 @@ export const upstream = section({
   caseSensitive: flag(false).describe(
     'Whether the upstream distinguishes handles whose suffixes differ only in case.',
   ),
-});
+};
 
 const address = normalised({
   allowed: 'an http:// or https:// address without credentials',

@@ -1,6 +1,7 @@
 // Derives the list of configured servers from `upstream` or `upstreams`.
 import type { z } from 'zod';
 import { NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
+import type { SectionsOf } from './sections.js';
 
 type ListedServer = z.output<typeof upstreams>[number];
 
@@ -17,10 +18,7 @@ export interface ConfiguredServer extends ServerConfig {
 }
 
 /** The configuration sections that name servers. */
-export interface UpstreamSections {
-  upstream: z.output<typeof upstream>;
-  upstreams: ListedServer[];
-}
+export type UpstreamSections = SectionsOf<{ upstream: typeof upstream; upstreams: typeof upstreams }>;
 
 /** Whether the configuration sets `upstream.url` (possibly to `none`) or lists `upstreams`. */
 export const isUpstreamGiven = ({ upstream, upstreams }: UpstreamSections): boolean =>

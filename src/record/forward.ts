@@ -10,7 +10,7 @@ import { mayNameSession, originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { Sessions } from '../upstream/sessions.js';
-import type { HandleServer } from '../upstream/upstreams.js';
+import type { HandleServer } from '../upstream/contract.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';

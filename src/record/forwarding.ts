@@ -7,7 +7,8 @@ import { type Place, restOf } from '../http/route-table.js';
 import { isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { assertForwards } from '../upstream/source.js';
-import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
+import type { HandleServer } from '../upstream/contract.js';
+import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
 import { type PassThrough, createPassThrough } from './pass-through.js';
 

@@ -21,9 +21,7 @@ import { maybe } from '../maybe.js';
 export interface LoaderDeps<Ticket> {
   store: Store<Ticket>;
   upstream: {
-    resolve: (
-      read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'isUnreferred'>,
-    ) => Promise<Outcome>;
+    resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'noFallback'>) => Promise<Outcome>;
     detachLoads?: (key: string) => void;
     detachLoadsUnder?: (prefix: string) => void;
   };
@@ -62,8 +60,8 @@ export interface LoadTask {
    */
   newerThan: number;
   caller: Caller | undefined;
-  /** Whether a referral is returned as the answer instead of being followed. */
-  isUnreferred?: boolean | undefined;
+  /** Whether only configured servers are asked. */
+  noFallback?: boolean | undefined;
 }
 
 export class Loader<Ticket> {

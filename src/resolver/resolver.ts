@@ -9,7 +9,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
 import { type AroundMiss, type Caller, OWN_WORK, createAroundMiss } from '../upstream/caller.js';
-import type { UpstreamClient } from '../upstream/client.js';
+import type { UpstreamClient } from '../upstream/contract.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import type { RefOf } from '../upstream/routing.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
@@ -42,6 +42,8 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   refOf: RefOf;
   /** Runs or rejects reads that miss in memory; by default all are run. */
   aroundMiss?: AroundMiss;
+  /** Functions that read elsewhere than at configured servers. */
+  fallbacks?: readonly unknown[];
   clock?: Pick<Clock, 'after'>;
 }
 
@@ -49,11 +51,11 @@ export interface ResolveOptions {
   authoritative: boolean;
   /** The caller; defaults to an unknown client of class `normal`. */
   caller?: Caller | undefined;
-  /** Whether a referral is returned after a miss in memory instead of being followed. */
-  isUnreferred?: boolean;
+  /** Whether only configured servers are asked after a miss in memory. */
+  noFallback?: boolean;
 }
 
-export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'isUnreferred'> {
+export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'noFallback'> {
   /**
    * Judges a request that misses in memory, and returns its caller. An error that it throws is the response.
    */
@@ -104,6 +106,7 @@ export function createResolver(
     staleAfterMs,
     refOf,
     aroundMiss: createAroundMiss(hooks.aroundMiss),
+    fallbacks: hooks.fallback,
     slicer,
     onHit: hooks.hit,
     now,
@@ -125,8 +128,8 @@ export class Resolver<Ticket> {
   readonly #deps: ResolverDeps<Ticket>;
   readonly #loader: Loader<Ticket>;
   readonly #flight = new SingleFlight<EntryLoad>();
-  /** Loads that do not follow referrals. */
-  readonly #unreferredFlight = new SingleFlight<EntryLoad>();
+  /** Loads that ask only configured servers, if others ask more. */
+  readonly #configuredFlight = new SingleFlight<EntryLoad>();
   readonly #rechecks = new SerialFlight();
 
   constructor(deps: ResolverDeps<Ticket>) {
@@ -158,9 +161,9 @@ export class Resolver<Ticket> {
   }
 
   #readAdmitted(handle: HandleRef, options: ResolverRead): Promise<Resolution> {
-    const { admit, authoritative, isUnreferred = false } = options;
+    const { admit, authoritative, noFallback = false } = options;
     const resolve = (caller: Caller | undefined): Promise<Resolution> =>
-      this.resolve(handle, { authoritative, isUnreferred, caller });
+      this.resolve(handle, { authoritative, noFallback, caller });
     try {
       return Promise.resolve(maybe(admit(), resolve));
     } catch (refusal) {
@@ -175,8 +178,8 @@ export class Resolver<Ticket> {
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  resolve(handle: HandleRef, { authoritative, caller, isUnreferred }: ResolveOptions): Promise<Resolution> {
-    const task = { handle, caller, isUnreferred };
+  resolve(handle: HandleRef, { authoritative, caller, noFallback }: ResolveOptions): Promise<Resolution> {
+    const task = { handle, caller, noFallback };
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
     }
@@ -274,13 +277,13 @@ export class Resolver<Ticket> {
 
   /** Detaches the loads in flight of an invalidated key, so that later callers start a new load. */
   detachLoads(key: string): void {
-    for (const flight of [this.#flight, this.#unreferredFlight]) flight.detach(key);
+    for (const flight of [this.#flight, this.#configuredFlight]) flight.detach(key);
     this.#deps.upstream.detachLoads?.(key);
   }
 
   /** Detaches the loads in flight of all keys with the prefix. */
   detachLoadsUnder(prefix: string): void {
-    for (const flight of [this.#flight, this.#unreferredFlight]) flight.detachUnder(prefix);
+    for (const flight of [this.#flight, this.#configuredFlight]) flight.detachUnder(prefix);
     this.#deps.upstream.detachLoadsUnder?.(prefix);
   }
 
@@ -298,7 +301,8 @@ export class Resolver<Ticket> {
 
   #join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
     const start = (): EntryLoad => this.#loader.start(task);
-    const flight = task.isUnreferred ? this.#unreferredFlight : this.#flight;
+    const { fallbacks = [] } = this.#deps;
+    const flight = task.noFallback && fallbacks.length > 0 ? this.#configuredFlight : this.#flight;
     return flight.join(task.handle.key, { start, since: this.#deps.trustedSince() });
   }
 

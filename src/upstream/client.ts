@@ -3,10 +3,9 @@ import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { Caller } from './caller.js';
 import { type LimiterUsage, ConcurrencyLimiter, sumUsages } from './concurrency-limiter.js';
+import type { HandleRead, UpstreamClient } from './contract.js';
 import { ExpiringMap } from './expiring-map.js';
 import { scopeOf, type ServerKeys } from './failure.js';
 import {
@@ -34,28 +33,6 @@ export interface UpstreamClientSettings
 interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
   /** Returns the configuration keys for the server at an address. */
   keysOf: (url: string) => ServerKeys;
-}
-
-export interface HandleRead {
-  handle: HandleRef;
-  authoritative: boolean;
-  /** Default: an unknown client of class `normal`. */
-  caller?: Caller | undefined;
-  /** True disables referrals. */
-  isUnreferred?: boolean | undefined;
-}
-
-export interface UpstreamClient {
-  /** @throws ServiceError UPSTREAM_* or OVERLOADED */
-  resolve: (read: HandleRead) => Promise<Outcome>;
-  /**
-   * Called before and after a write: clears the handle's cached failure, and routes its reads to the primary.
-   */
-  detachLoads: (key: string) => void;
-  /** Clears the cached failures of all handles under a prefix. */
-  detachLoadsUnder: (prefix: string) => void;
-  /** Total usage of all servers. */
-  usage: () => LimiterUsage;
 }
 
 const MAX_WRITTEN = 100_000;

@@ -181,8 +181,6 @@ export const PUBLIC_TRUST = {
   trust: 'name the PEM file of its authority in the variable NODE_EXTRA_CA_CERTS',
 };
 
-export const ROOT_KEYS: ServerKeys = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
-
 /** Fills `{url}`, `{schemes}`, `{trust}`, `{pin}` and `{orPin}`. */
 const withKeys = (remedy: string, { url, schemes, trust, pin = '' }: ServerKeys): string =>
   remedy

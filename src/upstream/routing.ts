@@ -2,11 +2,10 @@
 import type { Config } from '../config/schema.js';
 import type { Outcome } from '../handle/outcome.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
-import type { UpstreamClient } from './client.js';
 import { sumUsages } from './concurrency-limiter.js';
+import type { HandleRead, ReadFallback, UpstreamClient } from './contract.js';
 import type { RecordClient, RecordRead } from './record-client.js';
 import { type RecordAnswer, answerWith } from './reply.js';
-import type { ReadReferred } from './referrals.js';
 import type { RecordSource } from './source.js';
 import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
 
@@ -30,15 +29,25 @@ interface RecordServer {
 interface ReadRoutes<Server extends ReadServer> {
   servers: readonly Server[];
   findServers: FindServers<Server>;
-  /** The server with all prefix records, if referrals are followed. */
-  root?: Server | undefined;
-  /** Reads a handle that no configured server is responsible for, if referrals are followed. */
-  readReferred?: ReadReferred | undefined;
+  /** Servers with the records of all prefixes. */
+  roots: readonly Server[];
+  /** Functions that read a handle which no server holds, in order. */
+  fallbacks: readonly ReadFallback[];
 }
 
 /** Creates the client for shared reads across all servers. */
 export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>): UpstreamClient {
-  const { servers, findServers, root, readReferred } = routes;
+  const { servers, findServers, roots, fallbacks } = routes;
+
+  async function readElsewhere(read: HandleRead, refused: Outcome): Promise<Outcome> {
+    let outcome = refused;
+    for (const readFallback of fallbacks) {
+      if (!isRefusedElsewhere(outcome)) break;
+      outcome = (await readFallback(read)) ?? outcome;
+    }
+    return outcome;
+  }
+
   return {
     resolve(read) {
       const found = findServers(read.handle);
@@ -46,11 +55,12 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
         ask: ({ reads }) => reads.resolve(read),
         // A server for the prefix 0.NA may hold few prefix records; the root holds all.
         isElsewhere: (answer) =>
-          isRefusedElsewhere(answer) || (answer.kind === 'not-found' && found.includes(root as Server)),
+          isRefusedElsewhere(answer) ||
+          (answer.kind === 'not-found' && roots.some((root) => found.includes(root))),
         otherwise: NO_SERVER,
       });
-      if (readReferred === undefined || read.isUnreferred || !isReferable(read.handle)) return asking;
-      return asking.then((outcome) => (isRefusedElsewhere(outcome) ? readReferred(read) : outcome));
+      if (fallbacks.length === 0 || read.noFallback) return asking;
+      return asking.then((outcome) => readElsewhere(read, outcome));
     },
     detachLoads(key) {
       for (const { reads } of findServers(refOfKey(key))) reads.detachLoads(key);
@@ -64,9 +74,6 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
 
 const isRefusedElsewhere = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && isElsewhere(Number(outcome.members['responseCode']));
-
-/** Whether a referral can exist. The root holds handles under `0.` and handles without a slash. */
-const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');
 
 /**
  * Creates the record client for a handle's servers: reads try each in order; writes and lists use the first.
@@ -126,13 +133,13 @@ interface Routed {
 
 /**
  * Returns the servers for a handle, in order. Only a handle under `0.` can have several: the prefix's server,
- * the default server and the root.
+ * the default server and the roots.
  */
 export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
 interface OtherRoutes<Server> {
-  /** The server for the records of all prefixes, with the lowest precedence. */
-  root?: Server | undefined;
+  /** Servers for the records of all prefixes, with the lowest precedence. */
+  roots?: readonly Server[];
   /** Patterns without a server. */
   unserved?: readonly string[];
 }
@@ -140,7 +147,7 @@ interface OtherRoutes<Server> {
 /** Routes by the longest matching prefix. */
 export function createPrefixRouting<Server extends Routed>(
   servers: readonly Server[],
-  { root, unserved = [] }: OtherRoutes<Server> = {},
+  { roots = [], unserved = [] }: OtherRoutes<Server> = {},
 ): FindServers<Server> {
   const byPattern = new Map<string, readonly Server[]>();
   for (const server of servers) for (const pattern of server.prefixes) byPattern.set(pattern, [server]);
@@ -163,8 +170,8 @@ export function createPrefixRouting<Server extends Routed>(
     if (!prefix.startsWith('0.') && !isForHandles) return server;
     const isPrefixRecord = key.startsWith(`${GLOBAL_PREFIX}/`) && !byPattern.has(GLOBAL_PREFIX);
     const found = isPrefixRecord
-      ? [...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, root]
-      : [...serverOf(isForHandles ? GLOBAL_PREFIX : prefix), root];
+      ? [...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, ...roots]
+      : [...serverOf(isForHandles ? GLOBAL_PREFIX : prefix), ...roots];
     return distinct(found).filter(holdsPrefixRecords);
   };
 }
@@ -206,5 +213,4 @@ export function createFindPeriod(periods: Config['cache']['staleIfError']): (key
   return (key) => find(refOfKey(key))[0]?.ms ?? 0;
 }
 
-const distinct = <T>(values: readonly (T | undefined)[]): T[] =>
-  [...new Set(values)].filter((value) => value !== undefined);
+const distinct = <T>(values: readonly T[]): T[] => [...new Set(values)];

@@ -5,15 +5,14 @@ import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import { type UpstreamClient, createUpstreamClient } from './client.js';
-import { type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
-import { type Connections, type createPools, createConnections, readTrust } from './connections.js';
-import { type ServerKeys, ROOT_KEYS, keysAt } from './failure.js';
-import { type RecordClient, createRecordClient } from './record-client.js';
-import type { ReferralDeps } from './referrals.js';
-import { AT_REFERRAL, createReferredServers } from './referred-servers.js';
+import { createUpstreamClient } from './client.js';
+import { ConcurrencyLimiter } from './concurrency-limiter.js';
+import { type createPools, createConnections, readTrust } from './connections.js';
+import type { HandleServer, UpstreamClient } from './contract.js';
+import { type ServerKeys, keysAt } from './failure.js';
+import { createRecordClient } from './record-client.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
-import { type Sessions, sessionsOf } from './sessions.js';
+import { sessionsOf } from './sessions.js';
 import type { RecordSource, SourceServer } from './source.js';
 
 export interface Upstreams {
@@ -39,34 +38,29 @@ interface UpstreamsSettings extends Pick<Config, 'upstream'> {
   unserved: readonly string[];
 }
 
-interface UpstreamsParts extends Omit<HandleServerParts, 'mainUrl'>, Pick<ReferralDeps, 'findReferral'> {}
-
 export function createUpstreams(
   { upstream, unserved, servers: configured }: UpstreamsSettings,
   context: Context,
-  { findReferral, ...parts }: UpstreamsParts,
+  parts: Omit<HandleServerParts, 'mainUrl' | 'keysOf'>,
 ): Upstreams {
-  const { caseSensitive, retryAfterMs, secondaryMaxTtlMs, followReferrals } = upstream;
+  const { root: roots, fallback: fallbacks } = context.hooks;
+  const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
   const ofEach = { ...parts, mainUrl: findMain(configured)?.url };
   const servers = configured.map((server) =>
     createHandleServer({ ...server, ...ofAll }, context, { ...ofEach, keysOf: (url) => keysAt(server, url) }),
   );
-  const root = followReferrals ? (findRoot(servers) ?? createRoot(upstream, context, ofEach)) : undefined;
-  const referred = followReferrals
-    ? createReferredServers(upstream, context, { ...parts, findReferral })
-    : undefined;
-  const findServers = createPrefixRouting(servers, { root, unserved });
+  const findServers = createPrefixRouting(servers, { roots, unserved });
   context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
   return {
     servers,
     main: findMain(servers),
     findServers,
-    reads: routeReads({ servers, findServers, root, readReferred: referred?.readReferred }),
+    reads: routeReads({ servers, findServers, roots, fallbacks }),
     serverOf: (handle) => findServers(handle)[0]?.url,
     checksLogins: (handle) => findServers(handle).every(({ checksLogins }) => checksLogins),
     async close() {
-      await Promise.all([...servers.map((server) => server.close()), root?.close(), referred?.close()]);
+      await Promise.all(servers.map((server) => server.close()));
     },
   };
 }
@@ -78,22 +72,6 @@ const findMain = <Server extends Pick<HandleServer, 'readOnly' | 'source'>>(
   servers: readonly Server[],
 ): Server | undefined =>
   servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ source }) => source.forwards);
-
-const findRoot = (servers: readonly HandleServer[]): HandleServer | undefined =>
-  servers.find(({ prefixes }) => prefixes.includes('0.NA'));
-
-function createRoot(upstream: Config['upstream'], context: Context, parts: HandleServerParts): HandleServer {
-  const trust = { caFile: undefined, fingerprint: undefined };
-  const server = {
-    ...upstream,
-    ...trust,
-    ...AT_REFERRAL,
-    url: upstream.referralRoot,
-    secondaries: [],
-    readOnly: true,
-  };
-  return createHandleServer(server, context, { ...parts, keysOf: () => ROOT_KEYS });
-}
 
 /**
  * @throws ServiceError NOT_RESPONSIBLE with a Handle server's message (recording
@@ -113,6 +91,8 @@ interface HandleServerSettings
 }
 
 interface HandleServerParts {
+  /** Returns the configuration keys for the server at an address. */
+  keysOf: (url: string) => ServerKeys;
   /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   slicer: TimeSlicer;
@@ -122,39 +102,11 @@ interface HandleServerParts {
   mainUrl: string | undefined;
 }
 
-export interface HandleServer extends Pick<
-  ServerConfig,
-  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
-> {
-  source: RecordSource;
-  /** Shared reads. */
-  reads: UpstreamClient;
-  /** Requests with one caller's credentials. */
-  records: RecordClient;
-  /** Lists the handles of a prefix. */
-  list: RecordClient['list'];
-  /** Agent for forwarded requests, which share the limiter with `records`. */
-  writeAgent: Connections['writeAgent'];
-  limiter: ConcurrencyLimiter;
-  sessions: Sessions;
-  /** Whether the server rejects a read with a wrong login. Over plain http it ignores logins. */
-  checksLogins: boolean;
-  /** Called when the server refuses a write because it ignored the login; undefined over https. */
-  onIgnoredLogin: (() => void) | undefined;
-  usage: () => { read: LimiterUsage; forwarded: LimiterUsage };
-  close: Connections['close'];
-}
-
-/** Creates one server; `keysOf` maps a server address to its configuration keys. */
-function createHandleServer(
+/** Creates one server. */
+export function createHandleServer(
   settings: HandleServerSettings,
   context: Context,
-  {
-    keysOf,
-    createDispatcher,
-    mainUrl,
-    ...parts
-  }: HandleServerParts & { keysOf: (url: string) => ServerKeys },
+  { keysOf, createDispatcher, mainUrl, ...parts }: HandleServerParts,
 ): HandleServer {
   const { url, prefixes, source, readOnly, concurrency, writeTimeoutMs, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(

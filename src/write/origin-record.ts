@@ -18,7 +18,8 @@ import type {
 } from '../upstream/record-client.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt, type FindServers } from '../upstream/routing.js';
-import { assertFound, type HandleServer } from '../upstream/upstreams.js';
+import type { HandleServer } from '../upstream/contract.js';
+import { assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
 type Without<Options> = Omit<Options, 'authorization' | 'caller'>;

@@ -2,14 +2,17 @@
 import nock from 'nock';
 import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
-import type { Plugin, Started } from '../../src/app/plugin.js';
+import type { Host, Plugin, Started } from '../../src/app/plugin.js';
 import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
 import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange } from '../../src/handle/change.js';
 import { traffic } from '../../src/plugins/traffic/plugin.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { keysAt } from '../../src/upstream/failure.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/source.js';
+import { createHandleServer } from '../../src/upstream/upstreams.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -17,6 +20,11 @@ import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '..
 useNock();
 
 const KEY = recordKey(HANDLE, false);
+
+const ROOT_SERVER = {
+  ...{ source: HANDLE_SERVER, url: 'http://root.test', prefixes: [], secondaries: [], readOnly: true },
+  ...{ caFile: undefined, fingerprint: undefined, existenceCheck: false },
+};
 
 const pluginWith = (started: Started): Plugin => ({
   name: 'example',
@@ -77,6 +85,42 @@ describe('hooks of admission', () => {
     await askTimes(2, proxy);
     expect(seen).toEqual(['one begins', 'two begins', 'two: known', 'one: known']);
     expect(upstream.asked).toBe(1);
+  });
+});
+
+describe('hooks of servers', () => {
+  const FOREIGN = '99.FAR/page';
+  const env = { UPSTREAMS: JSON.stringify([{ prefixes: '21.T11998', url: UPSTREAM_URL }]) };
+
+  it('fallback: reads a handle that no configured server holds, once for all callers', async () => {
+    mockUpstream();
+    const read = vi.fn((): Promise<Outcome> => Promise.resolve({ kind: 'not-found' }));
+    const proxy = await startWith(
+      { fallback: ({ handle }) => (handle.text === FOREIGN ? read() : undefined) },
+      env,
+    );
+    const ask = async (handle: string) => (await proxy.ask(`/api/handles/${handle}`)).status;
+    expect(await Promise.all([FOREIGN, FOREIGN, '99.NONE/page', HANDLE].map(ask))).toEqual([
+      404, 404, 400, 200,
+    ]);
+    expect(read).toHaveBeenCalledOnce();
+  });
+
+  it('root: a server is asked for prefix records that no other server has', async () => {
+    mockUpstream(notFound('0.NA/99.FAR'));
+    nock(ROOT_SERVER.url)
+      .get('/api/handles/0.NA/99.FAR')
+      .reply(200, recordOf([], '0.NA/99.FAR').body as object);
+    const start = (host: Host): Started => ({
+      root: createHandleServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, {
+        ...host,
+        mainUrl: undefined,
+        keysOf: () => keysAt({ key: 'root', url: ROOT_SERVER.url }, ''),
+      }),
+    });
+    const plugin: Plugin = { name: 'root', isEnabled: () => true, load: () => Promise.resolve({ start }) };
+    const proxy = await startProxy({}, { plugins: [plugin] });
+    expect((await proxy.ask('/api/handles/0.NA/99.FAR')).status).toBe(200);
   });
 });
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { createReferrals } from '../../src/upstream/referrals.js';
+import { createReferrals } from '../../src/plugins/referrals/follow.js';
 
 const type = fc.constantFrom('HS_SITE', 'hs_site', 'HS_SERV', 'HS_NA_DELEGATE', 'URL');
 const server = fc.record(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
-import { addressesOf } from '../../src/upstream/referrals.js';
+import { addressesOf } from '../../src/plugins/referrals/follow.js';
 
 const PORTS = [80, 443, 8000, 2641].map((port): [number, number] => [port, port]);
 const HTTPS = { query: true, admin: false, protocol: 'HTTPS', port: 8000 };

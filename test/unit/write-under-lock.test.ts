@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
-import type { HandleServer } from '../../src/upstream/upstreams.js';
+import type { HandleServer } from '../../src/upstream/contract.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import type { HandleLock, Held } from '../../src/write/lock/handle-lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';

@@ -3,11 +3,8 @@ import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Context } from '../../src/context.js';
-import {
-  createUpstreamClient,
-  type UpstreamClient,
-  type UpstreamClientSettings,
-} from '../../src/upstream/client.js';
+import { createUpstreamClient, type UpstreamClientSettings } from '../../src/upstream/client.js';
+import type { UpstreamClient } from '../../src/upstream/contract.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { TimeSlicer } from '../../src/time-slicer.js';

@@ -2,7 +2,7 @@
 import nock from 'nock';
 import { expect, vi } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import type { UpstreamClient } from '../../src/upstream/client.js';
+import type { UpstreamClient } from '../../src/upstream/contract.js';
 import { testContext } from '../support/context.js';
 import { createClient, mockUpstream, UPSTREAM } from './ask.js';
 

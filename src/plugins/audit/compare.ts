@@ -5,7 +5,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
-import type { UpstreamClient } from '../../upstream/client.js';
+import type { UpstreamClient } from '../../upstream/contract.js';
 import { type AuditResult, type AuditedAnswer, classify, isSameRecord } from './classify.js';
 
 interface CompareDeps {

@@ -25,7 +25,7 @@ export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
   const site = createSiteInfo(settings, host.resolver);
   return createAnswer(host, {
     resolver: host.resolver,
-    resolve: createResolve(settings, host, host),
+    resolve: createResolve(host, host),
     prepared: new PreparedMessages(host, { ...host, site }),
     site,
   });

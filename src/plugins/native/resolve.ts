@@ -3,7 +3,6 @@ import { type NativeOutcome, refusal } from './reply.js';
 import { OP_FLAG, type ResolutionRequest as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../../config/schema.js';
 import type { Context } from '../../context.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { RESPONSE_CODE } from '../../handle/response-codes.js';
@@ -37,11 +36,8 @@ interface Asked extends Selection {
   /** Raw handle bytes, for the response. */
   spelling: Buffer;
   authoritative: boolean;
-  /**
-   * Whether to disable referrals for the load. Always false without
-   * `upstream.followReferrals`, so that all readers share a load.
-   */
-  isUnreferred: boolean;
+  /** Whether the request is not recursive. */
+  noFallback: boolean;
   doNotRefer: boolean;
   admit: ResolverRead['admit'];
 }
@@ -52,11 +48,7 @@ export type Resolve = (
   asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
 ) => NativeOutcome | Promise<NativeOutcome>;
 
-export function createResolve(
-  { upstream: { followReferrals } }: Pick<Config, 'upstream'>,
-  { metrics: { countStale } }: Context,
-  parts: ResolveParts,
-): Resolve {
+export function createResolve({ metrics: { countStale } }: Context, parts: ResolveParts): Resolve {
   const deps: ResolveDeps = { ...parts, countStale };
   return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
     if (!canExist(spelling)) return notFound('local');
@@ -67,7 +59,7 @@ export function createResolve(
       handle,
       spelling,
       authoritative: (flags & OP_FLAG.authoritative) !== 0,
-      isUnreferred: (flags & OP_FLAG.recursive) === 0 && followReferrals,
+      noFallback: (flags & OP_FLAG.recursive) === 0,
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
       admit: () => (admitting ??= admit?.(handle)),
     };

@@ -1,12 +1,11 @@
 // Connects to servers named in untrusted prefix records: only public addresses and verified certificates.
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import type { TimeSlicer } from '../time-slicer.js';
-import { ConcurrencyLimiter } from './concurrency-limiter.js';
-import { type ClosableDispatcher, createPools } from './connections.js';
-import { HANDLE_SERVER } from './handle-server.js';
-import { type UpstreamServer, createServer } from './upstream-server.js';
-import { type ReadReferred, type ReferralDeps, createReferrals, type SiteAddress } from './referrals.js';
+import type { Host } from '../../app/plugin.js';
+import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
+import { type ClosableDispatcher, createPools } from '../../upstream/connections.js';
+import { HANDLE_SERVER } from '../../upstream/handle-server.js';
+import { type UpstreamServer, createServer } from '../../upstream/upstream-server.js';
+import type { SiteAddress } from './follow.js';
+import { CONNECTIONS, MAX_SERVERS, type ReferralsConfig } from './plugin.js';
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -14,13 +13,9 @@ import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 
 interface ReferredServers {
-  readReferred: ReadReferred;
+  /** Returns the server at an address from the prefix record of `prefix`. */
+  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
   close: () => Promise<void>;
-}
-
-interface ReferredParts extends Pick<ReferralDeps, 'findReferral'> {
-  pseudonym: string;
-  slicer: TimeSlicer;
 }
 
 interface ReferredServer {
@@ -28,36 +23,24 @@ interface ReferredServer {
   dispatcher: ClosableDispatcher;
 }
 
-/** Maximum referred servers; configured servers do not count. The least recently used server is evicted first. */
-const MAX_SERVERS = 256;
 /** Maximum servers per prefix, so that a record that changes on every read cannot evict all other servers. */
 const MAX_OF_PREFIX = 8;
-const CONNECTIONS = 16;
-
-/** Settings of referred servers, which are always Handle servers. */
-export const AT_REFERRAL = { source: HANDLE_SERVER, prefixes: [], existenceCheck: false };
-
 /** Shared metric label, because untrusted prefix records must not create series. */
 const REFERRED = 'referred';
 
-/** Maximum connections to all referred servers together. */
-export const MAX_REFERRED_CONNECTIONS = MAX_SERVERS * CONNECTIONS;
-
-export function createReferredServers(
-  upstream: Config['upstream'],
-  context: Context,
-  { findReferral, ...parts }: ReferredParts,
-): ReferredServers {
+export function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host): ReferredServers {
+  const { pseudonym, slicer } = host;
   const open = new Map<string, ReferredServer & { prefix: string }>();
-  context.metrics.addServer(REFERRED);
+  host.metrics.addServer(REFERRED);
 
   function openServer({ url, publicKey }: SiteAddress): ReferredServer {
     const { referralsToPrivateNetworks: allowPrivateNetworks, queue, queueTimeoutMs } = upstream;
     const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
-    const ofServer = { ...parts, dispatcher, limiter, keys: undefined, label: REFERRED };
-    return { server: createServer({ ...upstream, ...AT_REFERRAL, url }, context, ofServer), dispatcher };
+    const settings = { ...upstream, source: HANDLE_SERVER, prefixes: [], existenceCheck: false, url };
+    const parts = { pseudonym, slicer, dispatcher, limiter, keys: undefined, label: REFERRED };
+    return { server: createServer(settings, host, parts), dispatcher };
   }
 
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {
@@ -81,9 +64,8 @@ export function createReferredServers(
     if (oldest !== undefined) open.delete(oldest[0]);
   }
 
-  const { referralPorts: ports, timeoutMs } = upstream;
   return {
-    readReferred: createReferrals({ findReferral, serverAt, ports, timeoutMs }),
+    serverAt,
     async close() {
       await Promise.all([...open.values()].map(({ dispatcher }) => dispatcher.destroy()));
     },

@@ -1,12 +1,12 @@
 // Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
-import { ServiceError } from '../errors.js';
-import { upperAscii, withoutSlashesAtEnd } from '../handle/handle.js';
-import type { Outcome } from '../handle/outcome.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { SiteJson, SiteServer } from '../handle/site-data.js';
-import type { HandleValue } from '../handle/value.js';
-import type { HandleRead } from './client.js';
-import type { UpstreamServer } from './upstream-server.js';
+import { ServiceError } from '../../errors.js';
+import { upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
+import type { Outcome } from '../../handle/outcome.js';
+import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import type { SiteJson, SiteServer } from '../../handle/site-data.js';
+import type { HandleValue } from '../../handle/value.js';
+import type { HandleRead } from '../../upstream/contract.js';
+import type { UpstreamServer } from '../../upstream/upstream-server.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 
@@ -17,7 +17,7 @@ export interface Referral {
   handle?: string;
 }
 
-export interface ReferralDeps {
+interface ReferralDeps {
   /** Reads a prefix or service record through the cache; undefined if it does not exist. */
   findReferral: (handle: string) => Promise<Referral | undefined>;
   /** Returns the server at an address from the prefix record of `prefix`. */
@@ -28,7 +28,7 @@ export interface ReferralDeps {
 }
 
 /** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_* */
-export type ReadReferred = (read: HandleRead) => Promise<Outcome>;
+type ReadReferred = (read: HandleRead) => Promise<Outcome>;
 
 /** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;

@@ -1,0 +1,69 @@
+// Finds prefix records through the cache, and reads handles from the servers that they name.
+import type { Host, Started } from '../../app/plugin.js';
+import { toText } from '../../handle/bytes.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { HandleValue } from '../../handle/value.js';
+import type { Resolution } from '../../resolver/resolution.js';
+import type { HandleServer } from '../../upstream/contract.js';
+import { PUBLIC_TRUST } from '../../upstream/failure.js';
+import { HANDLE_SERVER } from '../../upstream/handle-server.js';
+import { createHandleServer } from '../../upstream/upstreams.js';
+import { type Referral, createReferrals, referralIn } from './follow.js';
+import type { ReferralsConfig } from './plugin.js';
+import { createReferredServers } from './referred-servers.js';
+
+export function start(host: Host, { upstream }: ReferralsConfig): Started {
+  const { resolver, refOf } = host;
+  const configured = host.upstreams.servers.find(({ prefixes }) => prefixes.includes('0.NA'));
+  const root = configured ?? createRoot(upstream, host);
+  const servers = createReferredServers(upstream, host);
+  const readReferred = createReferrals({
+    findReferral: async (handle) =>
+      referralOf(await resolver.resolve(refOf(handle), { authoritative: false })),
+    serverAt: servers.serverAt,
+    ports: upstream.referralPorts,
+    timeoutMs: upstream.timeoutMs,
+  });
+  return {
+    root,
+    fallback: (read) => (isReferable(read.handle) ? readReferred(read) : undefined),
+    async close() {
+      await Promise.all([root !== configured && root.close(), servers.close()]);
+    },
+  };
+}
+
+/** Whether a referral can exist. The root holds handles under `0.` and handles without a slash. */
+const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');
+
+/** Returns the referral in a prefix record or a refusal; undefined if the handle does not exist. */
+function referralOf(resolution: Resolution): Referral | undefined {
+  if (resolution.kind === 'refused') return referralIn({ ...resolution.refused, kind: 'refused' });
+  const { entry } = resolution;
+  if (entry.kind === 'not-found') return undefined;
+  return { values: entry.kind === 'found' ? (JSON.parse(toText(entry.values)) as HandleValue[]) : [] };
+}
+
+const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
+
+function createRoot(upstream: ReferralsConfig['upstream'], host: Host): HandleServer {
+  const server = {
+    ...upstream,
+    caFile: undefined,
+    fingerprint: undefined,
+    source: HANDLE_SERVER,
+    prefixes: [],
+    existenceCheck: false,
+    url: upstream.referralRoot,
+    secondaries: [],
+    readOnly: true,
+  };
+  const { pseudonym, slicer, createDispatcher, upstreams } = host;
+  return createHandleServer(server, host, {
+    pseudonym,
+    slicer,
+    createDispatcher,
+    mainUrl: upstreams.main?.url,
+    keysOf: () => ROOT_KEYS,
+  });
+}

@@ -1,0 +1,58 @@
+// The contract of a server: reads that all callers share, and requests with one caller's credentials.
+import type { ServerConfig } from '../config/upstream-servers.js';
+import type { HandleRef } from '../handle/handle.js';
+import type { Outcome } from '../handle/outcome.js';
+import type { Caller } from './caller.js';
+import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';
+import type { Connections } from './connections.js';
+import type { RecordClient } from './record-client.js';
+import type { Sessions } from './sessions.js';
+import type { RecordSource } from './source.js';
+
+export interface HandleRead {
+  handle: HandleRef;
+  authoritative: boolean;
+  /** Default: an unknown client of class `normal`. */
+  caller?: Caller | undefined;
+  /** Whether only configured servers are asked. */
+  noFallback?: boolean | undefined;
+}
+
+export interface UpstreamClient {
+  /** @throws ServiceError UPSTREAM_* or OVERLOADED */
+  resolve: (read: HandleRead) => Promise<Outcome>;
+  /**
+   * Called before and after a write: clears the handle's cached failure, and routes its reads to the primary.
+   */
+  detachLoads: (key: string) => void;
+  /** Clears the cached failures of all handles under a prefix. */
+  detachLoadsUnder: (prefix: string) => void;
+  /** Total usage of all servers. */
+  usage: () => LimiterUsage;
+}
+
+/** Reads a handle that no configured server holds; undefined if it cannot be elsewhere. @throws ServiceError UPSTREAM_* */
+export type ReadFallback = (read: HandleRead) => Promise<Outcome> | undefined;
+
+export interface HandleServer extends Pick<
+  ServerConfig,
+  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
+> {
+  source: RecordSource;
+  /** Shared reads. */
+  reads: UpstreamClient;
+  /** Requests with one caller's credentials. */
+  records: RecordClient;
+  /** Lists the handles of a prefix. */
+  list: RecordClient['list'];
+  /** Agent for forwarded requests, which share the limiter with `records`. */
+  writeAgent: Connections['writeAgent'];
+  limiter: ConcurrencyLimiter;
+  sessions: Sessions;
+  /** Whether the server rejects a read with a wrong login. Over plain http it ignores logins. */
+  checksLogins: boolean;
+  /** Called when the server refuses a write because it ignored the login; undefined over https. */
+  onIgnoredLogin: (() => void) | undefined;
+  usage: () => { read: LimiterUsage; forwarded: LimiterUsage };
+  close: Connections['close'];
+}
