@@ -13,23 +13,20 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from '../upstream/caller.js';
-import type { ExpiringMap } from '../upstream/expiring-map.js';
+import { FailureCache } from './failure-cache.js';
 import { keepLoaded } from './parsed-records.js';
 import type { Resolution } from './resolution.js';
+import { SingleFlight } from './single-flight.js';
 import { maybe } from '../maybe.js';
 
 export interface LoaderDeps<Ticket> {
   store: Store<Ticket>;
   upstream: {
     resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'noFallback'>) => Promise<Outcome>;
-    detachLoads?: (key: string) => void;
-    detachLoadsUnder?: (prefix: string) => void;
+    preferPrimary?: (key: string) => void;
   };
-  /**
-   * Keys whose last load failed. Their stale entries are served without a new load (RFC 8767 §5, failure
-   * recheck).
-   */
-  failures: ExpiringMap<true>;
+  /** Time after a failure in which the handle is not requested again (ms). */
+  retryAfterMs: number;
   /** Returns the TTL bounds of a key. */
   ttlBoundsOf: (key: string) => TtlBounds;
   now: () => number;
@@ -64,11 +61,38 @@ export interface LoadTask {
   noFallback?: boolean | undefined;
 }
 
+/** Loads that ask the same servers: callers of a handle share its load in flight, and its failure. */
 export class Loader<Ticket> {
   readonly #deps: LoaderDeps<Ticket>;
+  readonly #flight = new SingleFlight<EntryLoad>();
+  readonly #failures: FailureCache;
 
   constructor(deps: LoaderDeps<Ticket>) {
     this.#deps = deps;
+    this.#failures = new FailureCache({ ttlMs: deps.retryAfterMs, now: deps.now });
+  }
+
+  /** Joins the load in flight of the handle, or starts a load. */
+  join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
+    const start = (): EntryLoad => this.start(task);
+    return this.#flight.join(task.handle.key, { start, since: this.#deps.trustedSince() });
+  }
+
+  /** Detaches the load in flight of an invalidated key, and forgets its failure. */
+  detach(key: string): void {
+    this.#flight.detach(key);
+    this.#failures.delete(key);
+  }
+
+  /** Does the same for all keys with the prefix. */
+  detachUnder(prefix: string): void {
+    this.#flight.detachUnder(prefix);
+    this.#failures.deleteUnder(prefix);
+  }
+
+  /** Whether the last load of the key has failed a moment ago. */
+  hasFailed(key: string): boolean {
+    return this.#failures.has(key);
   }
 
   start(task: LoadTask): EntryLoad {
@@ -95,26 +119,18 @@ export class Loader<Ticket> {
       for (const onHit of this.#deps.onHit ?? []) onHit(task.handle, entry);
       return { kind: 'entry', entry, from, collapsed: false };
     }
-    if (state === 'stale' && this.#deps.failures.has(task.handle.key)) {
+    if (state === 'stale' && this.#failures.has(task.handle.key)) {
       return { kind: 'entry', entry, from, collapsed: false, stale: 'backoff' };
     }
     return undefined;
   }
 
   async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
-    const { upstream, failures } = this.#deps;
     const { key } = task.handle;
     const [requestedAt, wallTime] = [this.#deps.now(), this.#deps.wall()];
-    let outcome: Outcome;
-    try {
-      outcome = await upstream.resolve(task);
-    } catch (failure) {
-      failures.set(key, true);
-      throw failure;
-    }
-    failures.delete(key);
+    const outcome = await this.#readUpstream(task);
     if (outcome.isFromSecondary && kept.entry && this.#isNewerThanSecondary(key, kept.entry, requestedAt)) {
-      failures.set(key, true);
+      this.#failures.add(key);
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
@@ -126,6 +142,20 @@ export class Loader<Ticket> {
     if (task.authoritative) await this.#replace(key, { entry, isKept, kept });
     else this.#store(key, { entry, isKept, kept });
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
+  }
+
+  /** @throws ServiceError also for the handle's failure a moment ago, without a request */
+  async #readUpstream(task: LoadTask): Promise<Outcome> {
+    const { key } = task.handle;
+    if (!task.authoritative) this.#failures.assertNone(key);
+    try {
+      const outcome = await this.#deps.upstream.resolve(task);
+      this.#failures.delete(key);
+      return outcome;
+    } catch (failure) {
+      this.#failures.add(key, failure);
+      throw failure;
+    }
   }
 
   /** Whether a stale entry may be newer than a secondary's answer. */

@@ -10,7 +10,6 @@ import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
 import { type AroundMiss, type Caller, OWN_WORK, createAroundMiss } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/contract.js';
-import { ExpiringMap } from '../upstream/expiring-map.js';
 import type { RefOf } from '../upstream/routing.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
 import {
@@ -22,7 +21,7 @@ import {
   exceptServiceError,
 } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
-import { SerialFlight, SingleFlight } from './single-flight.js';
+import { SerialFlight } from './single-flight.js';
 import { maybe } from '../maybe.js';
 
 interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
@@ -76,9 +75,6 @@ interface ResolverParts {
   staleIfErrorMs: (key: string) => number;
 }
 
-/** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
-const MAX_FAILURES = 100_000;
-
 /** Creates the resolver. */
 export function createResolver(
   settings: Live<Pick<Config, 'cache' | 'upstream'>>,
@@ -91,7 +87,7 @@ export function createResolver(
     memory: cache.memory,
     trustedSince: cache.trustedSince,
     upstream,
-    failures: new ExpiringMap({ ttlMs: retryAfterMs, maxEntries: MAX_FAILURES, now }),
+    retryAfterMs,
     ttlBoundsOf(key) {
       const { found, notFound } = settings.current.cache;
       const ttlMs =
@@ -127,14 +123,14 @@ const LATE = new Error('the load is late');
 export class Resolver<Ticket> {
   readonly #deps: ResolverDeps<Ticket>;
   readonly #loader: Loader<Ticket>;
-  readonly #flight = new SingleFlight<EntryLoad>();
   /** Loads that ask only configured servers, if others ask more. */
-  readonly #configuredFlight = new SingleFlight<EntryLoad>();
+  readonly #configuredLoader: Loader<Ticket>;
   readonly #rechecks = new SerialFlight();
 
   constructor(deps: ResolverDeps<Ticket>) {
     this.#deps = deps;
     this.#loader = new Loader(deps);
+    this.#configuredLoader = new Loader(deps);
   }
 
   /**
@@ -211,7 +207,9 @@ export class Resolver<Ticket> {
   }
 
   #load(named: Omit<LoadTask, 'authoritative' | 'newerThan'>, entry: Entry | undefined): Promise<Resolution> {
-    const { load, collapsed } = this.#join({ ...named, authoritative: false, newerThan: 0 });
+    const { fallbacks = [] } = this.#deps;
+    const loader = named.noFallback && fallbacks.length > 0 ? this.#configuredLoader : this.#loader;
+    const { load, collapsed } = loader.join({ ...named, authoritative: false, newerThan: 0 });
     const answer = this.#answerInTime(named.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
   }
@@ -226,7 +224,7 @@ export class Resolver<Ticket> {
     handle: HandleRef,
     { newerThan, caller }: Pick<LoadTask, 'newerThan' | 'caller'>,
   ): Promise<Resolution> {
-    return this.#join({ handle, authoritative: false, newerThan, caller }).load.answer;
+    return this.#loader.join({ handle, authoritative: false, newerThan, caller }).load.answer;
   }
 
   /**
@@ -275,16 +273,15 @@ export class Resolver<Ticket> {
     return this.#deps.store.fence(key);
   }
 
-  /** Detaches the loads in flight of an invalidated key, so that later callers start a new load. */
+  /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
   detachLoads(key: string): void {
-    for (const flight of [this.#flight, this.#configuredFlight]) flight.detach(key);
-    this.#deps.upstream.detachLoads?.(key);
+    for (const loader of [this.#loader, this.#configuredLoader]) loader.detach(key);
+    this.#deps.upstream.preferPrimary?.(key);
   }
 
   /** Detaches the loads in flight of all keys with the prefix. */
   detachLoadsUnder(prefix: string): void {
-    for (const flight of [this.#flight, this.#configuredFlight]) flight.detachUnder(prefix);
-    this.#deps.upstream.detachLoadsUnder?.(prefix);
+    for (const loader of [this.#loader, this.#configuredLoader]) loader.detachUnder(prefix);
   }
 
   readonly refOf: RefOf = (text) => this.#deps.refOf(text);
@@ -297,13 +294,6 @@ export class Resolver<Ticket> {
     const resolution = await this.#loader.start(task).answer;
     this.detachLoads(task.handle.key);
     return resolution;
-  }
-
-  #join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const start = (): EntryLoad => this.#loader.start(task);
-    const { fallbacks = [] } = this.#deps;
-    const flight = task.noFallback && fallbacks.length > 0 ? this.#configuredFlight : this.#flight;
-    return flight.join(task.handle.key, { start, since: this.#deps.trustedSince() });
   }
 
   #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
@@ -337,10 +327,10 @@ export class Resolver<Ticket> {
 
   /** Refreshes a popular entry in the background before it expires. */
   #refreshAhead(entry: Entry, task: LoadTask): void {
-    const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
+    const { memory, now, refreshAheadMinHits: minHits } = this.#deps;
     const { key } = task.handle;
     if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(key) < minHits) return;
-    if (!failures.has(key)) this.#join(task);
+    if (!this.#loader.hasFailed(key)) this.#loader.join(task);
   }
 }
 

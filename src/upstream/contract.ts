@@ -21,12 +21,8 @@ export interface HandleRead {
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
-  /**
-   * Called before and after a write: clears the handle's cached failure, and routes its reads to the primary.
-   */
-  detachLoads: (key: string) => void;
-  /** Clears the cached failures of all handles under a prefix. */
-  detachLoadsUnder: (prefix: string) => void;
+  /** Called before and after a write: for a while only the primary is asked for the handle. */
+  preferPrimary: (key: string) => void;
   /** Total usage of all servers. */
   usage: () => LimiterUsage;
 }

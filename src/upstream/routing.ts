@@ -62,11 +62,8 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
       if (fallbacks.length === 0 || read.noFallback) return asking;
       return asking.then((outcome) => readElsewhere(read, outcome));
     },
-    detachLoads(key) {
-      for (const { reads } of findServers(refOfKey(key))) reads.detachLoads(key);
-    },
-    detachLoadsUnder(prefix) {
-      for (const { reads } of servers) reads.detachLoadsUnder(prefix);
+    preferPrimary(key) {
+      for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary(key);
     },
     usage: () => sumUsages(servers.map(({ reads }) => reads.usage())),
   };

@@ -44,13 +44,13 @@ record      | none  | 500 0       | 200 1            | 200 0     | 502 0        
 unavailable | none  | 503 0       | 200 1            | 200 0     | 502 0           | 200 1 | 200 1
 busy        | none  | 200 1       | 200 1            | 200 0     | 502 0           | 200 1 | 200 1
 invalid     | none  | 502 0       | 200 1            | 200 0     | 502 0           | 200 1 | 200 1
-refused     | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
-reset       | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
-gateway     | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
-record      | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
-unavailable | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
-busy        | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
-invalid     | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 stale 0
+refused     | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
+reset       | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
+gateway     | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
+record      | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
+unavailable | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
+busy        | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
+invalid     | stale | 200 stale 0 | 200 1            | 200 0     | 200 stale 0     | 200 1 | 200 1
 `;
 
 const [[, , ...events] = [], ...rows] = TABLE.trim()

@@ -124,6 +124,16 @@ describe('proxy that follows referrals', () => {
     expect(root.askedFor('21.T1/page')).toBe(0);
   });
 
+  test('does not request a handle again at a failing server within upstream.retryAfter', async () => {
+    const { read, pass } = await start();
+    far.fail('wrong-handle', { times: 1 });
+    for (let times = 0; times < 2; times++) expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
+    expect(far.asked).toBe(1);
+    pass(5000);
+    await read('99.FAR/page');
+    expect(far.asked).toBe(2);
+  });
+
   test('follows no referral when upstream.followReferrals is false', async () => {
     const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     expect(await read('99.FAR/page')).toMatchObject({ status: 400 });

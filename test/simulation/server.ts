@@ -11,7 +11,6 @@ import { sendFenced } from '../../src/write/write.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 /** Time within which a timed-out write may still be executed, as in src/cache/cache.ts. */
 const FENCE_SPARE_MS = 15_000;
@@ -70,7 +69,7 @@ export class Server {
       memory: this.cache.memory,
       trustedSince: this.cache.trustedSince,
       upstream: { resolve: ({ handle }) => upstream.read(process, handle.text) },
-      failures: new ExpiringMap({ ttlMs: SECOND_MS, maxEntries: 1000, now: clock.now }),
+      retryAfterMs: SECOND_MS,
       ttlBoundsOf: () => LIFETIMES,
       refreshAheadMinHits: 3,
       staleAfterMs: 1.5 * SECOND_MS,

@@ -5,7 +5,6 @@ import { TieredStore } from '../../src/cache/tiered-store.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { Resolver } from '../../src/resolver/resolver.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 interface LoneParts {
   now: () => number;
@@ -36,7 +35,7 @@ export function createLoneResolver({
     store: new TieredStore({ memory: stored ?? memory, coherence: { publish }, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: load },
-    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
+    retryAfterMs: 0,
     ttlBoundsOf: () => ({
       found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
       notFound: { ttlMs: 30_000 },

@@ -10,7 +10,6 @@ import { toText } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import { RaceUpstream, type Step } from './race-upstream.js';
-import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const FENCE_LIFE_MS = 45_000;
 
@@ -102,7 +101,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     store: makeStore({ memory, coherence, now: () => now }),
     memory,
     upstream: { resolve: () => upstream.load() },
-    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now: () => now }),
+    retryAfterMs: 0,
     ttlBoundsOf: () => ({
       found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
       notFound: { ttlMs: 30_000 },

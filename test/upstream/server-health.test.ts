@@ -1,10 +1,10 @@
 // The decision table of a server's health: whether a read is sent in each state, and the state after it.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
 import { testContext } from '../support/context.js';
 import { useNock } from '../support/nock.js';
 import { createClient, UPSTREAM } from './ask.js';
-import { ask } from './watched-client.js';
 
 const SECONDARY = 'http://secondary.test:8000';
 const OPEN_FOR_MS = 5000;
@@ -37,7 +37,7 @@ function createServers({ secondaries = [] as string[] } = {}) {
   let reads = 0;
 
   /** Reads while the servers reply as given. Returns the servers that got a request. */
-  async function read(primary: Reply, secondary: Reply = 'good'): Promise<string> {
+  async function read(primary: Reply, secondary: Reply = 'good', authoritative = false): Promise<string> {
     const asked = new Set<string>();
     for (const [name, url, reply] of [
       ['primary', UPSTREAM, primary],
@@ -47,7 +47,8 @@ function createServers({ secondaries = [] as string[] } = {}) {
       scope.on('request', () => asked.add(name));
       REPLIES[reply](scope.get(/.*/));
     }
-    await ask(client, `21.T1/${++reads}`);
+    const handle = handleRef(`21.T1/${++reads}`, false);
+    await client.resolve({ handle, authoritative }).catch(() => undefined);
     nock.cleanAll();
     return [...asked].join(' ');
   }
@@ -122,7 +123,7 @@ describe('one server', () => {
 });
 
 describe('primary with a secondary', () => {
-  // The servers that get a read, then those that get the next ones: at once, and when the time is over.
+  // The servers that get a read, then those that get the next ones: immediately, and when the time is over.
   test.each<[Reply, Reply, string, string, string]>([
     ['good', 'good', 'primary', 'primary', 'primary'],
     ['refused', 'good', 'primary secondary', 'secondary', 'primary'],
@@ -139,6 +140,13 @@ describe('primary with a secondary', () => {
     expect(await read('good')).toBe(next);
     vi.advanceTimersByTime(AVOIDED_MS);
     expect(await read('good')).toBe(later);
+  });
+
+  test('a primary that is avoided gets all reads after an authoritative response', async () => {
+    const { read } = createServers({ secondaries: [SECONDARY] });
+    await read('gateway');
+    expect(await read('good', 'good', true)).toBe('primary');
+    expect(await read('good')).toBe('primary');
   });
 
   test('a server that is avoided is tried by one read a period', async () => {
