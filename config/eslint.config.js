@@ -64,8 +64,8 @@ export default tseslint.config(
     },
   },
   {
-    // Composes its expression of constant phrases without repetition, once.
-    files: ['src/cache/memory/phrase-codec.ts'],
+    // Compose their expressions once, of constant phrases without repetition, and of the paths of routes.
+    files: ['src/cache/memory/phrase-codec.ts', 'src/http/route-table.ts'],
     rules: { 'no-restricted-syntax': 'off' },
   },
   {

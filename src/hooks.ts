@@ -157,9 +157,9 @@ export interface Hooks {
   redirect: ((settings: Config) => RedirectExtension)[];
   /** A read is answered with a fresh entry. */
   hit: ((handle: HandleRef, entry: Entry) => void)[];
-  /** A prepared response is sent again without asking the resolver; `key` is the key of its entry. */
+  /** A prepared response is sent without asking the resolver; `key` is the key of its entry. */
   repeat: ((key: string) => void)[];
-  /** A prepared response is sent, for the first time or again. Copy `hit` to keep it. */
+  /** A prepared response is sent. Copy `hit` to keep it. */
   sentPrepared: ((hit: PreparedHit) => void)[];
   /** An anonymous read of a handle has an answer, which is not a prepared response. */
   answered: ((read: AnsweredRead) => void)[];

@@ -77,8 +77,8 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
       }),
     },
     otherwise: (req, res) => {
-      const isV2 = v2 !== undefined && ownerOf(contextOf(res).target.path) === 'v2';
-      return isV2 ? v2.route(req, res) : answerUnrouted(req, res);
+      const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
+      return ((isV2 && v2?.route) || answerUnrouted)(req, res);
     },
     sendError: (req, res, error) =>
       (errors[ownerOf(contextOf(res).target.path)] ?? sendRecordError)(req, res, error),

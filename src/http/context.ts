@@ -33,8 +33,8 @@ export interface RequestContext extends Place {
   requestId?: string | undefined;
   /** Error that the response reports. */
   failure?: ServiceError;
-  /** Sends head and body in a single write. */
-  sendRaw: (res: ServerResponse, response: RawResponse) => void;
+  /** Sends head and body in a single write; undefined on the admin listener. */
+  sendRaw?: (res: ServerResponse, response: RawResponse) => void;
 }
 
 /** Returns the context, which the first step of the request has set. */

@@ -81,12 +81,19 @@ export async function respondToHandle(
   const resolve = (name: HandleRef): Promise<Resolution> =>
     deps.resolver.resolve(name, { authoritative, caller });
   const first = { handle, resolution: hit ?? (await resolve(handle)) };
-  if (query.show === 'api') {
-    await answerRecord(req, res, { ...first, query, deps });
-    return;
-  }
-  Object.assign(context, { result: resultOf(first.resolution, query), exists: existsBy(first.resolution) });
-  if (hit === undefined && (await sendPlain(call, first))) return;
+  if (query.show === 'api') await answerRecord(req, res, { ...first, query, deps });
+  else if (hit !== undefined || !(await sendPlain(call, first))) await respondToRecord(call, first, resolve);
+}
+
+/** Responds to a resolved handle whose redirect may depend on more than its URL values. */
+async function respondToRecord(
+  call: RedirectCall,
+  first: ResolvedHandle,
+  resolve: (handle: HandleRef) => Promise<Resolution>,
+): Promise<void> {
+  const { req, res, deps, query, run } = call;
+  const { resolution: requested } = first;
+  Object.assign(contextOf(res), { result: resultOf(requested, query), exists: existsBy(requested) });
   const { end, ...chain } = await followAliases(first, { ...deps, query, resolve, run });
   const { resolution } = end;
   if (resolution.kind === 'refused') {
@@ -97,7 +104,7 @@ export async function respondToHandle(
   const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
   const started: StartedRequest[] = [];
   for (const start of deps.extensions.startRequest) started.push(await start(found));
-  if (await sendMissing(found, handle.text, started)) return;
+  if (await sendMissing(found, first.handle.text, started)) return;
   if (await sendAlias(found)) return;
   const request = await find(found, started);
   reportStale(request);

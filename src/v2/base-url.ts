@@ -1,6 +1,5 @@
 // The base URL of a request as the client sees it, even behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
-import type { TLSSocket } from 'node:tls';
 import type { IsTrustedProxy } from '../server/client-address.js';
 
 /**
@@ -14,7 +13,7 @@ export function baseUrlOf(req: IncomingMessage, isTrustedProxy: IsTrustedProxy):
     const [first = ''] = isTrusted ? (headers[`x-forwarded-${name}`] ?? '').toString().split(',', 1) : [];
     return first.trim();
   };
-  const scheme = forwarded('proto') || ((socket as TLSSocket).encrypted ? 'https' : 'http');
+  const scheme = forwarded('proto') || ('encrypted' in socket ? 'https' : 'http');
   const host = forwarded('host') || headers.host;
   return `${scheme}://${isHost(host) ? host : addressOf(req)}${pathPrefix(forwarded('prefix'))}`;
 }
