@@ -109,7 +109,7 @@ export class Loader<Ticket> {
   }
 
   judge(entry: Entry | undefined): EntryState {
-    return judge(entry, this.#deps.now(), this.#deps.trustedSince());
+    return entry === undefined ? 'none' : judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {

@@ -51,7 +51,7 @@ export interface ResolveOptions {
   /** The caller; defaults to an unknown client of class `normal`. */
   caller?: Caller | undefined;
   /** Whether only configured servers are asked after a miss in memory. */
-  noFallback?: boolean;
+  noFallback?: boolean | undefined;
 }
 
 export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'noFallback'> {
@@ -117,6 +117,8 @@ export function createResolver(
   return resolver;
 }
 
+type NamedLoad = Pick<LoadTask, 'handle' | 'caller' | 'noFallback'>;
+
 /** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
 
@@ -139,8 +141,10 @@ export class Resolver<Ticket> {
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const { authoritative, client } = options;
-    const readNow = (): FromEntry | Promise<Resolution> =>
-      (authoritative ? undefined : this.fromMemory(handle)) ?? this.#readAdmitted(handle, options);
+    const readNow = (): FromEntry | Promise<Resolution> => {
+      const entry = authoritative ? undefined : this.#deps.memory.peek(handle.key);
+      return this.#answerIfFresh(entry, handle) ?? this.#readAdmitted(handle, entry, options);
+    };
     if (client === undefined || authoritative || !this.isLargeInMemory(handle)) return readNow();
     return this.#inSlice(client(), readNow);
   }
@@ -156,12 +160,15 @@ export class Resolver<Ticket> {
     return slicer === undefined ? read() : slicer.run(inOneStep(read), { client });
   }
 
-  #readAdmitted(handle: HandleRef, options: ResolverRead): Promise<Resolution> {
-    const { admit, authoritative, noFallback = false } = options;
+  #readAdmitted(handle: HandleRef, entry: Entry | undefined, options: ResolverRead): Promise<Resolution> {
+    const { admit, authoritative, noFallback } = options;
     const resolve = (caller: Caller | undefined): Promise<Resolution> =>
       this.resolve(handle, { authoritative, noFallback, caller });
     try {
-      return Promise.resolve(maybe(admit(), resolve));
+      const caller = admit();
+      if (caller instanceof Promise) return caller.then(resolve);
+      // Otherwise memory has not changed since it was read.
+      return authoritative ? resolve(caller) : this.#loadMissing({ handle, caller, noFallback }, entry);
     } catch (refusal) {
       const error = refusal as Error;
       return Promise.reject(error);
@@ -182,7 +189,7 @@ export class Resolver<Ticket> {
     const resolveNow = (): Promise<Resolution> => {
       const entry = this.#deps.memory.peek(handle.key);
       const fresh = this.#answerIfFresh(entry, handle);
-      return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
+      return fresh ? Promise.resolve(fresh) : this.#loadMissing(task, entry);
     };
     if (!this.isLargeInMemory(handle)) return resolveNow();
     return this.#inSlice(caller?.client ?? 'background', resolveNow);
@@ -201,12 +208,16 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
+  #loadMissing(named: NamedLoad, entry: Entry | undefined): Promise<Resolution> {
+    return this.#miss(named.caller, () => this.#load(named, entry));
+  }
+
   #miss(caller: Caller | undefined, read: () => Promise<Resolution>): Promise<Resolution> {
     const { aroundMiss } = this.#deps;
     return aroundMiss === undefined ? read() : aroundMiss(caller, read, isUnknown);
   }
 
-  #load(named: Omit<LoadTask, 'authoritative' | 'newerThan'>, entry: Entry | undefined): Promise<Resolution> {
+  #load(named: NamedLoad, entry: Entry | undefined): Promise<Resolution> {
     const { fallbacks = [] } = this.#deps;
     const loader = named.noFallback && fallbacks.length > 0 ? this.#configuredLoader : this.#loader;
     const { load, collapsed } = loader.join({ ...named, authoritative: false, newerThan: 0 });

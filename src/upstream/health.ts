@@ -1,4 +1,5 @@
 // The health of one server: whether it gets a read now, by its Retry-After, its circuit breaker and failover.
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { type FailureScope, scopeOf } from './failure.js';
 import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
@@ -45,11 +46,11 @@ const WORKING_MS = 1000;
  */
 export class ServerHealth {
   readonly #settings: HealthSettings;
-  readonly #now: () => number;
+  readonly #clock: Pick<Context['clock'], 'now' | 'wall'>;
   readonly #report: HealthReport | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
-  #pausedUntil = -Infinity;
+  #pausedUntil: number | undefined;
   #avoidedUntil: number | undefined;
   #breaker: BreakerState = 'closed';
   #openedBy: FailureScope = 'server';
@@ -57,9 +58,13 @@ export class ServerHealth {
   #succeededAt = -Infinity;
   #lastFailure: ServiceError | undefined;
 
-  constructor(settings: HealthSettings, now: () => number, report?: HealthReport) {
+  constructor(
+    settings: HealthSettings,
+    clock: Pick<Context['clock'], 'now' | 'wall'>,
+    report?: HealthReport,
+  ) {
     this.#settings = settings;
-    this.#now = now;
+    this.#clock = clock;
     this.#report = report;
     this.#failures = createFailureCount(settings.breaker.failures);
     this.#trials = createTrials(settings.breaker);
@@ -67,8 +72,12 @@ export class ServerHealth {
 
   /** @throws ServiceError UPSTREAM_BACKOFF during a pause */
   assertNotPaused(): void {
-    const retryAfterMs = this.#pausedUntil - this.#now();
-    if (retryAfterMs <= 0) return;
+    if (this.#pausedUntil === undefined) return;
+    const retryAfterMs = this.#pausedUntil - this.#clock.now();
+    if (retryAfterMs <= 0) {
+      this.#pausedUntil = undefined;
+      return;
+    }
     const diagnosis = { cause: 'the server requested a pause (Retry-After)' };
     throw new ServiceError('UPSTREAM_BACKOFF', { diagnosis, retryAfterMs });
   }
@@ -86,19 +95,20 @@ export class ServerHealth {
     return { key, isTrial, successesBefore: this.#successes };
   }
 
-  /** Starts a pause if the response requests one, and returns its length (ms). `wallTime`: for a date. */
-  pauseIfBusy(response: Omit<UpstreamResponse, 'body'>, wallTime: number): number | undefined {
+  /** Starts a pause if the response requests one, and returns its length (ms). */
+  pauseIfBusy(response: Omit<UpstreamResponse, 'body'>): number | undefined {
     if (!isTooBusy(response.status)) return undefined;
-    const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), wallTime);
+    const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), this.#clock.wall());
     if (requestedMs === undefined) return undefined;
     const pauseMs = Math.min(requestedMs, this.#settings.maxRetryAfterMs);
-    this.#pausedUntil = this.#now() + pauseMs;
+    this.#pausedUntil = this.#clock.now() + pauseMs;
     return pauseMs;
   }
 
-  succeeded(): void {
+  /** `at`: time of the success (ms). */
+  succeeded(at: number): void {
     this.#successes++;
-    this.#succeededAt = this.#now();
+    this.#succeededAt = at;
     this.#avoidedUntil = undefined;
     this.#failures.clear();
     this.#setBreaker('closed');
@@ -114,7 +124,7 @@ export class ServerHealth {
 
   /** Tries the server last in the next `periodMs`, until it succeeds. */
   avoid(periodMs: number): void {
-    this.#avoidedUntil = this.#now() + periodMs;
+    this.#avoidedUntil = this.#clock.now() + periodMs;
   }
 
   get isAvoided(): boolean {
@@ -127,13 +137,13 @@ export class ServerHealth {
    */
   mayBeFirst(periodMs: number): boolean {
     if (this.#avoidedUntil === undefined) return true;
-    if (this.#now() < this.#avoidedUntil) return false;
+    if (this.#clock.now() < this.#avoidedUntil) return false;
     this.avoid(periodMs);
     return true;
   }
 
   #admitTrial(key: string): void {
-    const retryAfterMs = this.#trials.admit(key, this.#failures.has(key), this.#now());
+    const retryAfterMs = this.#trials.admit(key, this.#failures.has(key), this.#clock.now());
     if (retryAfterMs > 0) {
       throw new ServiceError('UPSTREAM_BACKOFF', { cause: this.#lastFailure, retryAfterMs });
     }
@@ -149,7 +159,7 @@ export class ServerHealth {
       return;
     }
     const broken = this.#failures.brokenScope();
-    const isWorking = this.#now() - this.#succeededAt < WORKING_MS;
+    const isWorking = this.#clock.now() - this.#succeededAt < WORKING_MS;
     if (broken === 'connection' || (broken !== undefined && !isWorking)) this.#open(broken);
   }
 
@@ -167,7 +177,7 @@ export class ServerHealth {
 
   #open(by: FailureScope): void {
     this.#openedBy = by;
-    this.#trials.begin(this.#now() + (by === 'connection' ? this.#settings.breaker.openForMs : 0));
+    this.#trials.begin(this.#clock.now() + (by === 'connection' ? this.#settings.breaker.openForMs : 0));
     this.#setBreaker('open');
   }
 

@@ -206,6 +206,8 @@ export function createRefOf(servers: readonly Routed[], caseSensitive: boolean):
 
 /** Creates a lookup of a key's period (ms) by longest matching prefix, 0 without a match. */
 export function createFindPeriod(periods: Config['cache']['staleIfError']): (key: string) => number {
+  const [only, ...others] = periods;
+  if (only?.prefixes.includes('*') && others.length === 0) return () => only.ms;
   const find = createPrefixRouting(periods);
   return (key) => find(refOfKey(key))[0]?.ms ?? 0;
 }

@@ -56,10 +56,14 @@ export function createServer(
   { pseudonym, dispatcher, limiter, slicer, keys, label = settings.url }: ServerParts,
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes } = settings;
-  const { now, wall } = context.clock;
+  const { now } = context.clock;
   const { origin } = parseAddress(url);
   const protocol = settings.source.protocol(settings);
-  const health = new ServerHealth(settings, now, keys && createHealthReport({ url, keys }, context));
+  const health = new ServerHealth(
+    settings,
+    context.clock,
+    keys && createHealthReport({ url, keys }, context),
+  );
   const report = createReport(label, context);
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
@@ -80,16 +84,17 @@ export function createServer(
       const timeoutMs = Math.max(1, deadline - performance.now());
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes: maxRecordBytes });
       const { status, headers: received, body } = response;
-      const pauseMs = health.pauseIfBusy(response, wall());
+      const pauseMs = health.pauseIfBusy(response);
       const reply = { status, headers: received, body, handle: text, caseSensitive, pauseMs };
       const reading = protocol.outcomeOf(reply);
       const read = readInSlices(slicer, reading, { chars: body.length, caller });
       const outcome = read instanceof Promise ? await read : read;
-      report(outcome.kind, startedAt);
-      health.succeeded();
+      const endedAt = now();
+      report(outcome.kind, endedAt - startedAt);
+      health.succeeded(endedAt);
       return outcome;
     } catch (error) {
-      report(error instanceof ServiceError ? error.code : 'INTERNAL', startedAt);
+      report(error instanceof ServiceError ? error.code : 'INTERNAL', now() - startedAt);
       if (error instanceof ServiceError) health.failed(attempt, error);
       throw error;
     }
@@ -110,10 +115,9 @@ export function createServer(
 
 type CallResult = Outcome['kind'] | ErrorCode;
 
-/** Creates the function that counts and traces an upstream read; `startedAt`: ms since the epoch. */
-function createReport(server: string, { metrics, hooks: { spans }, clock: { now } }: Context) {
-  return (result: CallResult, startedAt: number): void => {
-    const durationMs = now() - startedAt;
+/** Creates the function that counts and traces an upstream read. */
+function createReport(server: string, { metrics, hooks: { spans } }: Context) {
+  return (result: CallResult, durationMs: number): void => {
     metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
     for (const { addCall } of spans)
       addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
