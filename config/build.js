@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { build } from 'rolldown';
 import { openApiDocuments } from './openapi-documents.js';
 
-const BROWSER = 'src/admin/status/browser';
+const BROWSER = 'src/plugins/admin/status/browser';
 
 /** Copies the status page scripts, which browsers load unchanged. */
 const statusScripts = {
@@ -114,7 +114,10 @@ for (const dir of process.argv.slice(2)) {
           // What plugins declare, with zod: otherwise a file for each plugin.
           { name: 'declared', test: /src\/plugins\/[\w-]+\/plugin|node_modules\/zod\// },
           // The plugins that are on by default.
-          { name: 'default', test: /src\/plugins\/(?:batch|locations|native|pages|snapshot|traffic)\// },
+          {
+            name: 'default',
+            test: /src\/plugins\/(?:(?:admin|batch|locations|native|pages|snapshot|traffic)\/|openapi\/openapi\.)/,
+          },
           // What the core shares with plugins.
           {
             name: 'core',

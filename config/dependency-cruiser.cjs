@@ -1,23 +1,17 @@
 // Allowed imports between modules, enforced by `npm run lint`.
 const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'hooks', 'main'];
 // Files whose types any module may import; context contains only types.
-const TYPES = ['config/live', 'config/schema', 'config/upstream-servers', 'context', 'app/plugin'].map(
-  (name) => `^src/${name}\\.ts$`,
-);
+const TYPES = [
+  'config/live',
+  'config/schema',
+  'config/upstream-servers',
+  'context',
+  'app/operations',
+  'app/plugin',
+].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context', 'hooks'];
 const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'upstream', ...KERNEL];
-const APP = [
-  'record',
-  'v2',
-  'redirect',
-  'admin',
-  'plugins',
-  'openapi',
-  'server',
-  'config',
-  'observe',
-  ...INTERFACE,
-];
+const APP = ['record', 'v2', 'redirect', 'plugins', 'server', 'config', 'observe', ...INTERFACE];
 const modules = {
   errors: [],
   context: ['cache', 'hooks', 'observe'],
@@ -51,11 +45,9 @@ const modules = {
   record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['write', 'http', 'server', 'resolver', 'cache', 'upstream', ...KERNEL],
   redirect: ['http', 'html', 'resolver', 'cache', 'upstream', ...KERNEL],
-  openapi: ['config', 'http', 'html', ...KERNEL],
-  admin: ['openapi', 'http', 'html', 'resolver', 'cache', 'observe', 'config', ...KERNEL],
   app: APP,
   'dev-server': ['app', 'config', ...KERNEL],
-  cli: ['dev-server', 'app', 'plugins', 'admin', 'upstream', 'config', ...KERNEL],
+  cli: ['dev-server', 'app', 'plugins', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -141,7 +133,7 @@ module.exports = {
     inCache('memory', ['coherence']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
-    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'openapi', 'admin', 'html', 'plugins']),
+    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'html', 'plugins']),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'write']),
     onlyIn('lru-cache', ['cache', 'write', 'v2', 'resolver', 'plugins']),
@@ -153,7 +145,7 @@ module.exports = {
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('prom-client', ['observe']),
-    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'openapi', 'admin', 'plugins']),
+    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'plugins']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -1,8 +1,6 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
 import { createFindPeriod, createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
-import { createAdmin } from '../admin/app.js';
-import { type Operations, createOperations } from '../admin/operations.js';
 import { type Cache, createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
@@ -32,6 +30,7 @@ import {
   sourcesOf,
   startPlugins,
 } from './plugin.js';
+import { type Operations, createOperations } from './operations.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
 import { createResolver } from '../resolver/resolver.js';
@@ -69,7 +68,7 @@ export interface App {
   host: Host;
   /** The listeners of plugins, not yet open. */
   listeners: readonly PluginListener[];
-  /** Handles requests on the admin listener. */
+  /** Handles requests on the admin listener; without its plugin, each gets a 404. */
   admin: RequestListener;
   /** Checks for `/readyz` on the admin listener. */
   readiness: Readiness;
@@ -109,25 +108,20 @@ function assemble(
     clock: { ...systemClock, ...clock },
     hooks,
   };
-  const host = createHost(settings, context, { createDispatcher, sources: sourcesOf(loaded) });
-  const { handlers, adminHandlers, listeners } = startPlugins(loaded, { host, settings: config });
-  const { listener, close: closeListener } = createPublicListener(host, { plugins, handlers });
-  const operations = createOperations(host, () => readStatistics(plugins, hooks));
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
+  const core = createCore(settings, context, { createDispatcher, sources: sourcesOf(loaded) });
+  const operations = createOperations(core, () => readStatistics(plugins, hooks));
+  const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
+  const { handlers, listeners, ...started } = startPlugins(loaded, { host, settings: config });
+  const { listener, close: closeListener } = createPublicListener(host, { plugins, handlers });
   return {
     handler: listener,
     context,
     connections: host,
     host,
     listeners,
-    admin: createAdmin(settings, context, {
-      readiness,
-      operations,
-      plugins,
-      adminHandlers,
-      blockedMs: eventLoop.blockedMs,
-    }),
+    admin: started.admin?.({ ...started, plugins }) ?? notFound,
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { ...host, readiness }),
@@ -146,13 +140,20 @@ function assemble(
   };
 }
 
-interface HostParts {
+const notFound: RequestListener = (_req, res) => {
+  res.writeHead(404).end();
+};
+
+/** The core without what watches and operates it. */
+type Core = Omit<Host, 'operations' | 'readiness' | 'blockedMs'>;
+
+interface CoreParts {
   createDispatcher: CreateDispatcher | undefined;
   sources: readonly RecordSource[];
 }
 
 /** Creates the core: bounds of all requests together, cache, Handle servers, and the resolver above both. */
-function createHost(settings: Live<Config>, context: Context, parts: HostParts): Host {
+function createCore(settings: Live<Config>, context: Context, parts: CoreParts): Core {
   const { createDispatcher, sources } = parts;
   const config = settings.current;
   const { upstream } = config;

@@ -4,10 +4,9 @@ import type { Config } from '../config/schema.js';
 import { contextOf } from '../http/context.js';
 import { type SendError, createReportUnexpected, createSendError } from '../http/error-reply.js';
 import type { ChecksLogin } from '../http/identity.js';
-import type { Listener } from '../http/route-table.js';
+import type { Listener, Route } from '../http/route-table.js';
 import { type Owner, ownerOf } from '../http/target.js';
 import { answerUnrouted } from '../http/unrouted.js';
-import { createOpenApi } from '../openapi/serve.js';
 import type { Forwarding } from '../record/forwarding.js';
 import { createForwardRead } from '../record/pass-through.js';
 import { createReadRecord } from '../record/read.js';
@@ -19,7 +18,6 @@ import type { HandleLock } from '../write/lock/handle-lock.js';
 import { createCarryOut } from '../write/write.js';
 import type { Admission } from './admission.js';
 import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
-import { routesOf } from './routes.js';
 
 /** The parts that a reload preserves. */
 export interface KeptParts extends Host, Forwarding {
@@ -34,6 +32,7 @@ export interface KeptParts extends Host, Forwarding {
 
 interface InterfaceParts extends KeptParts, Admission {
   prepared: PreparedCache;
+  routes: readonly Route[];
 }
 
 interface Interfaces {
@@ -69,12 +68,6 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
       passThrough: parts.passThrough,
       write: createWriteRoute({ ...parts, carryOut }),
       v2: v2?.route,
-      openApi: createOpenApi(config, {
-        document: 'public',
-        routes: routesOf(config, parts.plugins),
-        // Limited to five minutes, because an update of the proxy may change the document.
-        cacheControl: 'public, max-age=300',
-      }),
     },
     otherwise: (req, res) => {
       const isV2 = ownerOf(contextOf(res).target.path) === 'v2';

@@ -1,5 +1,5 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Live } from '../config/live.js';
@@ -14,6 +14,7 @@ import type { MemoryBudget, WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Listener, Route } from '../http/route-table.js';
 import type { Hits } from '../observe/hits.js';
+import type { Readiness } from '../observe/health.js';
 import type { MetricEntry } from '../observe/metric-list.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { FindClient, IsTrustedProxy } from '../server/client-address.js';
@@ -25,6 +26,7 @@ import { HANDLE_SERVER } from '../upstream/handle-server.js';
 import type { RecordSource } from '../upstream/source.js';
 import type { Upstreams } from '../upstream/upstreams.js';
 import type { OriginOf } from '../write/origin-record.js';
+import type { Operations } from './operations.js';
 
 /** The parts of the core that the interfaces and the plugins share. */
 export interface Host<Settings extends Config = Config> extends Context {
@@ -52,6 +54,11 @@ export interface Host<Settings extends Config = Config> extends Context {
   readonly createDispatcher: typeof createPools | undefined;
   /** Returns `cache.staleIfError` for a key; do not keep it, because a reload may change it. */
   readonly staleIfErrorMs: (key: string) => number;
+  readonly operations: Operations;
+  /** Checks for `/readyz`. */
+  readonly readiness: Readiness;
+  /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
+  readonly blockedMs: () => number | undefined;
   /** Resolves once all plugins have put their records into memory. */
   readonly whenRestored: () => Promise<void>;
 }
@@ -64,6 +71,8 @@ export type PublicHandlers = Readonly<Record<string, Listener>>;
 /** Parts of the public listener for the handlers of its routes, which each reload creates. */
 export interface HandlerParts {
   settings: Config;
+  /** All routes of the listener. */
+  routes: readonly Route[];
   withBody: WithBody;
   /** Returns the error of a traffic rule that rejects a handle in the body. Undefined without such rules. */
   refusalOfHandle: RefusalOfHandle | undefined;
@@ -74,9 +83,19 @@ export interface HandlerParts {
 /** Creates the handlers of public routes, by the `handler` of their route, at the start and at each reload. */
 export type CreateHandlers = (parts: HandlerParts) => PublicHandlers;
 
+/** The part of plugins on the admin listener. */
+export interface AdminInterfaces {
+  /** All plugins, with their routes. */
+  plugins: readonly Plugin[];
+  /** The handlers of the plugins that are on. */
+  adminHandlers: AdminHandlers;
+}
+
 interface StartedInterfaces {
   readonly handlers?: CreateHandlers;
   readonly adminHandlers?: AdminHandlers;
+  /** Creates the admin listener. */
+  readonly admin?: (interfaces: AdminInterfaces) => RequestListener;
   readonly listeners?: readonly PluginListener[];
 }
 
@@ -89,6 +108,7 @@ export type Started = {
 export interface PluginInterfaces {
   readonly handlers: readonly CreateHandlers[];
   readonly adminHandlers: AdminHandlers;
+  readonly admin: StartedInterfaces['admin'];
   readonly listeners: readonly PluginListener[];
 }
 
@@ -176,16 +196,18 @@ export function startPlugins(
     const {
       handlers,
       adminHandlers = {},
+      admin,
       listeners = [],
       ...functions
     } = plugin.start?.(host, settings) ?? {};
     for (const [name, take] of Object.entries(functions))
       if (take !== undefined) (host.hooks[name as keyof Hooks] as unknown[]).push(take);
-    return { handlers, adminHandlers, listeners };
+    return { handlers, adminHandlers, admin, listeners };
   });
   return {
     handlers: started.flatMap(({ handlers = [] }) => handlers),
     adminHandlers: Object.assign({}, ...started.map(({ adminHandlers }) => adminHandlers)) as AdminHandlers,
+    admin: started.find(({ admin }) => admin !== undefined)?.admin,
     listeners: started.flatMap(({ listeners }) => listeners),
   };
 }

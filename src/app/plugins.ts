@@ -1,11 +1,13 @@
 // The plugins, in the order in which their hooks run. Referrals are first, because others find their servers at
 // start; the snapshot precedes those that wait for its records.
+import { admin } from '../plugins/admin/plugin.js';
 import { audit } from '../plugins/audit/plugin.js';
 import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { locations } from '../plugins/locations/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
+import { openApi } from '../plugins/openapi/plugin.js';
 import { pages } from '../plugins/pages/plugin.js';
 import { reverseLookup } from '../plugins/reverse-lookup/plugin.js';
 import { referrals } from '../plugins/referrals/plugin.js';
@@ -34,6 +36,8 @@ const LISTED = [
   batch,
   reverseLookup,
   native,
+  openApi,
+  admin,
 ] as const satisfies readonly Plugin[];
 
 export const PLUGINS: readonly Plugin[] = LISTED;

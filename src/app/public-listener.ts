@@ -70,14 +70,15 @@ function createListener(
   const check = createRequestCheck({ ...config.http, ...admission });
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
   const prepared = host.preparedCache();
+  const routes = routesOf(config, kept.plugins);
   const sendPrepared = createSendPrepared({
     ...freshnessRules(config, host),
     ...{ check, acceptRequestId, prepared, hits, now: clock.now },
     scanHeaders: createScanHeaders(pseudonym),
   });
   const router = createRouter({
-    ...createInterfaces(config, host, { ...kept, ...admission, prepared }),
-    routes: routesOf(config, kept.plugins),
+    ...createInterfaces(config, host, { ...kept, ...admission, prepared, routes }),
+    routes,
     open: createOpenContext({ acceptRequestId, now: clock.now }),
     // The steps of a request before its handler, in this order:
     steps: [

@@ -1,7 +1,6 @@
 // The routes of all enabled interfaces on the public listener.
 import type { Config } from '../config/schema.js';
 import type { Route } from '../http/route-table.js';
-import { openApiRoutes } from '../openapi/serve.js';
 import { endpointRoutes, recordRoutes } from '../record/routes.js';
 import type { Plugin } from './plugin.js';
 import { redirectRoutes } from '../redirect/routes.js';
@@ -18,7 +17,6 @@ export const publicRoutes = (
   ...(has.v2 ? v2Routes : []),
   ...(has.redirect ? redirectRoutes : []),
   ...ofPlugins,
-  ...openApiRoutes({ interface: 'redirect' }),
 ];
 
 /** Returns the routes of the enabled interfaces. */

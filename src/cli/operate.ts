@@ -1,11 +1,13 @@
 // The commands `purge`, `stats` and `traffic`, which call the admin listener.
 import type { TrafficReport } from '../plugins/traffic/plugin.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Statistics } from '../admin/statistics.js';
+import type { Operations } from '../app/operations.js';
 import { type AdminOptions, askAdmin, callAdmin } from './client.js';
 import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, type Rows, countOf, print, printable, section } from './terminal.js';
+
+type Statistics = Awaited<ReturnType<Operations['stats']>>;
 
 interface JsonOption extends AdminOptions {
   json?: boolean;

@@ -1,4 +1,4 @@
-// Runs the commands in src/cli/README.md and config/examples/cut-over.md, and calls in src/admin/README.md.
+// Runs the commands in src/cli/README.md and config/examples/cut-over.md, and calls in src/plugins/admin/README.md.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ const commands = ['src/cli/README.md', 'config/examples/cut-over.md']
 
 /** Matches of admin calls: whole text, method, path and body. */
 const calls = [
-  ...readDocument('src/admin/README.md').matchAll(/`(GET|POST|PUT) (\/[^ `]*)(?: (\{.*?\}))?`/g),
+  ...readDocument('src/plugins/admin/README.md').matchAll(/`(GET|POST|PUT) (\/[^ `]*)(?: (\{.*?\}))?`/g),
 ].map((found) => [...found]);
 
 /** Replaces a remote server, an endless command and a long duration. */

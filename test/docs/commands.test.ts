@@ -25,7 +25,7 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ['src/cli/README.md', 'handle-resolver-proxy serve', { by: 'test/cli/readme.test.ts' }],
   ['src/redirect/README.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],
   ['src/plugins/batch/README.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],
-  ['src/openapi/README.md', 'npx openapi-typescript', { by: 'test/openapi/client.test.ts' }],
+  ['src/plugins/openapi/README.md', 'npx openapi-typescript', { by: 'test/openapi/client.test.ts' }],
   ['src/v2/README.md', 'V2=', { by: 'test/live/readme-commands.test.ts' }],
   ['config/examples/before-a-handle-server.md', '', { by: 'test/rollout/newcomer.test.ts' }],
   ['config/examples/cut-over.md', 'handle-resolver-proxy', { by: 'test/cli/readme.test.ts' }],

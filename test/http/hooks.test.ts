@@ -7,6 +7,7 @@ import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
 import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange } from '../../src/handle/change.js';
+import { admin } from '../../src/plugins/admin/plugin.js';
 import { traffic } from '../../src/plugins/traffic/plugin.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { keysAt } from '../../src/upstream/failure.js';
@@ -307,7 +308,7 @@ describe('hooks of the proxy', () => {
   it('statistics: members of GET /stats, which a plugin that is off declares', async () => {
     const started = pluginWith({ statistics: () => ({ example: { count: 1 } }) });
     const off = { ...pluginWith({}), isEnabled: () => false, statistics: { other: { count: 0 } } };
-    const { app } = await startProxy({}, { plugins: [started, off] });
+    const { app } = await startProxy({}, { plugins: [started, off, admin] });
     const { body } = (await request(app.admin).get('/stats')) as { body: object };
     expect(body).toMatchObject({ example: { count: 1 }, other: { count: 0 } });
   });

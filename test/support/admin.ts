@@ -1,9 +1,9 @@
 // Creates the admin listener alone, with no-op operations.
 import type { RequestListener } from 'node:http';
-import { Live } from '../../src/config/live.js';
-import { type AdminParts, createAdmin } from '../../src/admin/app.js';
-import type { Operations } from '../../src/admin/operations.js';
-import type { Statistics } from '../../src/admin/statistics.js';
+import { type AdminParts, createAdmin } from '../../src/plugins/admin/admin.js';
+import { admin } from '../../src/plugins/admin/plugin.js';
+import type { Operations } from '../../src/app/operations.js';
+import type { Statistics } from '../../src/observe/statistics.js';
 import { createReadiness } from '../../src/observe/health.js';
 import type { Context } from '../../src/context.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
@@ -23,9 +23,6 @@ export const noOperations: Operations = {
   setLogLevel: unused,
 };
 
-/** One list, whose OpenAPI document is written once. */
-const NO_PLUGINS: AdminParts['plugins'] = [];
-
 interface AloneOptions extends Partial<AdminParts> {
   token?: string | undefined;
   metrics?: Metrics;
@@ -40,6 +37,7 @@ export function createAdminAlone({
   metrics = createMetrics(),
   context = testContext({ metrics }),
   onUnexpected,
+  plugins = [],
   ...parts
 }: AloneOptions = {}): RequestListener {
   Object.assign(context.log, { error: ({ err }: { err: unknown }) => onUnexpected?.(err) });
@@ -48,8 +46,8 @@ export function createAdminAlone({
     readiness: createReadiness(),
     blockedMs: () => undefined,
     operations: noOperations,
-    plugins: NO_PLUGINS,
+    plugins: [admin, ...plugins],
     adminHandlers: {},
   };
-  return createAdmin(new Live(config), context, { ...defaults, ...parts });
+  return createAdmin(config.admin, context, { ...defaults, ...parts });
 }

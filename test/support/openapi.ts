@@ -1,9 +1,9 @@
 // Checks requests and responses against the OpenAPI documents of both listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { PLUGINS } from '../../src/app/plugins.js';
-import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
 import { batchRoutes } from '../../src/plugins/batch/routes.js';
+import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
 import { type Route, RouteTable } from '../../src/http/route-table.js';
@@ -16,7 +16,7 @@ import {
   type Schema,
   documentPath,
   servedDocument,
-} from '../../src/openapi/document.js';
+} from '../../src/plugins/openapi/document.js';
 import adminYaml from '../../config/openapi/admin.yaml';
 import publicYaml from '../../config/openapi/public.yaml';
 
@@ -24,7 +24,7 @@ import publicYaml from '../../config/openapi/public.yaml';
 export const PUBLIC_FILE = publicYaml as OpenApiFile;
 export const ADMIN_FILE = adminYaml as OpenApiFile;
 
-export const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
+export const ADMIN_ROUTES = PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoutes);
 
 const INFO = { version: '0.0.0', title: 'Handle resolver' };
 
@@ -35,10 +35,11 @@ const routesWith = ({ batch, reverseLookup, tunnel, ...has }: Switches): readonl
     ...(batch ? batchRoutes : []),
     ...(reverseLookup ? reverseLookupRoutes : []),
     ...(tunnel ? nativeRoutes : []),
+    ...openApiRoutes,
   ]);
 
 export const publicDocument = (has: Switches): OpenApiDocument =>
-  servedDocument(PUBLIC_FILE, routesWith(has), INFO);
+  servedDocument(PUBLIC_FILE, INFO, routesWith(has));
 
 export const PUBLIC_ROUTES = routesWith({
   batch: true,
@@ -49,9 +50,9 @@ export const PUBLIC_ROUTES = routesWith({
 });
 
 /** The documents with everything switched on. */
-export const DOCUMENT = servedDocument(PUBLIC_FILE, PUBLIC_ROUTES, INFO);
+export const DOCUMENT = servedDocument(PUBLIC_FILE, INFO, PUBLIC_ROUTES);
 
-export const ADMIN_DOCUMENT = servedDocument(ADMIN_FILE, ADMIN_ROUTES, INFO);
+export const ADMIN_DOCUMENT = servedDocument(ADMIN_FILE, INFO, ADMIN_ROUTES);
 
 export interface Exchange {
   method: string;

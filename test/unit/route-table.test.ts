@@ -3,19 +3,24 @@ import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { PLUGINS } from '../../src/app/plugins.js';
-import { routesOfAdmin } from '../../src/admin/routes.js';
 import { publicRoutes } from '../../src/app/routes.js';
 import { batchRoutes } from '../../src/plugins/batch/routes.js';
+import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 
-const ADMIN_ROUTES = routesOfAdmin(PLUGINS);
+const ADMIN_ROUTES = PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoutes);
 
 const ALL = { v2: true, redirect: true };
 const NONE = { v2: false, redirect: false };
-const ALL_ROUTES = publicRoutes(ALL, [...batchRoutes, ...reverseLookupRoutes, ...nativeRoutes]);
+const ALL_ROUTES = publicRoutes(ALL, [
+  ...batchRoutes,
+  ...reverseLookupRoutes,
+  ...nativeRoutes,
+  ...openApiRoutes,
+]);
 const table = new RouteTable(ALL_ROUTES);
 
 function idOf(method: string, rawTarget: string, headers: Record<string, string> = {}, of = table) {

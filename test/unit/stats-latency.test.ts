@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createHistory, percentilesOf } from '../../src/admin/statistics.js';
+import { percentilesOf } from '../../src/observe/statistics.js';
+import { createHistory } from '../../src/plugins/admin/history.js';
 
 const histogram = (...counts: [number, number, number]) => ({
   count: counts[2],

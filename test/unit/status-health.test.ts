@@ -4,8 +4,8 @@ import {
   processHealth,
   redisHealth,
   serverHealth,
-} from '../../src/admin/status/browser/health.js';
-import { bytes, percent, span, time } from '../../src/admin/status/browser/format.js';
+} from '../../src/plugins/admin/status/browser/health.js';
+import { bytes, percent, span, time } from '../../src/plugins/admin/status/browser/format.js';
 
 const server = (asked: number, failed: number, ...breakers: string[]) =>
   serverHealth({

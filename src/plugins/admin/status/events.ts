@@ -1,6 +1,6 @@
 // Streams statistics to the status page once a second as server-sent events.
 import type { Request, RequestHandler, Response } from 'express';
-import { ServiceError } from '../../errors.js';
+import { ServiceError } from '../../../errors.js';
 
 interface EventStreamDeps {
   status: () => Promise<object>;

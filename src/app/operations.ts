@@ -1,13 +1,12 @@
-// Implements the admin API: purge, inspection, statistics, log level.
-import type { Host } from '../app/plugin.js';
+// The operations of an operator on the running proxy: purge, inspection, statistics, log level.
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
+import type { Context } from '../context.js';
 import type { LoggedChange } from '../handle/change.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { CacheCopy } from './schemas.js';
-import { type Statistics, readStatistics } from './statistics.js';
+import { type Statistics, readStatistics } from '../observe/statistics.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -15,6 +14,21 @@ export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { pref
 interface PurgeResult {
   /** False while Redis is unavailable; Redis and the other instances are invalidated after it recovers. */
   isShared: boolean;
+}
+
+/** A cache entry of a handle. */
+export interface CacheCopy {
+  tier: 'memory' | 'redis';
+  kind: 'found' | 'empty' | 'not-found';
+  state: 'fresh' | 'stale' | 'none';
+  ageSeconds: number;
+  /** Remaining TTL; 0 if stale. */
+  ttlSeconds: number;
+  /** Time until the entry can no longer be served, even as stale. */
+  staleIfErrorSeconds: number;
+  bytes: number;
+  /** Hits in the memory of this instance since the entry was stored. */
+  hits?: number | undefined;
 }
 
 export interface Operations {
@@ -26,9 +40,14 @@ export interface Operations {
 
 const MAX_CONCURRENT_PURGES = 200;
 
+interface OperatedParts extends Context {
+  cache: Cache;
+  resolver: Resolver<unknown>;
+}
+
 /** @internal `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
-  { log, metrics, hooks, clock, cache, resolver }: Host,
+  { log, metrics, hooks, clock, cache, resolver }: OperatedParts,
   statistics: () => object,
 ): Operations {
   const { now, wall } = clock;

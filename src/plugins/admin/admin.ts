@@ -1,44 +1,40 @@
 // Creates the admin listener: probes, metrics, status page, API and call log.
 import type { RequestListener } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
-import { ServiceError } from '../errors.js';
-import type { Live } from '../config/live.js';
-import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import type { Hooks } from '../hooks.js';
-import type { Metrics } from '../observe/metrics.js';
-import type { Readiness } from '../observe/health.js';
-import { errorHeaders, problemOf } from '../http/error-reply.js';
-import { expressListener } from '../http/express-listener.js';
-import { guard } from '../http/guard.js';
-import { NOSNIFF } from '../http/raw-response.js';
-import { type Route, RouteTable } from '../http/route-table.js';
-import { createOpenApi } from '../openapi/serve.js';
-import type { AdminHandlers, Plugin } from '../app/plugin.js';
+import { ServiceError } from '../../errors.js';
+import type { Context } from '../../context.js';
+import type { Hooks } from '../../hooks.js';
+import type { Metrics } from '../../observe/metrics.js';
+import type { Readiness } from '../../observe/health.js';
+import { errorHeaders, problemOf } from '../../http/error-reply.js';
+import { expressListener } from '../../http/express-listener.js';
+import { guard } from '../../http/guard.js';
+import { NOSNIFF } from '../../http/raw-response.js';
+import { RouteTable } from '../../http/route-table.js';
+import type { AdminInterfaces, AdminHandlers, Host, Started } from '../../app/plugin.js';
+import type { Operations } from '../../app/operations.js';
 import { createApi } from './api.js';
-import { callOf, readCall } from '../http/admin-call.js';
-import type { Operations } from './operations.js';
-import { type AdminId, routesOfAdmin } from './routes.js';
-import { createHistory } from './statistics.js';
+import { callOf, readCall } from '../../http/admin-call.js';
+import { createHistory } from './history.js';
+import type { AdminId } from './routes.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 import { createTokenCheck } from './token.js';
 
-export interface AdminParts {
+/** The sources of its responses. */
+export interface AdminParts extends AdminInterfaces {
   readiness: Readiness;
   /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   blockedMs: () => number | undefined;
   operations: Operations;
-  /** Plugins, with their routes. */
-  plugins: readonly Plugin[];
-  /** The handlers of the plugins that are on. */
-  adminHandlers: AdminHandlers;
 }
 
-type AdminSettings = Pick<Config, 'admin'> & Parameters<typeof createOpenApi>[0];
+export const start = (host: Host): Started => ({
+  admin: (interfaces) => createAdmin(host.settings.current.admin, host, { ...host, ...interfaces }),
+});
 
 export function createAdmin(
-  settings: Live<AdminSettings>,
+  { token }: { token?: string | undefined },
   context: Context,
   parts: AdminParts,
 ): RequestListener {
@@ -48,13 +44,11 @@ export function createAdmin(
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
   };
-  const routes = routesOfAdmin(parts.plugins);
-  const openApi = createCurrentOpenApi(settings, routes);
   const handlers = {
-    ...createHandlers({ ...parts, metrics, hooks, openApi, onUnexpected }),
     ...handlersOf(parts),
+    ...createHandlers({ ...parts, metrics, hooks, onUnexpected }),
   };
-  const table = new RouteTable(routes);
+  const table = new RouteTable(parts.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes));
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -64,7 +58,7 @@ export function createAdmin(
     next();
   });
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
-  app.use(createTokenCheck(settings.current.admin.token)); // Precedes every route.
+  app.use(createTokenCheck(token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
@@ -79,17 +73,6 @@ export function createAdmin(
     sendProblem(res, failure);
   });
   return guard(expressListener(app), onUnexpected);
-}
-
-/** Recreates the OpenAPI page after a configuration reload, which may change its title and branding. */
-function createCurrentOpenApi(settings: Live<AdminSettings>, routes: readonly Route[]): RequestHandler {
-  const create = (): RequestHandler =>
-    createOpenApi(settings.current, { document: 'admin', cacheControl: 'no-store', routes });
-  let openApi = create();
-  settings.onReload(() => {
-    openApi = create();
-  });
-  return (req, res, next) => openApi(req, res, next);
 }
 
 /** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */
@@ -108,8 +91,6 @@ function handlersOf({ plugins, adminHandlers }: AdminParts): AdminHandlers {
 interface HandlerDeps extends AdminParts {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
   hooks: Pick<Hooks, 'status'>;
-  /** Serves the admin listener's OpenAPI document and its page. */
-  openApi: RequestHandler;
   onUnexpected: (error: unknown) => void;
 }
 
@@ -129,9 +110,8 @@ function createHandlers({
   readiness,
   blockedMs,
   operations,
-  openApi,
   onUnexpected,
-}: HandlerDeps): Record<AdminId | 'openApi', RequestHandler> {
+}: HandlerDeps): Record<AdminId, RequestHandler> {
   return {
     health(_req, res) {
       const blocked = blockedMs();
@@ -148,7 +128,6 @@ function createHandlers({
     statusPage,
     statusFile: createStatusFiles(),
     events: createEventStream({ status: createStatusReader(operations, hooks), onUnexpected }),
-    openApi,
     ...createApi(operations),
   };
 }

@@ -1,5 +1,5 @@
 // The OpenAPI 3.1 document of a listener: one of config/openapi, limited to the routes that are served.
-import type { Route } from '../http/route-table.js';
+import type { Route } from '../../http/route-table.js';
 
 /** A JSON Schema (2020-12). */
 export type Schema = Readonly<Record<string, unknown>>;
@@ -54,23 +54,20 @@ export interface OpenApiFile extends OpenApiDocument {
 }
 
 /**
- * Returns the document with this title and version, for the operations that a route serves, and with a HEAD for
- * each GET. If a single route serves a method and path that others share, its own operation replaces theirs.
+ * Returns the document with this title and version, for the operations that a route serves, by default all, and
+ * with a HEAD for each GET. If a single route serves a method and path that others share, its own operation
+ * replaces theirs.
  */
 export function servedDocument(
   { 'x-alone': alone = {}, ...file }: OpenApiFile,
-  routes: readonly Route[],
   info: { title: string; version: string },
+  routes?: readonly Route[],
 ): OpenApiDocument {
   const paths: Record<string, PathItem> = {};
   for (const [path, item] of Object.entries(file.paths)) {
-    const ofPath = routes.filter((route) => documentPath(route.path) === path);
-    const served = Object.entries(item).flatMap(([method, operation]) => {
-      const [route, ...others] = ofPath.filter((each) => each.method.toLowerCase() === method);
-      if (route === undefined) return [];
-      return [[method, (others.length === 0 ? alone[route.id] : undefined) ?? operation] as const];
-    });
-    if (served.length > 0) paths[path] = withHead(Object.fromEntries(served));
+    const ofPath = routes?.filter((route) => documentPath(route.path) === path);
+    const served = ofPath === undefined ? item : servedItem(item, ofPath, alone);
+    if (Object.keys(served).length > 0) paths[path] = withHead(served);
   }
   const operations = Object.values(paths).flatMap((item) => Object.values(item));
   const tags = new Set(operations.flatMap((operation) => operation.tags));
@@ -80,6 +77,15 @@ export function servedDocument(
     tags: file.tags.filter(({ name }) => tags.has(name)),
     paths,
   };
+}
+
+function servedItem(item: PathItem, routes: readonly Route[], alone: Record<string, Operation>): PathItem {
+  const served = Object.entries(item).flatMap(([method, operation]) => {
+    const [route, ...others] = routes.filter((each) => each.method.toLowerCase() === method);
+    if (route === undefined) return [];
+    return [[method, (others.length === 0 ? alone[route.id] : undefined) ?? operation] as const];
+  });
+  return Object.fromEntries(served);
 }
 
 /** Converts a route path to its OpenAPI form. */

@@ -2,9 +2,9 @@
 // cross-origin requests.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import { isLoopback } from '../config/addresses.js';
-import { ServiceError } from '../errors.js';
-import { callOf } from '../http/admin-call.js';
+import { isLoopback } from '../../config/addresses.js';
+import { ServiceError } from '../../errors.js';
+import { callOf } from '../../http/admin-call.js';
 import { isProbe } from './routes.js';
 
 /** Creates the access check. If no token is configured, it allows only requests to a loopback host. */

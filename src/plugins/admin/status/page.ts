@@ -1,11 +1,11 @@
 // Renders the status page and its style sheet. The HTML has no data; scripts fill it in by element id.
 import { readFileSync } from 'node:fs';
 import type { Request, RequestHandler, Response } from 'express';
-import { ServiceError } from '../../errors.js';
-import { type Html, html } from '../../html/html.js';
-import { renderDocument, securityHeaders } from '../../html/layout.js';
-import { callOf, decodeParameter } from '../../http/admin-call.js';
-import { baseStyle } from '../../html/style.js';
+import { ServiceError } from '../../../errors.js';
+import { type Html, html } from '../../../html/html.js';
+import { renderDocument, securityHeaders } from '../../../html/layout.js';
+import { callOf, decodeParameter } from '../../../http/admin-call.js';
+import { baseStyle } from '../../../html/style.js';
 
 const CHART_WIDTH = 300;
 const CHART_HEIGHT = 80;

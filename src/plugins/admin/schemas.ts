@@ -1,8 +1,8 @@
-// The request bodies of the admin API, and the cache entries that it returns.
-import { LOG_LEVELS } from '../config/schema-server.js';
+// The request bodies of the admin API.
+import { LOG_LEVELS } from '../../config/schema-server.js';
 import { z } from 'zod';
-import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import type { JsonLimits } from '../http/json-limits.js';
+import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import type { JsonLimits } from '../../http/json-limits.js';
 
 /** Maximum handles per purge; more would block the event loop. */
 const MAX_HANDLES = 10_000;
@@ -32,18 +32,3 @@ export const logLevelBody = z.strictObject(
   { level: z.enum(LOG_LEVELS) },
   { error: `give {"level": "…"} with one of ${LOG_LEVELS.join(', ')}` },
 );
-
-/** A cache entry of a handle. */
-export interface CacheCopy {
-  tier: 'memory' | 'redis';
-  kind: 'found' | 'empty' | 'not-found';
-  state: 'fresh' | 'stale' | 'none';
-  ageSeconds: number;
-  /** Remaining TTL; 0 if stale. */
-  ttlSeconds: number;
-  /** Time until the entry can no longer be served, even as stale. */
-  staleIfErrorSeconds: number;
-  bytes: number;
-  /** Hits in the memory of this instance since the entry was stored. */
-  hits?: number | undefined;
-}

@@ -1,7 +1,5 @@
-// The routes of the admin listener.
-import type { Plugin } from '../app/plugin.js';
-import { type Route, defineRoutes } from '../http/route-table.js';
-import { openApiRoutes } from '../openapi/serve.js';
+// The routes of the admin listener, besides those of other plugins.
+import { type Route, defineRoutes } from '../../http/route-table.js';
 
 /** Need no token, because the probes of an orchestrator cannot send one. */
 const probeRoutes = defineRoutes(
@@ -31,13 +29,6 @@ const operatorRoutes = defineRoutes(
   },
 );
 
-const adminRoutes = [...probeRoutes, ...operatorRoutes];
+export const adminRoutes = [...probeRoutes, ...operatorRoutes];
 
 export type AdminId = (typeof adminRoutes)[number]['id'];
-
-/** Returns the routes of the admin listener, with those of plugins. */
-export const routesOfAdmin = (plugins: readonly Plugin[]): readonly Route[] => [
-  ...adminRoutes,
-  ...plugins.flatMap(({ adminRoutes: ofPlugin = [] }) => ofPlugin),
-  ...openApiRoutes(),
-];

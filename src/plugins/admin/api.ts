@@ -2,10 +2,10 @@
 import { BODY_LIMITS, logLevelBody, purgeBody } from './schemas.js';
 import type { Request, RequestHandler } from 'express';
 import type { z } from 'zod';
-import { ServiceError } from '../errors.js';
-import { parseUpToIssue } from '../http/json-limits.js';
-import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
-import { type Operations, type PurgeRequest } from './operations.js';
+import { ServiceError } from '../../errors.js';
+import { parseUpToIssue } from '../../http/json-limits.js';
+import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../../http/request-body.js';
+import type { Operations, PurgeRequest } from '../../app/operations.js';
 
 /** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;

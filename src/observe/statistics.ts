@@ -1,7 +1,7 @@
-// Computes the instance's statistics from its metrics, since startup and for the last minute.
+// Computes the statistics of the instance since its start from its metrics.
 import { CATALOGUE } from '../errors.js';
-import { type MetricEntry, METRICS, VALUES } from '../observe/metric-list.js';
-import type { Metrics, StoreUsage } from '../observe/metrics.js';
+import { type MetricEntry, METRICS, VALUES } from './metric-list.js';
+import type { Metrics, StoreUsage } from './metrics.js';
 
 interface Reading {
   labels: Partial<Record<string, string | number>>;
@@ -123,7 +123,7 @@ interface Reads {
   stale: number;
 }
 
-function hitRatio({ hits, misses, stale }: Reads): number | null {
+export function hitRatio({ hits, misses, stale }: Reads): number | null {
   const all = hits + stale + misses;
   return all === 0 ? null : Number(((hits + stale) / all).toFixed(4));
 }
@@ -147,14 +147,14 @@ interface Bucket {
   count: number;
 }
 
-interface Histogram {
+export interface Histogram {
   count: number;
   /** All buckets except `+Inf`. */
   buckets: readonly Bucket[];
 }
 
 /** Latency percentiles in seconds; null if there are no measurements. */
-interface Percentiles {
+export interface Percentiles {
   p50: number | null;
   p95: number | null;
   p99: number | null;
@@ -183,71 +183,3 @@ function quantile({ count, buckets }: Histogram, rank: number): number | null {
   }
   return lower.le;
 }
-
-/** Returns the measurements between two readings. */
-const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
-  count: newer.count - older.count,
-  buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
-});
-
-type Flow = Pick<Statistics, 'requests' | 'upstream'>;
-
-interface TimedFlow {
-  at: number;
-  stats: Flow;
-}
-
-interface StatisticsInterval {
-  hitRatio: number | null;
-  requestsPerSecond: number;
-  latency: Percentiles;
-  upstream: { requests: number; failures: number; requestsPerSecond: number; latency: Percentiles };
-}
-
-export interface History {
-  lastMinute: StatisticsInterval;
-  /** The intervals between successive readings of the last minute, oldest first. */
-  history: StatisticsInterval[];
-}
-
-const MAX_AGE_MS = 60_000;
-
-export function createHistory(monotonic: () => number): (stats: Flow) => History {
-  let readings: TimedFlow[] = [];
-  return function addToHistory(stats) {
-    const newest = { at: monotonic(), stats };
-    readings = [...readings.filter(({ at }) => newest.at - at <= MAX_AGE_MS), newest];
-    return {
-      lastMinute: between(readings[0] ?? newest, newest),
-      history: readings.slice(1).map((newer, at) => between(readings[at] ?? newer, newer)),
-    };
-  };
-}
-
-function between(
-  { at: from, stats: older }: TimedFlow,
-  { at: to, stats: newer }: TimedFlow,
-): StatisticsInterval {
-  const perSecond = (count: number): number => (to > from ? round((count * 1000) / (to - from)) : 0);
-  const since = (name: 'hits' | 'misses' | 'stale' | 'total'): number =>
-    newer.requests[name] - older.requests[name];
-  const requests = newer.upstream.requests - older.upstream.requests;
-  return {
-    hitRatio: hitRatio({ hits: since('hits'), misses: since('misses'), stale: since('stale') }),
-    requestsPerSecond: perSecond(since('total')),
-    latency: percentilesBetween(older.requests, newer.requests),
-    upstream: {
-      requests,
-      failures: newer.upstream.failures - older.upstream.failures,
-      requestsPerSecond: perSecond(requests),
-      latency: percentilesBetween(older.upstream, newer.upstream),
-    },
-  };
-}
-
-const percentilesBetween = (
-  older: Flow['requests' | 'upstream'],
-  newer: Flow['requests' | 'upstream'],
-): Percentiles => percentilesOf(histogramBetween(older.latency, newer.latency));
-
-const round = (value: number): number => Math.round(value * 10) / 10;

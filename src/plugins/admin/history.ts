@@ -1,0 +1,76 @@
+// Statistics of the last minute, from the differences between readings.
+import {
+  type Histogram,
+  type Percentiles,
+  type Statistics,
+  hitRatio,
+  percentilesOf,
+} from '../../observe/statistics.js';
+
+/** Returns the measurements between two readings. */
+const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
+  count: newer.count - older.count,
+  buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
+});
+
+type Flow = Pick<Statistics, 'requests' | 'upstream'>;
+
+interface TimedFlow {
+  at: number;
+  stats: Flow;
+}
+
+interface StatisticsInterval {
+  hitRatio: number | null;
+  requestsPerSecond: number;
+  latency: Percentiles;
+  upstream: { requests: number; failures: number; requestsPerSecond: number; latency: Percentiles };
+}
+
+export interface History {
+  lastMinute: StatisticsInterval;
+  /** The intervals between successive readings of the last minute, oldest first. */
+  history: StatisticsInterval[];
+}
+
+const MAX_AGE_MS = 60_000;
+
+export function createHistory(monotonic: () => number): (stats: Flow) => History {
+  let readings: TimedFlow[] = [];
+  return function addToHistory(stats) {
+    const newest = { at: monotonic(), stats };
+    readings = [...readings.filter(({ at }) => newest.at - at <= MAX_AGE_MS), newest];
+    return {
+      lastMinute: between(readings[0] ?? newest, newest),
+      history: readings.slice(1).map((newer, at) => between(readings[at] ?? newer, newer)),
+    };
+  };
+}
+
+function between(
+  { at: from, stats: older }: TimedFlow,
+  { at: to, stats: newer }: TimedFlow,
+): StatisticsInterval {
+  const perSecond = (count: number): number => (to > from ? round((count * 1000) / (to - from)) : 0);
+  const since = (name: 'hits' | 'misses' | 'stale' | 'total'): number =>
+    newer.requests[name] - older.requests[name];
+  const requests = newer.upstream.requests - older.upstream.requests;
+  return {
+    hitRatio: hitRatio({ hits: since('hits'), misses: since('misses'), stale: since('stale') }),
+    requestsPerSecond: perSecond(since('total')),
+    latency: percentilesBetween(older.requests, newer.requests),
+    upstream: {
+      requests,
+      failures: newer.upstream.failures - older.upstream.failures,
+      requestsPerSecond: perSecond(requests),
+      latency: percentilesBetween(older.upstream, newer.upstream),
+    },
+  };
+}
+
+const percentilesBetween = (
+  older: Flow['requests' | 'upstream'],
+  newer: Flow['requests' | 'upstream'],
+): Percentiles => percentilesOf(histogramBetween(older.latency, newer.latency));
+
+const round = (value: number): number => Math.round(value * 10) / 10;

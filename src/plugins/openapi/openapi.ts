@@ -1,0 +1,60 @@
+// Serves the OpenAPI document of each listener as JSON and as a page.
+import type { HandlerParts, Host, Started } from '../../app/plugin.js';
+import type { Config } from '../../config/schema.js';
+import { brandingOf } from '../../html/layout.js';
+import { createPageSender } from '../../html/send.js';
+import type { Listener } from '../../http/route-table.js';
+import { readParameters } from '../../http/query.js';
+import { readTarget } from '../../http/target.js';
+import type { Description } from './description.js';
+
+export const start = ({ settings }: Host): Started => ({
+  handlers: createPublic,
+  adminHandlers: { openApi: createAdmin(settings) },
+});
+
+const createPublic = ({ settings: { page }, settings, routes }: HandlerParts) => ({
+  openApi: createOpenApi(settings, {
+    // Limited to five minutes, because an update of the proxy may change the document.
+    cacheControl: 'public, max-age=300',
+    describe: async () => (await import('./description.js')).describePublic(page.title, routes),
+  }),
+});
+
+/** A reload may change the title and the branding. */
+function createAdmin(settings: Host['settings']): Listener {
+  const create = (): Listener =>
+    createOpenApi(settings.current, {
+      cacheControl: 'no-store',
+      describe: async () => (await import('./description.js')).describeAdmin(settings.current.page.title),
+    });
+  let openApi = create();
+  settings.onReload(() => {
+    openApi = create();
+  });
+  return (req, res) => openApi(req, res);
+}
+
+interface OpenApiParts {
+  cacheControl: string;
+  describe: () => Promise<Description>;
+}
+
+function createOpenApi(config: Config, { cacheControl, describe }: OpenApiParts): Listener {
+  const headers = { 'Cache-Control': cacheControl };
+  const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
+  let description: Promise<Description> | undefined;
+  return async function openApi(req, res): Promise<void> {
+    // Not before the first request, because most proxies are never asked.
+    const { text, page, tryUrl } = await (description ??= describe());
+    const { path, query } = readTarget(req.url ?? '');
+    const url = tryUrl(readParameters(query));
+    if (url !== undefined) {
+      res.writeHead(303, { 'Cache-Control': 'no-store', Location: url }).end();
+    } else if (path.endsWith('.json')) {
+      await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
+    } else {
+      await sender.sendPage(req, res, { page, headers });
+    }
+  };
+}
