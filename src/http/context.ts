@@ -9,7 +9,7 @@ import type { Caller } from '../upstream/caller.js';
 import { type Format, readFormat, readParameters } from './query.js';
 import { type RawResponse, createSendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
-import { ownerOf, readTarget, routablePath } from './target.js';
+import { ownerOf, readTarget, routableTarget } from './target.js';
 
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
@@ -70,7 +70,7 @@ interface OpenParts {
   now: () => number;
 }
 
-/** Creates the first step of a request. Afterwards `req.url` is only what Express matches; the context has the rest. */
+/** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
 export const createOpenContext = ({ acceptRequestId, now }: OpenParts): Listener => {
   const sendRaw = createSendRaw();
   const sendNow: RequestContext['sendRaw'] = (res, response) => {
@@ -89,7 +89,7 @@ export const createOpenContext = ({ acceptRequestId, now }: OpenParts): Listener
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
       sendRaw: sendNow,
     });
-    req.url = routablePath(target);
+    req.url = routableTarget(target);
   };
 };
 

@@ -39,11 +39,11 @@ const withLowerCaseName = (path: string): string =>
   path.startsWith('/api/handles/') ? path : path.replace(SPELLED_IN_LOWER_CASE, (name) => name.toLowerCase());
 
 /**
- * Returns the path as Express parses it without loss: `#` would end it, and white space is escaped only in a
- * part of the path. A target that is no path matches no route.
+ * Returns the target as Express parses its path without loss: `#` would end the path, and white space would be
+ * escaped or cut. A target without a path matches no route.
  */
-export const routablePath = ({ path }: Target): string =>
-  path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*';
+export const routableTarget = ({ path, query }: Target): string =>
+  originForm({ path: path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*', query });
 
 /** Interface of a path, even of an unknown path. */
 export type Owner = 'record' | 'v2' | 'redirect';
