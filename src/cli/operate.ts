@@ -7,7 +7,7 @@ import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, type Rows, countOf, print, printable, section } from './terminal.js';
 
-type Statistics = Awaited<ReturnType<Operations['stats']>>;
+type Stats = Awaited<ReturnType<Operations['stats']>>;
 
 interface JsonOption extends AdminOptions {
   json?: boolean;
@@ -78,7 +78,7 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
   const { watch = false, json = false } = options;
   let before: { at: number; total: number } | undefined;
   const fetchStats = async (): Promise<string> => {
-    const report = (await askAdmin(options, '/stats')) as Statistics;
+    const report = (await askAdmin(options, '/stats')) as Stats;
     if (json) return JSON.stringify(report);
     const now = { at: performance.now(), total: report.requests.total };
     const perSecond = before && ((now.total - before.total) * 1000) / (now.at - before.at);
@@ -104,7 +104,7 @@ const MAX_HANDLES = 10;
  * Formats the statistics. `perSecond` is the request rate since the previous reading, undefined for the
  * first.
  */
-function statsText(report: Statistics, perSecond: number | undefined): string {
+function statsText(report: Stats, perSecond: number | undefined): string {
   const { version, uptimeSeconds, redis, requests, upstream, memory, topHandles } = report;
   const top = topHandles.slice(0, MAX_HANDLES);
   return [
@@ -127,7 +127,7 @@ function statsText(report: Statistics, perSecond: number | undefined): string {
   ].join('\n\n');
 }
 
-function requestRows(requests: Statistics['requests'], perSecond: number | undefined): Rows {
+function requestRows(requests: Stats['requests'], perSecond: number | undefined): Rows {
   const { total, hits, misses, stale, errors } = requests;
   const [served, all] = [hits + stale, hits + stale + misses];
   const share =
@@ -143,7 +143,7 @@ function requestRows(requests: Statistics['requests'], perSecond: number | undef
   ];
 }
 
-const upstreamRows = ({ requests, failures, servers, ...load }: Statistics['upstream']): Rows => [
+const upstreamRows = ({ requests, failures, servers, ...load }: Stats['upstream']): Rows => [
   ['Requests', countOf(requests, 'request')],
   ['Failures', countOf(failures, 'request')],
   ['Now', `${load.inFlight} in flight, ${load.queued} queued`],
@@ -156,13 +156,13 @@ const upstreamRows = ({ requests, failures, servers, ...load }: Statistics['upst
   }),
 ];
 
-function latencyText({ p50, p99 }: Statistics['requests']['latency']): string {
+function latencyText({ p50, p99 }: Stats['requests']['latency']): string {
   if (p50 === null || p99 === null) return '– (no requests)';
   const milliseconds = (seconds: number): string => `${Number((seconds * 1000).toPrecision(3))} ms`;
   return `median ${milliseconds(p50)}, 99th percentile ${milliseconds(p99)}`;
 }
 
-function memoryRow({ store, entries, bytes, evictions }: Statistics['memory'][number]): Rows[number] {
+function memoryRow({ store, entries, bytes, evictions }: Stats['memory'][number]): Rows[number] {
   const size = `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
   return [store, `${countOf(entries, 'entry', 'entries')}, ${size}, ${countOf(evictions, 'eviction')}`];
 }

@@ -4,7 +4,9 @@ import type { Config } from '../../config/schema.js';
 import { brandingOf } from '../../html/layout.js';
 import { createPageSender } from '../../html/send.js';
 import type { Listener } from '../../http/route-table.js';
+import { contextOf, hasContext } from '../../http/context.js';
 import { readParameters } from '../../http/query.js';
+import { NOSNIFF } from '../../http/raw-response.js';
 import { readTarget } from '../../http/target.js';
 import type { Description } from './description.js';
 
@@ -47,10 +49,10 @@ function createOpenApi(config: Config, { cacheControl, describe }: OpenApiParts)
   return async function openApi(req, res): Promise<void> {
     // Not before the first request, because most proxies are never asked.
     const { text, page, tryUrl } = await (description ??= describe());
-    const { path, query } = readTarget(req.url ?? '');
+    const { path, query } = hasContext(res) ? contextOf(res).target : readTarget(req.url ?? '');
     const url = tryUrl(readParameters(query));
     if (url !== undefined) {
-      res.writeHead(303, { 'Cache-Control': 'no-store', Location: url }).end();
+      res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     } else if (path.endsWith('.json')) {
       await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
     } else {
