@@ -129,7 +129,7 @@ const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 export const isOfHandleServer = ({ code }: ServiceError): boolean => OF_HANDLE_SERVER.has(code);
 
-/** The error response of a Handle server, relayed if no server has a better response. */
+/** The error response of a Handle server, sent to the client if no server has a better response. */
 export interface UpstreamAnswer {
   status: number;
   members: Record<string, unknown>;

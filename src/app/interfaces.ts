@@ -7,8 +7,8 @@ import type { ChecksLogin } from '../http/identity.js';
 import type { Listener, Route } from '../http/route-table.js';
 import { type Owner, ownerOf } from '../http/target.js';
 import { answerUnrouted } from '../http/unrouted.js';
-import type { Forwarding } from '../record/forwarding.js';
-import { createForwardRead } from '../record/pass-through.js';
+import type { Forwarding } from '../record/forward.js';
+import { createForwardRead } from '../record/forward-read.js';
 import { createReadRecord } from '../record/read.js';
 import { createWriteRoute } from '../record/write.js';
 import { createRedirect } from '../redirect/redirect.js';
@@ -63,9 +63,9 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
     handlers: {
       ...(Object.assign({}, ...ofPlugins) as PublicHandlers),
       ...redirect?.handlers,
-      read: createReadRecord(config, host, { ...parts, relayRead: forwardRead }),
+      read: createReadRecord(config, host, { ...parts, forwardRead }),
       forwardRead,
-      passThrough: parts.passThrough,
+      forward: parts.forward,
       write: createWriteRoute({ ...parts, carryOut }),
       v2: v2?.route,
     },

@@ -13,7 +13,7 @@ import { createSendPrepared } from '../http/prepared-responses.js';
 import { createCheckStep, createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
 import { createRouter, step, unlessSent } from '../http/router.js';
-import { createForwarding } from '../record/forwarding.js';
+import { createForwarding } from '../record/forward.js';
 import { createUnclaimedNames } from '../v2/unclaimed-names.js';
 import { createHandleLock } from '../write/lock/handle-lock.js';
 import { createSharedLock } from '../write/lock/key-lock.js';

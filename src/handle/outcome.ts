@@ -23,7 +23,7 @@ interface NotFound {
 }
 
 /**
- * A response that is relayed but not cached: foreign prefix, referral, server busy. `members` are its JSON
+ * A response that is passed to the client but not cached: foreign prefix, referral, server busy. `members` are its JSON
  * members except `handle`, which is added in each caller's spelling if `namesHandle` is set.
  */
 export interface Refused {

@@ -25,15 +25,15 @@ export function answerUnrouted(req: IncomingMessage, res: ServerResponse): void 
   if (match === undefined || isConditional(match.routes)) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
   }
-  // An ambiguous path is rejected, as for relayed methods, because a server could read it as a different
+  // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
   // path.
-  if (isRelayed(path)) assertPlain(path);
+  if (isForwarded(path)) assertPlain(path);
   // A 405 must list the allowed methods (RFC 9110 §15.5.6).
   throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
 }
 
 /** Whether the path belongs to the record interface, but names no handle. */
-const isRelayed = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
+const isForwarded = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
 
 /** Whether all routes have a condition; without an unconditional route the path does not exist. */
 const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);

@@ -79,7 +79,7 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       requests.inc({ interface: family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
-      // A relayed upstream 5xx does not have the result `error`. Over native TCP and UDP, the status is a
+      // A forwarded upstream 5xx does not have the result `error`. Over native TCP and UDP, the status is a
       // response code, and the path is undefined.
       const isFailure = result === 'error' || (path !== undefined && status >= 500);
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);

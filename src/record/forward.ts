@@ -1,252 +1,176 @@
-// Forwards a request to the upstream (http-proxy-middleware), and returns the response with its body still
-// unread.
-import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
-import { createProxyMiddleware } from 'http-proxy-middleware';
-import { ServiceError } from '../errors.js';
-import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
-import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
-import { mayNameSession, originForm } from '../http/target.js';
-import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
-import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
-import type { Sessions } from '../upstream/sessions.js';
+// Forwards requests whose responses are never cached or shared: reads that `read.ts` does not serve, POST of a
+// handle, lists, other endpoints. A reload preserves the forwarder.
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Config } from '../config/schema.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type RequestContext, contextOf } from '../http/context.js';
+import { readRecordQuery } from '../http/query.js';
+import type { Encoding } from '../http/representation.js';
+import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
+import { type Place, restOf } from '../http/route-table.js';
+import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { Steps } from '../time-slicer.js';
 import type { HandleServer } from '../upstream/contract.js';
-import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
-import type { OriginRecord } from '../write/origin-record.js';
-import { forwardedHeaders } from './forwarded-headers.js';
+import { MAX_ANSWER_BYTES } from '../upstream/response.js';
+import { assertForwards } from '../upstream/source.js';
+import { type Upstreams, assertFound } from '../upstream/upstreams.js';
+import { parseRecord, recordEtag } from './condition.js';
+import {
+  type ForwardRequest,
+  type ForwardingHop,
+  createForwardRequest,
+  limitForwards,
+  upstreamTarget,
+} from './forward-request.js';
+import {
+  decodeResponseBody,
+  forwardResponse,
+  parseAnswer,
+  peekResponseBody,
+  readResponseBody,
+} from './forward-response.js';
 
-/**
- * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent; if it
- * throws, the request is not sent. Rejects with a ServiceError.
- */
-export type Forward = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  content: {
-    target: string;
-    body: Buffer;
-    /** The handle and its server, if already known; defaults to those of the request. */
-    origin?: Pick<OriginRecord, 'handle' | 'server'>;
-    beforeSend?: (() => void) | undefined;
-  },
-) => Promise<IncomingMessage>;
-
-/**
- * Returns the upstream target. The handle is re-encoded, so that every URL parser on the way reads the same
- * handle.
- */
-export const upstreamTarget = ({ target, handle }: RequestContext): string =>
-  handle === undefined ? originForm(target) : handleTarget(handle, target.query);
-
-export const handleTarget = ({ text }: HandleRef, query: string): string =>
-  originForm({ path: `/api/handles/${handleToPath(text)}`, query });
-
-interface OutgoingRequest {
-  method: string;
-  target: string;
-  headers: OutgoingHttpHeaders;
-  body: Buffer;
+export interface Forwarding {
+  withBody: WithBody;
+  forwardRequest: ForwardRequest;
+  forward: Forward;
 }
 
-interface ForwardCallbacks {
-  onResponse: (response: IncomingMessage) => void;
-  onFailure: (error: unknown) => void;
+type ForwardingSettings = Pick<Config, 'http' | 'upstream'>;
+
+interface ForwardingParts extends ForwardingHop {
+  upstreams: Pick<Upstreams, 'main' | 'findServers'>;
+  resolver: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
+  runStepsOf: RunStepsOf;
+  bodies: MemoryBudget;
 }
 
-/**
- * The request passed to http-proxy in place of the client's. Otherwise http-proxy would abort when the client
- * disconnects, and the handle would be invalidated while the upstream may still execute the write.
- */
-class ForwardedRequest extends Readable {
-  readonly method: string;
-  readonly url: string;
-  headers: OutgoingHttpHeaders = {};
-  /** Read by http-proxy after a connection reset by the upstream. */
-  readonly socket = { destroyed: false };
-  readonly callbacks: ForwardCallbacks;
-  readonly #upstream: OutgoingRequest;
-
-  constructor(upstream: OutgoingRequest, callbacks: ForwardCallbacks) {
-    super({ read: () => undefined });
-    this.method = upstream.method;
-    this.url = upstream.target;
-    this.callbacks = callbacks;
-    this.#upstream = upstream;
-  }
-
-  /**
-   * Restores the upstream headers, because http-proxy has added Content-Length to some requests. Call it
-   * before http-proxy copies them.
-   */
-  replaceHeaders(): void {
-    this.headers = this.#upstream.headers;
-  }
-
-  /**
-   * Sends the body; call it once `sent` has a socket. http-proxy pipes this stream, and Node sends the head
-   * with the first bytes.
-   */
-  sendBy(sent: ClientRequest): void {
-    // http-proxy has merged repeated slashes in the path, so the original target is restored.
-    sent.path = this.#upstream.target;
-    this.push(this.#upstream.body);
-    this.push(null);
-  }
-
-  /** Aborts the upstream request, even while it waits for a connection. */
-  cancel(): void {
-    this.emit('aborted');
-  }
-}
-
-export interface ForwardingHop {
-  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
-  isTrustedProxy: IsTrustedProxy;
-}
-
-/** Creates the forwarder of a server. A read-only server receives no credentials. */
-export function createForwarder(
-  server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
-  { pseudonym, isTrustedProxy }: ForwardingHop,
-): Forward {
-  const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;
-  const { host, pathname } = new URL(url);
-  const basePath = withoutSlashesAtEnd(pathname);
-  const proxy = createProxyMiddleware<ForwardedRequest>({
-    target: url,
-    agent,
-    // http-proxy would otherwise parse and rewrite the target (backslashes become slashes).
-    toProxy: true,
-    // The response is relayed after the invalidation of the handle, and keeps its repeated headers.
-    selfHandleResponse: true,
-    on: {
-      start: (request) => {
-        request.replaceHeaders();
-      },
-      proxyReq: (sent, request) => {
-        sent.once('close', () => {
-          request.callbacks.onFailure(connectionClosed());
-        });
-        request.sendBy(sent);
-      },
-      // The library types the response with the class of the request.
-      proxyRes: (response, { callbacks }) => {
-        receiveResponse(response as unknown as IncomingMessage, callbacks);
-      },
-      error: (error, { callbacks }) => {
-        callbacks.onFailure(error);
-      },
-    },
-  });
-
-  return async function forward(req, res, { target, body: given }) {
-    const { method = 'GET' } = req;
-    const body = mayNameSession(target) ? sessions.bodyFor(given) : given;
-    const client = {
-      method,
-      httpVersion: req.httpVersion,
-      headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
-      peer: peerOf(req, isTrustedProxy),
-    };
-    const ofRequest = { bodyBytes: body.length, requestId: requestIdOf(res) };
-    const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
-    return new Promise((resolve, reject) => {
-      const onResponse = (response: IncomingMessage): void => {
-        resolve(withChallenges(response, sessions));
-      };
-      const onFailure = (error: unknown): void => {
-        clearTimeout(timer);
-        reject(toForwardError(error));
-      };
-      const upstream = { method, target: basePath + target, headers, body };
-      const request = new ForwardedRequest(upstream, { onResponse, onFailure });
-      const timer = setTimeout(() => {
-        onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
-        request.cancel();
-      }, writeTimeoutMs);
-      void proxy(request, res, onFailure);
-    });
+export function createForwarding(settings: ForwardingSettings, parts: ForwardingParts): Forwarding {
+  const { maxBodyBytes } = settings.http;
+  const { maxRecordBytes } = settings.upstream;
+  const { resolver, runStepsOf } = parts;
+  const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
+  const forwardRequest = routeForwards(parts);
+  return {
+    withBody,
+    forwardRequest,
+    forward: createForward({ withBody, forwardRequest, resolver, maxRecordBytes, runStepsOf }),
   };
 }
 
-function withChallenges(response: IncomingMessage, { challengeOf }: Sessions): IncomingMessage {
-  const { rawHeaders } = response;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    if (rawHeaders[at]?.toLowerCase() === 'www-authenticate') {
-      rawHeaders[at + 1] = challengeOf(rawHeaders[at + 1] ?? '');
+export interface ForwardDeps {
+  withBody: WithBody;
+  forwardRequest: ForwardRequest;
+  /** Undefined if the server's records are not cached. */
+  resolver?: Pick<Resolver<unknown>, 'learn'>;
+  /** Maximum size of a record, which is buffered for its ETag; larger records are rejected. */
+  maxRecordBytes: number;
+  runStepsOf: RunStepsOf;
+}
+
+export type Forward = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+
+export function createForward({
+  withBody,
+  forwardRequest,
+  resolver,
+  maxRecordBytes,
+  runStepsOf,
+}: ForwardDeps): Forward {
+  return async function forward(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const context = contextOf(res);
+    if (context.handle === undefined) assertPlain(context.target.path);
+    context.result = 'bypass';
+    const target = upstreamTarget(context);
+    const response = await withBody(req, (body) => forwardRequest(req, res, { target, body }));
+    if (!isRecord(req, response, context)) {
+      const body = await learnFrom(response, context, resolver);
+      await forwardResponse(response, res, { body });
+      return;
     }
-  }
-  return response;
+    const body = await readResponseBody(response, maxRecordBytes);
+    // A body that fails to decode gets no ETag.
+    const decoded = await decodeResponseBody(response, body, maxRecordBytes);
+    const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
+    const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
+    await forwardResponse(response, res, { body, etag });
+  };
 }
 
-function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks): void {
-  if (isFinalStatus(response.statusCode)) {
-    callbacks.onResponse(response);
-    return;
-  }
-  response.destroy();
-  callbacks.onFailure(
-    new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'invalid status code' } }),
-  );
+/** Invalidates the entry if a 404 shows that the handle does not exist. Returns the body if it was read. */
+async function learnFrom(
+  response: IncomingMessage,
+  { handle }: RequestContext,
+  resolver: ForwardDeps['resolver'],
+): Promise<Buffer | undefined> {
+  if (resolver === undefined || handle === undefined || response.statusCode !== 404) return undefined;
+  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
+  const isMissing = body && (await parseAnswer(response, body)).responseCode === RESPONSE_CODE.handleNotFound;
+  if (isMissing) await resolver.learn(handle, { exists: false });
+  return body;
 }
 
-/** Whether the status is valid and final (RFC 9110 §15). Node accepts any three digits. */
-const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
+/** Whether the response is a record, which needs an ETag for conditional writes. */
+const isRecord = (
+  { method }: IncomingMessage,
+  { statusCode, headers }: IncomingMessage,
+  { handle }: RequestContext,
+): boolean =>
+  method === 'GET' &&
+  handle !== undefined &&
+  statusCode === 200 &&
+  (headers['content-encoding'] === undefined || isGzip(headers));
 
-const connectionClosed = (): ServiceError =>
-  new ServiceError('UPSTREAM_UNREACHABLE', {
-    diagnosis: { cause: 'the connection was closed before a response came' },
-  });
+const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-/** Converts a socket error that http-proxy has passed on. */
-function toForwardError(error: unknown): ServiceError {
-  if (error instanceof ServiceError) return error;
-  const reason = codeOf(error);
-  const code = isBeforeConnection(reason ?? '') ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
-  return new ServiceError(code, { diagnosis: diagnose(reason, error), cause: error });
+function* etagFor(
+  body: Buffer,
+  { handle, parameters, format }: RequestContext,
+  encoding: Encoding,
+): Steps<string | undefined> {
+  const record = yield* parseRecord(body.toString());
+  const selection = readRecordQuery(parameters);
+  return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
+}
+
+/** Returns a forwarder that selects the responsible server. */
+function routeForwards(parts: ForwardingParts): ForwardRequest {
+  const forwards = new Map<HandleServer, ForwardRequest>();
+  const forwardTo = (server: HandleServer): ForwardRequest => {
+    const forward =
+      forwards.get(server) ?? limitForwards(createForwardRequest(server, parts), server.limiter);
+    forwards.set(server, forward);
+    return forward;
+  };
+  return (req, res, content) => {
+    const server = content.origin?.server ?? serverFor(contextOf(res), parts);
+    assertForwards(server);
+    return forwardTo(assertFound(server))(req, res, content);
+  };
 }
 
 /**
- * Forwards under a concurrency limit. A request holds its slot until its response is fully read, or until a
- * waiting request preempts it because its client has stopped reading.
+ * Returns the server of a request: the server of its handle, of the handle that it verifies or of the prefix
+ * that it lists, otherwise the main server.
  */
-export function createLimitedForward(
-  forward: Forward,
-  limiter: Pick<ConcurrencyLimiter, 'acquire' | 'allowPreemption'>,
-): Forward {
-  return async function limitedForward(req, res, content) {
-    const { handle, caller } = contextOf(res);
-    const named = content.origin?.handle ?? handle;
-    const key = named && callerKey(named.key, req.headers.authorization);
-    const release = await limiter.acquire({ key, caller });
-    try {
-      // Nothing has been sent yet, and http-proxy would not notice a disconnected client.
-      if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
-      content.beforeSend?.();
-      const response = await forward(req, res, content);
-      const withdraw = limiter.allowPreemption(cutIfStalled(response, res));
-      response.once('close', () => {
-        withdraw();
-        release();
-      });
-      return response;
-    } catch (error) {
-      release();
-      throw error;
-    }
-  };
+function serverFor(
+  context: RequestContext,
+  { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
+): HandleServer | undefined {
+  const { handle, target, parameters } = context;
+  if (handle !== undefined) return findServers(handle)[0];
+  const verified = handleToVerify(context);
+  if (verified !== undefined) return findServers(refOf(verified))[0];
+  const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
+  if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
+  return main;
 }
 
-/** Returns a function that aborts the response if the client has not read for a given time. */
-function cutIfStalled(response: IncomingMessage, res: ServerResponse): Preempt {
-  let movedAt = performance.now();
-  res.on('drain', () => {
-    movedAt = performance.now();
-  });
-  return (stalledMs) => {
-    const isStalled = res.writableNeedDrain && performance.now() - movedAt >= stalledMs;
-    if (isStalled) response.destroy();
-    return isStalled;
-  };
+/** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */
+function handleToVerify(place: Place): string | undefined {
+  const rest = restOf(place);
+  if (rest === '' || place.match?.routes[0]?.id !== 'verify') return undefined;
+  return readHandle(rest).replace(/^\d+:/, '');
 }

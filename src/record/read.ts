@@ -20,27 +20,27 @@ export interface ReadParts {
   findClient: FindClient;
   prepared: PreparedCache;
   runStepsOf: RunStepsOf;
-  /** Relays a read, also of public values, if the request has a login, because a wrong password must get 401. */
-  relayRead: Listener;
+  /** Forwards a read, also of public values, if the request has a login, because a wrong password must get 401. */
+  forwardRead: Listener;
 }
 
 /** Creates the handler of GET requests for a handle. */
 export function createReadRecord(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Listener {
-  const { resolver, admit, findClient, relayRead } = parts;
+  const { resolver, admit, findClient, forwardRead } = parts;
   const { freshness } = freshnessRules(config, context);
   const deps = { ...parts, context, freshness, gzipMinBytes: config.http.gzipMinBytes };
-  const relay: Listener = async (req, res) => {
+  const forward: Listener = async (req, res) => {
     contextOf(res).caller = await admit(req, res);
-    await relayRead(req, res);
+    await forwardRead(req, res);
   };
 
   return async function readRecord(req, res) {
-    if (req.headers.authorization !== undefined) return relay(req, res);
+    if (req.headers.authorization !== undefined) return forward(req, res);
     const { target, parameters } = contextOf(res);
     const handle = resolver.refOf(readHandle(rawHandleOf(target.path) ?? ''));
     contextOf(res).handle = handle;
     const query = readRecordQuery(parameters);
-    if (!query.publicOnly) return relay(req, res);
+    if (!query.publicOnly) return forward(req, res);
     const { authoritative } = query;
     const resolution = await resolver.read(handle, {
       authoritative,

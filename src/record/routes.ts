@@ -11,14 +11,14 @@ export const recordRoutes = defineRoutes(
     'DELETE /api/handles/{handle}': { id: 'deleteHandle', handler: 'write' },
     'GET /api/handles/?': { id: 'listHandles', interface: 'list', handler: 'forwardRead' },
     // Without a handle (recordings "empty handle: …").
-    'PUT /api/handles/?': { id: 'writeWithoutHandle', handler: 'passThrough' },
-    'POST /api/handles/?': { id: 'resolveWithoutHandle', handler: 'passThrough' },
-    'DELETE /api/handles/?': { id: 'deleteWithoutHandle', handler: 'passThrough' },
+    'PUT /api/handles/?': { id: 'writeWithoutHandle', handler: 'forward' },
+    'POST /api/handles/?': { id: 'resolveWithoutHandle', handler: 'forward' },
+    'DELETE /api/handles/?': { id: 'deleteWithoutHandle', handler: 'forward' },
   },
 );
 
 export const endpointRoutes = defineRoutes(
-  { interface: 'record', handler: 'passThrough' },
+  { interface: 'record', handler: 'forward' },
   {
     'POST /api/sessions/*': 'openSession',
     'GET /api/sessions/this': 'readSession',

@@ -17,15 +17,15 @@ import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Plan, Write } from '../write/write.js';
 import { assertCondition, isConditional } from './condition.js';
-import { type Forward, handleTarget } from './forward.js';
-import { parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
+import { type ForwardRequest, handleTarget } from './forward-request.js';
+import { parseAnswer, peekResponseBody, forwardResponse } from './forward-response.js';
 
 export interface WriteRouteDeps {
   carryOut: CarryOut;
   originOf: OriginOf;
   resolver: Pick<Resolver<unknown>, 'refOf' | 'resolve' | 'forget' | 'learn'>;
   withBody: WithBody;
-  forward: Forward;
+  forwardRequest: ForwardRequest;
   runStepsOf: RunStepsOf;
 }
 
@@ -37,7 +37,7 @@ interface WriteRequest {
 }
 
 /** An upstream response; `body` is undefined unless it was read. */
-interface RelayedResponse extends WriteAnswer {
+interface ForwardedResponse extends WriteAnswer {
   response: IncomingMessage;
   body: Buffer | undefined;
 }
@@ -51,17 +51,17 @@ export function createWriteRoute(deps: WriteRouteDeps): Listener {
     const { authorization } = req.headers;
     const origin = deps.originOf(handle, { authorization, caller: context.caller });
     const request = { req, res, origin, query: upstreamQuery(req, context.target.query) };
-    const relayed = await deps.carryOut(writeOf(request, deps));
-    if (relayed !== 'refused') await reply(request, relayed, deps);
+    const forwarded = await deps.carryOut(writeOf(request, deps));
+    if (forwarded !== 'refused') await reply(request, forwarded, deps);
   };
 }
 
-type WriteResult = RelayedResponse | 'refused';
+type WriteResult = ForwardedResponse | 'refused';
 
 function writeOf(
   request: WriteRequest,
   deps: WriteRouteDeps,
-): Write<Buffer, void, RelayedResponse, WriteResult> {
+): Write<Buffer, void, ForwardedResponse, WriteResult> {
   const { req, res, origin } = request;
   return {
     req,
@@ -88,12 +88,12 @@ async function checkCondition(
 const planOf = (
   { req, res, origin, query }: WriteRequest,
   body: Buffer,
-  { forward }: Pick<WriteRouteDeps, 'forward'>,
-): Plan<RelayedResponse, WriteResult> => ({
+  { forwardRequest }: Pick<WriteRouteDeps, 'forwardRequest'>,
+): Plan<ForwardedResponse, WriteResult> => ({
   requests: [
     async (beforeSend) => {
       const target = handleTarget(origin.handle, query);
-      const response = await forward(req, res, { target, body, origin, beforeSend });
+      const response = await forwardRequest(req, res, { target, body, origin, beforeSend });
       return readOutcome(response, isMinting(req, query));
     },
   ],
@@ -102,7 +102,7 @@ const planOf = (
 });
 
 /** Returns the indexes in the query; undefined for a write of the whole record. */
-function writtenIndexes(query: string): Plan<RelayedResponse, WriteResult>['indexes'] {
+function writtenIndexes(query: string): Plan<ForwardedResponse, WriteResult>['indexes'] {
   const given = readParameters(query).getAll('index');
   if (given.length === 0) return undefined;
   const indexes = given.map(Number);
@@ -110,7 +110,7 @@ function writtenIndexes(query: string): Plan<RelayedResponse, WriteResult>['inde
 }
 
 /** Reads the body only for the response code of a 404 and for a minted handle. */
-async function readOutcome(response: IncomingMessage, isMinted: boolean): Promise<RelayedResponse> {
+async function readOutcome(response: IncomingMessage, isMinted: boolean): Promise<ForwardedResponse> {
   const { statusCode: status = 0 } = response;
   const isRead = status === 404 || (isMinted && status < 300);
   const body = isRead ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
@@ -122,7 +122,7 @@ async function readOutcome(response: IncomingMessage, isMinted: boolean): Promis
 function deletionOf(
   { req, res, origin, query }: WriteRequest,
   resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
-): Write<Buffer, void, RelayedResponse, WriteResult>['deletion'] {
+): Write<Buffer, void, ForwardedResponse, WriteResult>['deletion'] {
   const scope = readParameters(query).has('index') ? 'values' : 'handle';
   return {
     scope,
@@ -152,11 +152,11 @@ const NO_DELETE = {
 
 async function reply(
   request: WriteRequest,
-  relayed: RelayedResponse,
+  forwarded: ForwardedResponse,
   { resolver }: Pick<WriteRouteDeps, 'resolver'>,
 ): Promise<void> {
   const { req, res, origin } = request;
-  const { response, status } = relayed;
+  const { response, status } = forwarded;
   // A Handle server sends 409 only if the handle exists.
   if (status === 409) await resolver.learn(origin.handle, { exists: true });
   if (isCreateOnly(req) && status === 409) {
@@ -164,9 +164,9 @@ async function reply(
     throw new ServiceError('PRECONDITION_FAILED', { detail: 'it exists already' });
   }
   // The minted handle may be cached as not found.
-  if (relayed.minted !== undefined) await resolver.forget(resolver.refOf(relayed.minted));
-  const body = relayed.body ?? (await readRefusal(request, response));
-  await relayResponse(response, res, { body });
+  if (forwarded.minted !== undefined) await resolver.forget(resolver.refOf(forwarded.minted));
+  const body = forwarded.body ?? (await readRefusal(request, response));
+  await forwardResponse(response, res, { body });
 }
 
 /** Detects an ignored login in a 403. Returns the body if it was read. */

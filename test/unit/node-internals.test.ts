@@ -5,7 +5,7 @@ import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, cre
 import { type AddressInfo, type Socket, Server as NetServer } from 'node:net';
 import express from 'express';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createForwarder } from '../../src/record/forward.js';
+import { createForwardRequest } from '../../src/record/forward-request.js';
 import { sessionsOf } from '../../src/upstream/sessions.js';
 import { currentResponse, trackConnections } from '../../src/server/connections.js';
 import { leftOfWrite } from '../../src/server/unsent.js';
@@ -74,7 +74,7 @@ describe('internals of Node and http-proxy', () => {
     const agent = new Agent();
     const sessions = sessionsOf(server, server);
     const upstream = { url: server, readOnly: false, writeAgent: agent, writeTimeoutMs: 10_000, sessions };
-    const forward = createForwarder(upstream, { pseudonym: 'proxy', isTrustedProxy: () => false });
+    const forward = createForwardRequest(upstream, { pseudonym: 'proxy', isTrustedProxy: () => false });
     const app = express();
     app.use(async (req, res) => {
       // The client is still sending its body.

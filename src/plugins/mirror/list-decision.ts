@@ -17,7 +17,7 @@ const NUMBER = /^\d{1,9}$/;
 /** `isPublic` is whether the list is for anyone. */
 export type FoundList = MirroredList & { isPublic: boolean };
 
-/** Returns the page to serve from the mirror; undefined if the request must be relayed. */
+/** Returns the page to serve from the mirror; undefined if the request must be forwarded. */
 export function mirroredPage(
   { method, hasLogin, parameters }: ListRequest,
   list: FoundList | undefined,

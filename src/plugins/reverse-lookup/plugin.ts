@@ -1,4 +1,4 @@
-// A service that finds handles by their values: relays its routes, and searches of ePIC v2 ask it.
+// A service that finds handles by their values: its routes are forwarded to it, and searches of ePIC v2 ask it.
 import type { Plugin } from '../../app/plugin.js';
 import { readOrigin } from '../../config/addresses.js';
 import { flag, normalised } from '../../config/fields.js';
@@ -30,7 +30,7 @@ export const reverseLookup: Plugin<ReverseLookupConfig> = {
   sections: SECTIONS,
   isEnabled: ({ reverseLookup: { url } }) => url !== undefined,
   routes: ({ reverseLookup: { url } }) => (url === undefined ? [] : reverseLookupRoutes),
-  // Searches and relayed requests have separate connections.
+  // Searches and forwarded requests have separate connections.
   servers: ({ reverseLookup: { url }, upstream: { connections } }) =>
     url === undefined ? [] : [{ name: 'reverse lookup', url, keys: KEYS, connections: 2 * connections }],
   load: () => import('./reverse-lookup.js'),

@@ -1,7 +1,7 @@
-// Relays requests to the reverse lookup service, and asks it for searches.
+// Forwards requests to the reverse lookup service, and asks it for searches.
 import type { Host, Started } from '../../app/plugin.js';
-import { createForwarder } from '../../record/forward.js';
-import { createPassThrough } from '../../record/pass-through.js';
+import { createForward } from '../../record/forward.js';
+import { createForwardRequest } from '../../record/forward-request.js';
 import { createConnections } from '../../upstream/connections.js';
 import { sessionsOf } from '../../upstream/sessions.js';
 import { createReverseLookup } from './client.js';
@@ -13,10 +13,10 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { pseudonym, runStepsOf, upstreams } = host;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
-  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, host);
+  const forwardRequest = createForwardRequest({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, host);
   return {
     handlers: ({ withBody }) => ({
-      reverseLookup: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf }),
+      reverseLookup: createForward({ withBody, forwardRequest, maxRecordBytes: maxBodyBytes, runStepsOf }),
     }),
     search: createReverseLookup({ url, forwardLogin, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
     close,

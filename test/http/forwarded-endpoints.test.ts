@@ -5,7 +5,7 @@ import { jsonAnswer, mockWrites } from '../support/writes.js';
 
 useNock();
 
-describe('pass-through endpoints', () => {
+describe('forwarded endpoints', () => {
   describe.each([
     ['GET', '/api/site'],
     ['GET', '/api/prefixes?page=0'],

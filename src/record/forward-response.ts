@@ -1,4 +1,4 @@
-// Relays an upstream response: status, end-to-end headers (including repeated headers) and body.
+// Forwards an upstream response: status, end-to-end headers (including repeated headers) and body.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.js';
@@ -20,8 +20,8 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** Relays a response as `no-store`, because it belongs to a write or to a read that is never cached. */
-export async function relayResponse(
+/** Forwards a response as `no-store`, because it belongs to a write or to a read that is never cached. */
+export async function forwardResponse(
   response: IncomingMessage,
   res: ServerResponse,
   /** `body` is set if it has already been read. */
@@ -66,7 +66,7 @@ export async function readResponseBody(response: IncomingMessage, maxBytes: numb
 }
 
 /**
- * Reads the body. Returns undefined if it exceeds `maxBytes`; it can then still be relayed. @throws
+ * Reads the body. Returns undefined if it exceeds `maxBytes`; it can then still be forwarded. @throws
  * ServiceError if it is aborted
  */
 export async function peekResponseBody(

@@ -1,0 +1,252 @@
+// Forwards a request to the upstream (http-proxy-middleware), and returns the response with its body still
+// unread.
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { ServiceError } from '../errors.js';
+import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
+import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
+import { mayNameSession, originForm } from '../http/target.js';
+import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
+import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
+import type { Sessions } from '../upstream/sessions.js';
+import type { HandleServer } from '../upstream/contract.js';
+import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
+import type { OriginRecord } from '../write/origin-record.js';
+import { forwardedHeaders } from './forwarded-headers.js';
+
+/**
+ * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent; if it
+ * throws, the request is not sent. Rejects with a ServiceError.
+ */
+export type ForwardRequest = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  content: {
+    target: string;
+    body: Buffer;
+    /** The handle and its server, if already known; defaults to those of the request. */
+    origin?: Pick<OriginRecord, 'handle' | 'server'>;
+    beforeSend?: (() => void) | undefined;
+  },
+) => Promise<IncomingMessage>;
+
+/**
+ * Returns the upstream target. The handle is re-encoded, so that every URL parser on the way reads the same
+ * handle.
+ */
+export const upstreamTarget = ({ target, handle }: RequestContext): string =>
+  handle === undefined ? originForm(target) : handleTarget(handle, target.query);
+
+export const handleTarget = ({ text }: HandleRef, query: string): string =>
+  originForm({ path: `/api/handles/${handleToPath(text)}`, query });
+
+interface OutgoingRequest {
+  method: string;
+  target: string;
+  headers: OutgoingHttpHeaders;
+  body: Buffer;
+}
+
+interface ForwardCallbacks {
+  onResponse: (response: IncomingMessage) => void;
+  onFailure: (error: unknown) => void;
+}
+
+/**
+ * The request passed to http-proxy in place of the client's. Otherwise http-proxy would abort when the client
+ * disconnects, and the handle would be invalidated while the upstream may still execute the write.
+ */
+class ForwardedRequest extends Readable {
+  readonly method: string;
+  readonly url: string;
+  headers: OutgoingHttpHeaders = {};
+  /** Read by http-proxy after a connection reset by the upstream. */
+  readonly socket = { destroyed: false };
+  readonly callbacks: ForwardCallbacks;
+  readonly #upstream: OutgoingRequest;
+
+  constructor(upstream: OutgoingRequest, callbacks: ForwardCallbacks) {
+    super({ read: () => undefined });
+    this.method = upstream.method;
+    this.url = upstream.target;
+    this.callbacks = callbacks;
+    this.#upstream = upstream;
+  }
+
+  /**
+   * Restores the upstream headers, because http-proxy has added Content-Length to some requests. Call it
+   * before http-proxy copies them.
+   */
+  replaceHeaders(): void {
+    this.headers = this.#upstream.headers;
+  }
+
+  /**
+   * Sends the body; call it once `sent` has a socket. http-proxy pipes this stream, and Node sends the head
+   * with the first bytes.
+   */
+  sendBy(sent: ClientRequest): void {
+    // http-proxy has merged repeated slashes in the path, so the original target is restored.
+    sent.path = this.#upstream.target;
+    this.push(this.#upstream.body);
+    this.push(null);
+  }
+
+  /** Aborts the upstream request, even while it waits for a connection. */
+  cancel(): void {
+    this.emit('aborted');
+  }
+}
+
+export interface ForwardingHop {
+  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
+  pseudonym: string;
+  isTrustedProxy: IsTrustedProxy;
+}
+
+/** Creates the forwarder of a server. A read-only server receives no credentials. */
+export function createForwardRequest(
+  server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
+  { pseudonym, isTrustedProxy }: ForwardingHop,
+): ForwardRequest {
+  const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;
+  const { host, pathname } = new URL(url);
+  const basePath = withoutSlashesAtEnd(pathname);
+  const proxy = createProxyMiddleware<ForwardedRequest>({
+    target: url,
+    agent,
+    // http-proxy would otherwise parse and rewrite the target (backslashes become slashes).
+    toProxy: true,
+    // The response is forwarded after the invalidation of the handle, and keeps its repeated headers.
+    selfHandleResponse: true,
+    on: {
+      start: (request) => {
+        request.replaceHeaders();
+      },
+      proxyReq: (sent, request) => {
+        sent.once('close', () => {
+          request.callbacks.onFailure(connectionClosed());
+        });
+        request.sendBy(sent);
+      },
+      // The library types the response with the class of the request.
+      proxyRes: (response, { callbacks }) => {
+        receiveResponse(response as unknown as IncomingMessage, callbacks);
+      },
+      error: (error, { callbacks }) => {
+        callbacks.onFailure(error);
+      },
+    },
+  });
+
+  return async function forward(req, res, { target, body: given }) {
+    const { method = 'GET' } = req;
+    const body = mayNameSession(target) ? sessions.bodyFor(given) : given;
+    const client = {
+      method,
+      httpVersion: req.httpVersion,
+      headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
+      peer: peerOf(req, isTrustedProxy),
+    };
+    const ofRequest = { bodyBytes: body.length, requestId: requestIdOf(res) };
+    const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
+    return new Promise((resolve, reject) => {
+      const onResponse = (response: IncomingMessage): void => {
+        resolve(withChallenges(response, sessions));
+      };
+      const onFailure = (error: unknown): void => {
+        clearTimeout(timer);
+        reject(toForwardError(error));
+      };
+      const upstream = { method, target: basePath + target, headers, body };
+      const request = new ForwardedRequest(upstream, { onResponse, onFailure });
+      const timer = setTimeout(() => {
+        onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
+        request.cancel();
+      }, writeTimeoutMs);
+      void proxy(request, res, onFailure);
+    });
+  };
+}
+
+function withChallenges(response: IncomingMessage, { challengeOf }: Sessions): IncomingMessage {
+  const { rawHeaders } = response;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() === 'www-authenticate') {
+      rawHeaders[at + 1] = challengeOf(rawHeaders[at + 1] ?? '');
+    }
+  }
+  return response;
+}
+
+function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks): void {
+  if (isFinalStatus(response.statusCode)) {
+    callbacks.onResponse(response);
+    return;
+  }
+  response.destroy();
+  callbacks.onFailure(
+    new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'invalid status code' } }),
+  );
+}
+
+/** Whether the status is valid and final (RFC 9110 §15). Node accepts any three digits. */
+const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
+
+const connectionClosed = (): ServiceError =>
+  new ServiceError('UPSTREAM_UNREACHABLE', {
+    diagnosis: { cause: 'the connection was closed before a response came' },
+  });
+
+/** Converts a socket error that http-proxy has passed on. */
+function toForwardError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const reason = codeOf(error);
+  const code = isBeforeConnection(reason ?? '') ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
+  return new ServiceError(code, { diagnosis: diagnose(reason, error), cause: error });
+}
+
+/**
+ * Forwards under a concurrency limit. A request holds its slot until its response is fully read, or until a
+ * waiting request preempts it because its client has stopped reading.
+ */
+export function limitForwards(
+  forward: ForwardRequest,
+  limiter: Pick<ConcurrencyLimiter, 'acquire' | 'allowPreemption'>,
+): ForwardRequest {
+  return async function limitedForward(req, res, content) {
+    const { handle, caller } = contextOf(res);
+    const named = content.origin?.handle ?? handle;
+    const key = named && callerKey(named.key, req.headers.authorization);
+    const release = await limiter.acquire({ key, caller });
+    try {
+      // Nothing has been sent yet, and http-proxy would not notice a disconnected client.
+      if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
+      content.beforeSend?.();
+      const response = await forward(req, res, content);
+      const withdraw = limiter.allowPreemption(cutIfStalled(response, res));
+      response.once('close', () => {
+        withdraw();
+        release();
+      });
+      return response;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  };
+}
+
+/** Returns a function that aborts the response if the client has not read for a given time. */
+function cutIfStalled(response: IncomingMessage, res: ServerResponse): Preempt {
+  let movedAt = performance.now();
+  res.on('drain', () => {
+    movedAt = performance.now();
+  });
+  return (stalledMs) => {
+    const isStalled = res.writableNeedDrain && performance.now() - movedAt >= stalledMs;
+    if (isStalled) response.destroy();
+    return isStalled;
+  };
+}
