@@ -1,15 +1,16 @@
 // Process survival: no upstream response, Redis entry or failed request ends the process.
-import { type RequestListener } from 'node:http';
-import { Redis } from 'ioredis';
-import { describe, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { type RequestListener, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, describe, expect, test } from 'vitest';
 import { decodeEntry, encodeEntry, originOf } from '../../src/cache/entry.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { upperAscii } from '../../src/handle/handle.js';
 import { ask } from '../support/ask.js';
-import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { type BuiltProxy, startConnectedProxy, useBuiltProxies } from '../support/built-proxy.js';
 import { exchangeOn, openSocket } from '../support/raw-socket.js';
-import { describeWithRedis, startRedis } from '../support/redis-server.js';
-import { listenHttp } from './upstream-loopback.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { useRedis } from '../support/use-redis.js';
 
 const GOOD = '21.T11998/good';
 
@@ -29,12 +30,17 @@ const answer: RequestListener = ({ url = '' }, response) => {
   else response.writeHead(400, headers).end(`{"responseCode":301,"message":${nested(Number(levels) - 1)}}`);
 };
 
-const start = async (env: Record<string, string> = {}): Promise<BuiltProxy> =>
-  startBuiltProxy({
-    UPSTREAM_URL: (await listenHttp(answer)).url,
-    UPSTREAM_BREAKER_FAILURES: '10000',
-    ...env,
-  });
+const upstream = createServer(answer).listen(0, '127.0.0.1');
+await once(upstream, 'listening');
+afterAll(() => {
+  upstream.closeAllConnections();
+  upstream.close();
+});
+const UPSTREAM_URL = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+
+const started = useBuiltProxies();
+const start = (env: Record<string, string> = {}): Promise<BuiltProxy> =>
+  started({ UPSTREAM_URL, UPSTREAM_BREAKER_FAILURES: '10000', V2_ANONYMOUS_READ: 'true', ...env });
 
 const errorsOf = (proxy: BuiltProxy): unknown[] => proxy.logs().filter(({ level }) => level === 'error');
 
@@ -63,7 +69,7 @@ const routesOf = (handle: string): string[] => [
 describe('built program', () => {
   describe('with a record nested more than 64 levels deep', () => {
     test.each([65, 5000, 1_000_000])('returns 502 on every route (%i levels)', async (levels) => {
-      const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
+      const proxy = await start();
       for (const path of [...routesOf(`21.T1/${levels}`), ...routesOf(`21.T1/${levels}`)]) {
         expect((await ask(proxy.url, path)).status, path).toBe(502);
       }
@@ -73,7 +79,7 @@ describe('built program', () => {
   });
 
   test('returns a record nested 64 levels deep on every route', async () => {
-    const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
+    const proxy = await start();
     for (const path of routesOf('21.T1/64')) expect((await ask(proxy.url, path)).status, path).toBe(200);
     await expectGoodAnswer(proxy);
   });
@@ -88,7 +94,8 @@ describe('built program', () => {
   });
 
   describeWithRedis('with an invalid entry in Redis', () => {
-    test.each([
+    const redis = useRedis();
+    const entries: [what: string, values: string][] = [
       [
         '5,000 levels',
         `[${recordOf(GOOD, 5000)
@@ -103,32 +110,42 @@ describe('built program', () => {
         'members of other kinds',
         '[{"index":{},"type":{},"data":7,"permissions":{},"ttl":{},"references":7}]',
       ],
-    ])('loads the record from the Handle server (%s)', async (_what, values) => {
-      const redis = await startRedis();
-      const client = new Redis(redis.url);
-      const env = {
-        REDIS_URL: redis.url,
-        UPSTREAM_URL: (await listenHttp(answer)).url,
-        V2_ANONYMOUS_READ: 'true',
-      };
-      const path = `/api/handles/${GOOD}`;
-      const first = await startConnectedProxy(env);
-      await ask(first.url, path);
-      await expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
-      await first.stop();
-      const [name = ''] = await client.keys('*:entry:*');
-      const key = upperAscii(GOOD);
-      const stored = (await client.getBuffer(name))!;
-      const forged = { ...decodeEntry(key, stored)!, values: toBytes(values) };
-      await client.set(name, encodeEntry(key, forged, originOf(stored)));
+    ];
+    const handles = entries.map((_, at) => `${GOOD}-${at}`);
+    const connected = useBuiltProxies(startConnectedProxy);
+    const env = (): Record<string, string> => ({
+      REDIS_URL: redis.url,
+      UPSTREAM_URL,
+      V2_ANONYMOUS_READ: 'true',
+    });
 
-      const proxy = await startConnectedProxy(env);
-      for (const route of [...routesOf(GOOD), ...routesOf(GOOD)]) {
+    async function forge(name: string): Promise<void> {
+      const stored = (await redis.client.getBuffer(name))!;
+      const at = handles.findIndex((handle) => name.endsWith(upperAscii(handle)));
+      const key = upperAscii(handles[at]!);
+      const forged = { ...decodeEntry(key, stored)!, values: toBytes(entries[at]![1]) };
+      await redis.client.set(name, encodeEntry(key, forged, originOf(stored)));
+    }
+
+    /** Lets a first instance store the records, and replaces what it has stored. */
+    async function forgeAll(): Promise<void> {
+      const first = await startConnectedProxy(env());
+      for (const handle of handles) await ask(first.url, `/api/handles/${handle}`);
+      await expect.poll(() => redis.client.keys('*:entry:*')).toHaveLength(handles.length);
+      await first.stop();
+      for (const name of await redis.client.keys('*:entry:*')) await forge(name);
+    }
+
+    let forged: Promise<void> | undefined;
+
+    test.each(entries)('loads the record from the Handle server (%s)', async (what) => {
+      await (forged ??= forgeAll());
+      const proxy = await connected(env());
+      const handle = handles[entries.findIndex(([each]) => each === what)]!;
+      for (const route of [...routesOf(handle), ...routesOf(handle)]) {
         expect((await ask(proxy.url, route)).status, route).toBeLessThan(400);
       }
       expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
-      client.disconnect();
-      await redis.stop();
     });
   });
 
@@ -154,7 +171,7 @@ describe('built program', () => {
       ['the fast path', {}, `/api/handles/${GOOD}?throw`],
       ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
       ['a redirect', {}, `/${GOOD}?throw`],
-      ['ePIC v2', { V2_ANONYMOUS_READ: 'true' }, `/api/v2/handles/${GOOD}?throw`],
+      ['ePIC v2', {}, `/api/v2/handles/${GOOD}?throw`],
       [
         'a traced request',
         { TRACING_ENDPOINT: 'http://127.0.0.1:9/v1/traces' },
@@ -168,14 +185,15 @@ describe('built program', () => {
     ])('is logged and causes a 500 in %s, and the connection stays open', async (_where, env, path) => {
       const proxy = await start({ NODE_OPTIONS, ...env });
       await ask(proxy.url, `/api/handles/${GOOD}`);
+      const before = errorsOf(proxy).length;
       const socket = await openSocket(proxy.url);
-      for (const count of [1, 2]) {
+      for (const count of [before + 1, before + 2]) {
         const { status, body } = await exchangeOn(socket, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
         expect([status, body]).toEqual([500, expect.stringContaining('Unexpected error in the proxy')]);
         await expect.poll(() => errorsOf(proxy)).toHaveLength(count);
         expect(await internalErrorsOf(proxy)).toBe(count);
       }
-      expect(errorsOf(proxy)[0]).toMatchObject({ err: { message: 'thrown on purpose' } });
+      expect(errorsOf(proxy)[before]).toMatchObject({ err: { message: 'thrown on purpose' } });
       const good = `GET /api/handles/${GOOD} HTTP/1.1\r\nHost: x\r\n\r\n`;
       expect((await exchangeOn(socket, good)).status).toBe(200);
       await expectGoodAnswer(proxy);
@@ -183,9 +201,12 @@ describe('built program', () => {
 
     test('is logged and causes a 500 in the admin listener', async () => {
       const proxy = await start({ NODE_OPTIONS });
+      const before = errorsOf(proxy).length;
       expect((await ask(proxy.adminUrl, '/cache?handle=throw')).status).toBe(500);
-      await expect.poll(() => errorsOf(proxy)).toMatchObject([{ err: { message: 'thrown on purpose' } }]);
-      expect(await internalErrorsOf(proxy)).toBe(1);
+      await expect
+        .poll(() => errorsOf(proxy).slice(before))
+        .toMatchObject([{ err: { message: 'thrown on purpose' } }]);
+      expect(await internalErrorsOf(proxy)).toBe(before + 1);
       await expectGoodAnswer(proxy);
     });
   });

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { startBuiltProxy } from '../support/built-proxy.js';
+import { useBuiltProxies } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import {
   askTcp,
@@ -20,10 +20,11 @@ const HANDLE = '21.T11998/page';
 const demo = await startDemoServer();
 const REQUEST = nativeRequest(HANDLE);
 
+const started = useBuiltProxies();
 const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0', NATIVE_UDP_BYTES_PER_SECOND: '0B' };
 
 async function start(env: Record<string, string> = {}) {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...ON, ...env });
+  const proxy = await started({ UPSTREAM_URL: demo.url, ...ON, ...env });
   const listening = proxy.logs().find(({ msg }) => msg === 'listening')!;
   const portOf = (name: string): number => Number(String(listening[name]).split(':').at(-1));
   return { proxy, tcpPort: portOf('nativeTcp'), udpPort: portOf('nativeUdp') };

@@ -2,7 +2,7 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import { ask } from './ask.js';
 import { PATIENCE } from './redis-server.js';
 
@@ -23,12 +23,18 @@ export interface Program {
   stderr: () => string;
 }
 
+/** Registers what ends a process. */
+type AtEnd = (end: () => Promise<void>) => void;
+
 /** Starts `node` with only these arguments and variables, and kills it when the test ends. */
-export const startProgram = (args: string[], env: Record<string, string>): Program =>
-  follow(spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] }));
+export const startProgram = (args: string[], env: Record<string, string>, atEnd?: AtEnd): Program =>
+  follow(spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] }), atEnd);
 
 /** Collects a child process's output, and kills the process when the test ends. */
-export function follow<T extends ChildProcessWithOutput>(child: T): Program & { child: T } {
+export function follow<T extends ChildProcessWithOutput>(
+  child: T,
+  atEnd: AtEnd = onTestFinished,
+): Program & { child: T } {
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => (texts[name] += text));
@@ -38,7 +44,7 @@ export function follow<T extends ChildProcessWithOutput>(child: T): Program & { 
       resolve({ code, signal });
     });
   });
-  onTestFinished(async () => {
+  atEnd(async () => {
     child.kill('SIGKILL');
     await exited;
   });
@@ -46,9 +52,9 @@ export function follow<T extends ChildProcessWithOutput>(child: T): Program & { 
 }
 
 /** Starts the program without waiting for it, on free ports unless `env` sets them. */
-export function startMain(env: Record<string, string>): Program {
+export function startMain(env: Record<string, string>, atEnd?: AtEnd): Program {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
-  return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, ...env });
+  return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, ...env }, atEnd);
 }
 
 export interface BuiltProxy {
@@ -73,8 +79,8 @@ export interface BuiltProxy {
 export const START_TIMEOUT_MS = 120_000;
 
 /** Starts the program and waits until `/readyz` returns 200. */
-export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
-  const proxy = await startListeningProxy(env);
+export async function startBuiltProxy(env: Record<string, string>, atEnd?: AtEnd): Promise<BuiltProxy> {
+  const proxy = await startListeningProxy(env, atEnd);
   await expect
     .poll(async () => (await ask(proxy.adminUrl, '/readyz')).status, { timeout: START_TIMEOUT_MS })
     .toBe(200);
@@ -84,8 +90,8 @@ export async function startBuiltProxy(env: Record<string, string>): Promise<Buil
 /**
  * Starts the program and waits until it listens. Reads its ports from the log, which needs the default level.
  */
-export async function startListeningProxy(env: Record<string, string>): Promise<BuiltProxy> {
-  const { child, exited, stdout, stderr } = startMain(env);
+export async function startListeningProxy(env: Record<string, string>, atEnd?: AtEnd): Promise<BuiltProxy> {
+  const { child, exited, stdout, stderr } = startMain(env, atEnd);
   const logs = (): Record<string, unknown>[] =>
     stdout()
       .split('\n')
@@ -115,8 +121,26 @@ export async function startListeningProxy(env: Record<string, string>): Promise<
 }
 
 /** Starts the program and waits until it is ready and connected to Redis. */
-export async function startConnectedProxy(env: Record<string, string>): Promise<BuiltProxy> {
-  const proxy = await startBuiltProxy({ ...PATIENCE, ...env });
+export async function startConnectedProxy(env: Record<string, string>, atEnd?: AtEnd): Promise<BuiltProxy> {
+  const proxy = await startBuiltProxy({ ...PATIENCE, ...env }, atEnd);
   await expect.poll(() => proxy.output(), { timeout: START_TIMEOUT_MS }).toContain('redis connected');
   return proxy;
+}
+
+/**
+ * Starts the program once for each configuration, for all tests of a file, because a start costs more than most tests.
+ * Call it at the top; the returned function starts or finds the program of a configuration.
+ */
+export function useBuiltProxies(
+  start = startBuiltProxy,
+): (env: Record<string, string>) => Promise<BuiltProxy> {
+  const started = new Map<string, Promise<BuiltProxy>>();
+  const ends: (() => Promise<void>)[] = [];
+  afterAll(() => Promise.all(ends.map((end) => end())));
+  return (env) => {
+    const key = JSON.stringify(env);
+    const proxy = started.get(key) ?? start(env, (end) => void ends.push(end));
+    started.set(key, proxy);
+    return proxy;
+  };
 }
