@@ -90,7 +90,7 @@ describe('ePIC v2 handle lock with many writes from one caller', () => {
   test('rejects writes beyond the queue limit with 503 and Retry-After', PATIENT, async () => {
     const held = gate();
     startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
-    const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
+    const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500', V2_LOCK_WAIT: '10m' })).url);
     const seen: unknown[] = [];
     const many = Array.from({ length: 140 }, async () => {
       const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));

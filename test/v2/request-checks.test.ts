@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
-import { startProxy } from '../support/proxy.js';
+import { startProxy, useProxy } from '../support/proxy.js';
 import { type V2Question, askV2, read } from '../support/v2.js';
 import { NAME, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import { URL_INPUT } from '../support/v2-record.js';
@@ -12,9 +12,11 @@ useNock();
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
-async function rejected(path: string, question: V2Question = {}, env: Record<string, string> = {}) {
+const shared = useProxy();
+
+async function rejected(path: string, question: V2Question = {}, env?: Record<string, string>) {
   const { sent } = scriptUpstream();
-  const { url } = await startProxy(env);
+  const { url } = env === undefined ? shared : await startProxy(env);
   const answer = await askV2(url)(path, question);
   expect(sent).toEqual([]);
   return answer;
