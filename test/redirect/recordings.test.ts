@@ -62,6 +62,7 @@ describe('recorded HDLProxy redirects', () => {
     );
     for (const name of Object.keys(redirectWaivers)) {
       expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
+      expect(answers.get(name)?.status, name).toBeLessThan(500);
     }
     for (const name of Object.keys(drawnByLot)) {
       expect(answers.get(name)?.status).toBe(302);
