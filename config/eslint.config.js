@@ -76,6 +76,11 @@ export default tseslint.config(
     rules: { 'no-undef': 'error' },
   },
   {
+    // A program that runs without a build.
+    files: ['test/mutation/*.js'],
+    extends: [tseslint.configs.disableTypeChecked],
+  },
+  {
     files: ['test/**/*.ts'],
     rules: {
       'max-lines-per-function': 'off',

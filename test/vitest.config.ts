@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { openApiDocuments } from '../config/openapi-documents.js';
 import { type TestProjectConfiguration, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { isThorough } from './support/thorough.js';
 
 const within = (...folders: string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
 
@@ -14,7 +15,7 @@ const FULL = [
   // Real servers, certificates and Redis, one for each wrong set-up.
   'test/process/wrong-setups.test.ts',
   // These wait for real timers and streams for seconds, or replay every recording.
-  'test/http/{audit,batch-work,changes-webhook,snapshot-file}.test.ts',
+  'test/http/{audit,batch-work,changes-webhook,snapshot-file,traffic-enumeration}.test.ts',
   'test/mirror/{lists,mirror}.test.ts',
   'test/native/recorded-exchanges.test.ts',
 ];
@@ -55,44 +56,57 @@ const COUNTING = ['test/attack/cost.test.ts'];
 
 const BROWSER = within('browser');
 
-/** The longest test files of each group, which start first so that the run does not end waiting for them. */
+/** The longest test files of each project, which start first so that the run does not end waiting for them. */
 const LONG = [
   'attack/(cost|eviction)',
-  'cli/warm',
+  'browser/pages',
+  'cli/(commands|register|warm)',
   'fuzz/answers',
   'http/(audit|batch-work|snapshot-file)',
-  'live/(coherence-faults|conditional-slow-redis|goes-on|redis-cluster|redis-loss-cost)',
+  'live/(changes|coherence-faults|conditional-(slow-redis|writes)|goes-on|shutdown|start-probes)',
+  'live/redis-(cluster|deployments|failback|login|loss-cost)',
   'mirror/(lists|mirror)',
-  'rollout/package',
+  'rollout/(package|tls-in-front)',
   'simulation/simulation',
 ];
 const LONG_FILE = new RegExp(`/test/(${LONG.join('|')})\\.test\\.ts$`);
-const isLong = ({ moduleId }: TestSpecification): boolean => LONG_FILE.test(moduleId);
+
+/** Files that wait run before those that compute, one project after the other, because a worker runs only one. */
+const ORDER = ['full, isolated', 'full', 'browser', 'quick', 'quick, isolated'];
+
+const placeOf = ({ moduleId, project }: TestSpecification): number =>
+  2 * ORDER.indexOf(project.name) + (LONG_FILE.test(moduleId) ? 0 : 1);
 
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    return (await super.sort(files)).sort((one, other) => placeOf(one) - placeOf(other));
   }
 }
 
 interface Group {
   include: string[];
   exclude?: string[];
-  maxWorkers: number;
   isolate?: boolean;
 }
 
-/** Groups run in sequence. */
-function project(name: string, groupOrder: number, group: Group): TestProjectConfiguration {
-  return { extends: true, test: { name, ...group, sequence: { groupOrder } } };
-}
+const CORES = Math.min(2, availableParallelism());
+/**
+ * Files at a time. Each quick file waits for timers a third of its time; the other files of the check mostly wait: for
+ * programs to start, and for leases to end.
+ */
+const FILES = isThorough ? 4 * CORES : CORES + 1;
 
-const FILES = Math.min(2, availableParallelism());
-/** One more than there are cores, because each file waits for timers a third of its time. */
-const QUICK_FILES = FILES + 1;
-/** Files that mostly wait: for programs to start, and for leases to end. */
-const WAITING_FILES = 3 * FILES;
+/** A project that runs together with the others of these. */
+const together = (name: string, group: Group): TestProjectConfiguration => ({
+  extends: true,
+  test: { name, ...group, maxWorkers: FILES, sequence: { groupOrder: 0 } },
+});
+
+/** A project whose files run in sequence, after the projects with a lower order. */
+const alone = (name: string, groupOrder: number, group: Group): TestProjectConfiguration => ({
+  extends: true,
+  test: { name, ...group, maxWorkers: 1, sequence: { groupOrder } },
+});
 
 export default defineConfig({
   plugins: [openApiDocuments],
@@ -108,30 +122,28 @@ export default defineConfig({
     // Tests wait for events, not for a time: these limits only end a test that hangs, also on a machine that stalls.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    // `npm run coverage`.
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts'],
+      reporter: ['text-summary'],
+      reportsDirectory: 'coverage',
+    },
     // Polls often, because a test that waits for the next look leaves the machine idle.
     expect: { poll: { timeout: 60_000, interval: 10 } },
     projects: [
       // `npm test`: unit and in-process tests.
-      project('quick', 0, {
+      together('quick', {
         include: ['test/**/*.test.ts'],
         exclude: [...FULL, ...ALONE, ...MEASURED, ...LONG_RUNS, ...BROWSER, ...REPLACING],
-        maxWorkers: QUICK_FILES,
       }),
-      project('quick, isolated', 0, {
-        include: REPLACING,
-        maxWorkers: QUICK_FILES,
-        isolate: true,
-      }),
-      project('full', 1, {
-        include: FULL,
-        exclude: [...ALONE, ...MEASURED, ...LONG_RUNS, ...COUNTING],
-        maxWorkers: WAITING_FILES,
-      }),
-      project('full, isolated', 1, { include: COUNTING, maxWorkers: WAITING_FILES, isolate: true }),
-      project('browser', 1, { include: BROWSER, exclude: LONG_RUNS, maxWorkers: WAITING_FILES }),
-      project('alone', 2, { include: ALONE, maxWorkers: 1 }),
-      project('unchecked: long', 3, { include: LONG_RUNS, maxWorkers: 1 }),
-      project('unchecked: measured', 4, { include: MEASURED, maxWorkers: 1 }),
+      together('quick, isolated', { include: REPLACING, isolate: true }),
+      together('full', { include: FULL, exclude: [...ALONE, ...MEASURED, ...LONG_RUNS, ...COUNTING] }),
+      together('full, isolated', { include: COUNTING, isolate: true }),
+      together('browser', { include: BROWSER, exclude: LONG_RUNS }),
+      alone('alone', 1, { include: ALONE }),
+      alone('unchecked: long', 2, { include: LONG_RUNS }),
+      alone('unchecked: measured', 3, { include: MEASURED }),
     ],
   },
 });
