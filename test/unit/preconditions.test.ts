@@ -3,6 +3,7 @@ import {
   type ConditionHeaders,
   type ResourceState,
   evaluatePreconditions,
+  isCreateOnly,
 } from '../../src/http/preconditions.js';
 
 const there = { exists: true, etags: ['"a"'] };
@@ -57,6 +58,12 @@ describe('preconditions (RFC 9110 section 13)', () => {
       expect(verdict('PUT', { 'if-none-match': header }, gone)).toBe('pass');
     });
 
+    it('names one of several representations', () => {
+      const several = { exists: true, etags: ['"a"', '"a-gz"'] };
+      expect(verdict('GET', { 'if-none-match': '"a-gz"' }, several)).toBe('not-modified');
+      expect(verdict('GET', { 'if-match': '"a-gz"' }, several)).toBe('pass');
+    });
+
     it('is evaluated after If-Match', () => {
       expect(verdict('GET', { 'if-match': '"b"', 'if-none-match': '"a"' })).toBe('failed');
       expect(verdict('GET', { 'if-match': '"a"', 'if-none-match': '"a"' })).toBe('not-modified');
@@ -80,13 +87,34 @@ describe('preconditions (RFC 9110 section 13)', () => {
   it.each(['a', '"a', '"a" b', '"a""b"', 'w/"a"', '"a b"', '', '*, "a"', ','])(
     'reject %j as an ETag list',
     (header) => {
-      const refusal = expect.objectContaining({ code: 'BAD_REQUEST' }) as Error;
-      expect(() => verdict('PUT', { 'if-match': header })).toThrow(refusal);
-      expect(() => verdict('GET', { 'if-none-match': header })).toThrow(refusal);
+      const refusal = (name: string): Error =>
+        expect.objectContaining({
+          code: 'BAD_REQUEST',
+          message: expect.stringMatching(new RegExp(`: ${name} has to be \\*`)) as string,
+        }) as Error;
+      expect(() => verdict('PUT', { 'if-match': header })).toThrow(refusal('If-Match'));
+      expect(() => verdict('GET', { 'if-none-match': header })).toThrow(refusal('If-None-Match'));
     },
   );
 
   it('pass when no condition is present', () => {
     expect(verdict('PUT', {})).toBe('pass');
+  });
+});
+
+describe('create-only write', () => {
+  const star = { 'if-none-match': '*' };
+
+  it.each([
+    ['PUT', star, true],
+    ['PUT', { 'if-none-match': ' * ' }, true],
+    ['PUT', { 'if-none-match': '"a"' }, false],
+    ['PUT', {}, false],
+    ['DELETE', star, false],
+    ['PUT', { ...star, 'if-match': '"a"' }, false],
+    ['PUT', { ...star, 'if-unmodified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' }, false],
+    ['PUT', { 'if-unmodified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' }, false],
+  ])('is recognised: %s with %j is %s', (method, headers, expected) => {
+    expect(isCreateOnly({ method, headers })).toBe(expected);
   });
 });
