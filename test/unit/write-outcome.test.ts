@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
-import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';
+import { allowsDeletion, combineOutcomes, judgeWrite } from '../../src/write/decisions.js';
 import type { WriteOutcome } from '../../src/handle/outcome.js';
 
 describe('write outcome by response', () => {
@@ -47,5 +47,23 @@ describe('outcome of a multi-step write', () => {
     ['unknown', ['unchanged', 'unknown']],
   ])('is %s after %j', (outcome, steps) => {
     expect(combineOutcomes(steps)).toBe(outcome);
+  });
+});
+
+describe('deletion', () => {
+  const none = { handles: false, values: false, allowedFor: [] };
+
+  test.each([
+    ['of a handle by default', none, 'handle', false],
+    ['of values by default', none, 'values', false],
+    ['of a handle with deletion.handles', { ...none, handles: true }, 'handle', true],
+    ['of values with deletion.handles', { ...none, handles: true }, 'values', false],
+    ['of a handle with deletion.values', { ...none, values: true }, 'handle', false],
+    ['of values with deletion.values', { ...none, values: true }, 'values', true],
+    ['of a handle in deletion.allowedFor', { ...none, allowedFor: ['21.T1/TEST-*'] }, 'handle', true],
+    ['of values in deletion.allowedFor', { ...none, allowedFor: ['21.T1/TEST-*'] }, 'values', true],
+    ['of a handle not in deletion.allowedFor', { ...none, allowedFor: ['21.T1/OTHER-*'] }, 'handle', false],
+  ] as const)('%s by %j: %s is %s', (_what, rules, scope, expected) => {
+    expect(allowsDeletion(rules, scope, '21.T1/TEST-1')).toBe(expected);
   });
 });
