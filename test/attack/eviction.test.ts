@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
-import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { type BuiltProxy, startConnectedProxy, useBuiltProxies } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { numbered } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -70,9 +70,11 @@ async function startHot(start: () => Promise<BuiltProxy>): Promise<BuiltProxy> {
 
 const env = { UPSTREAM_URL: demo.url, DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
 
+const started = useBuiltProxies();
+
 describe('rejected and unanswered writes', () => {
   test('cost a single instance at most 1% of its hits', async () => {
-    const proxy = await startHot(() => startBuiltProxy(env));
+    const proxy = await startHot(() => started(env));
     print('nobody writes', await readDuring(proxy.url, undefined));
     for (const [what, attack] of ATTACKS) {
       const figures = await readDuring(proxy.url, () => ask(proxy.url, PATH, attack));
@@ -82,7 +84,7 @@ describe('rejected and unanswered writes', () => {
   });
 
   test('cost a single instance no hits while the Handle server does not respond', async () => {
-    const proxy = await startHot(() => startBuiltProxy(env));
+    const proxy = await startHot(() => started(env));
     demo.hold.begin('PUT');
     const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });
     await expect.poll(() => demo.hold.size).toBe(1);
