@@ -10,6 +10,7 @@ import { createScanHeaders } from '../http/fast-headers.js';
 import { type FailingListener, guard } from '../http/guard.js';
 import { createChecksLogin } from '../http/identity.js';
 import { createSendPrepared } from '../http/prepared-responses.js';
+import { createSendRaw } from '../http/raw-response.js';
 import { createCheckStep, createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
 import { createRouter, step, unlessSent } from '../http/router.js';
@@ -70,16 +71,17 @@ function createListener(
   const check = createRequestCheck({ ...config.http, ...admission });
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
   const prepared = host.preparedCache();
+  const sendRaw = createSendRaw();
   const routes = routesOf(config, kept.plugins);
   const sendPrepared = createSendPrepared({
     ...freshnessRules(config, host),
-    ...{ check, acceptRequestId, prepared, hits, now: clock.now },
+    ...{ check, acceptRequestId, prepared, hits, sendRaw, now: clock.now },
     scanHeaders: createScanHeaders(pseudonym),
   });
   const router = createRouter({
     ...createInterfaces(config, host, { ...kept, ...admission, prepared, routes }),
     routes,
-    open: createOpenContext({ acceptRequestId, now: clock.now }),
+    open: createOpenContext({ acceptRequestId, sendRaw, now: clock.now }),
     // The steps of a request before its handler, in this order:
     steps: [
       // If a rule concerns responses from memory, it judges before all of them.

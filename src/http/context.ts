@@ -7,7 +7,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { ReadResult } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
 import { type Format, readFormat, readParameters } from './query.js';
-import { type RawResponse, createSendRaw } from './raw-response.js';
+import type { RawResponse, SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { ownerOf, readTarget, routableTarget } from './target.js';
 
@@ -66,13 +66,12 @@ export function putContext(res: ServerResponse, context: RequestContext): void {
 
 interface OpenParts {
   acceptRequestId: AcceptRequestId;
-  /** Returns the wall time (ms). */
+  sendRaw: SendRaw;
   now: () => number;
 }
 
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
-export const createOpenContext = ({ acceptRequestId, now }: OpenParts): Listener => {
-  const sendRaw = createSendRaw();
+export const createOpenContext = ({ acceptRequestId, now, sendRaw }: OpenParts): Listener => {
   const sendNow: RequestContext['sendRaw'] = (res, response) => {
     sendRaw(res, response, now());
   };

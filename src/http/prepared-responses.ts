@@ -6,7 +6,7 @@ import { type FreshnessRules, createHitLines } from './cache-headers.js';
 import type { AcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
 import type { FastHeaders, ScanHeaders } from './fast-headers.js';
-import { type HeaderLines, createSendRaw, linesOf } from './raw-response.js';
+import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
 import type { RequestCheck } from './request-check.js';
 import { type Representation, acceptsGzip, matchesEtag } from './representation.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
@@ -108,18 +108,18 @@ type SendHit = (
 ) => boolean;
 
 interface SendHitParts extends FreshnessRules {
+  sendRaw: SendRaw;
   acceptRequestId: AcceptRequestId;
   hits: Pick<Hits, 'count'>;
 }
 
 /** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
 function createSendHit(parts: SendHitParts): SendHit {
-  const { hits, acceptRequestId } = parts;
+  const { hits, acceptRequestId, sendRaw } = parts;
   const hitLines = {
     record: createHitLines(parts.freshness),
     redirect: createHitLines(parts.redirectFreshness),
   };
-  const sendRaw = createSendRaw();
   return function sendHit(res, prepared, { method, headers, startedAt }, now) {
     if (prepared === undefined) return false;
     const variant = variantFor(prepared, headers.acceptEncoding);

@@ -45,7 +45,7 @@ interface WithHead {
  */
 const MAX_JOINED_BYTES = 64 * 1024;
 
-type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
+export type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
 
 /** Sends a response with `writeHead`. Adds `NOSNIFF`. */
 export function sendByNode(res: ServerResponse, { status, lines, body }: RawResponse): void {

@@ -7,6 +7,7 @@ import { ServiceError } from '../../src/errors.js';
 import { createOpenContext } from '../../src/http/context.js';
 import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
+import { createSendRaw } from '../../src/http/raw-response.js';
 import { exchange } from '../support/raw-socket.js';
 import { admissionWith } from '../support/traffic.js';
 import '../support/real-sockets.js';
@@ -41,7 +42,11 @@ const rule = {
 } as const;
 const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
 
-const open = createOpenContext({ acceptRequestId: () => undefined, now: Date.now });
+const open = createOpenContext({
+  acceptRequestId: () => undefined,
+  now: Date.now,
+  sendRaw: createSendRaw(),
+});
 
 const FAILING: [string, Failing][] = [
   [
