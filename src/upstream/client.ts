@@ -1,35 +1,13 @@
 // Sends shared reads to the primary, or to a working secondary.
-import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
 import { type LimiterUsage, ConcurrencyLimiter, sumUsages } from './concurrency-limiter.js';
-import type { HandleRead, UpstreamClient } from './contract.js';
+import type { HandleRead, ServerSettings, UpstreamClient } from './contract.js';
 import { ExpiringMap } from './expiring-map.js';
 import { scopeOf, type ServerKeys } from './failure.js';
 import { inOrder } from './health.js';
-import {
-  type ServerParts,
-  type ServerSettings,
-  type UpstreamServer,
-  createServer,
-} from './upstream-server.js';
-
-export interface UpstreamClientSettings
-  extends
-    ServerSettings,
-    Pick<
-      ServerConfig,
-      | 'secondaries'
-      | 'timeoutMs'
-      | 'failoverAfterMs'
-      | 'concurrency'
-      | 'minConcurrency'
-      | 'queue'
-      | 'queueTimeoutMs'
-    >,
-    Pick<Config['upstream'], 'retryAfterMs' | 'secondaryMaxTtlMs'> {}
+import { type ServerParts, type UpstreamServer, createServer } from './upstream-server.js';
 
 interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
   /** Returns the configuration keys for the server at an address. */
@@ -39,7 +17,7 @@ interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
 const MAX_WRITTEN = 100_000;
 
 export function createUpstreamClient(
-  settings: UpstreamClientSettings,
+  settings: ServerSettings,
   context: Context,
   parts: UpstreamClientParts,
 ): UpstreamClient {
@@ -93,7 +71,7 @@ export function createUpstreamClient(
 
 /** Opens the primary and its secondaries, each with its own limiter. */
 function openServers(
-  settings: UpstreamClientSettings,
+  settings: ServerSettings,
   context: Context,
   { keysOf, ...parts }: UpstreamClientParts,
 ): { primary: UpstreamServer; others: UpstreamServer[]; usage: UpstreamClient['usage'] } {

@@ -1,4 +1,5 @@
 // The contract of a server: reads that all callers share, and requests with one caller's credentials.
+import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
@@ -8,6 +9,14 @@ import type { Connections } from './connections.js';
 import type { RecordClient } from './record-client.js';
 import type { Sessions } from './sessions.js';
 import type { RecordSource } from './source.js';
+
+/** The settings of a server, and those of `upstream` that all servers share. */
+export interface ServerSettings
+  extends
+    Omit<ServerConfig, 'kind'>,
+    Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {
+  source: RecordSource;
+}
 
 export interface HandleRead {
   handle: HandleRef;

@@ -1,20 +1,13 @@
 // The health of one server: whether it gets a read now, by its Retry-After, its circuit breaker and failover.
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
+import type { ServerSettings } from './contract.js';
 import { type FailureScope, scopeOf } from './failure.js';
 import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
 
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
-export interface HealthSettings {
-  breaker: {
-    /** Consecutive failures that open the breaker. */
-    failures: number;
-    openForMs: number;
-  };
-  /** Maximum pause that a server may request, so that it cannot disable itself for a day by mistake. */
-  maxRetryAfterMs: number;
-}
+type HealthSettings = Pick<ServerSettings, 'breaker' | 'maxRetryAfterMs'>;
 
 /** Is told what happens to a server. */
 export interface HealthReport {
@@ -247,7 +240,7 @@ function createFailureCount(failures: number) {
  * Admits trial requests while the breaker is open: several records per period, at most one of which has
  * failed before. A client that requests broken records must not use up all trials.
  */
-function createTrials({ failures: maxKeys, openForMs: periodMs }: HealthSettings['breaker']) {
+function createTrials({ failures: maxKeys, openForMs: periodMs }: ServerSettings['breaker']) {
   const keys = new Set<string>();
   let hasFailing = false;
   let startsAt = 0;

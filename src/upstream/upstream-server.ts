@@ -1,27 +1,18 @@
 // One server: anonymous reads of whole records, behind a limiter, a circuit breaker and Retry-After pauses.
-import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
+import type { ServerSettings } from './contract.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { readInSlices } from './reply.js';
-import type { RecordSource, SourceRequest } from './source.js';
+import type { SourceRequest } from './source.js';
 import type { ServerKeys } from './failure.js';
-import { type HealthSettings, ServerHealth } from './health.js';
+import { ServerHealth } from './health.js';
 import { createHealthReport } from './health-report.js';
-
-export interface ServerSettings
-  extends
-    HealthSettings,
-    Pick<ServerConfig, 'url' | 'prefixes' | 'existenceCheck' | 'maxRecordBytes'>,
-    Pick<Config['upstream'], 'caseSensitive'> {
-  source: RecordSource;
-}
 
 export interface ServerParts {
   /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */

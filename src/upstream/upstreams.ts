@@ -1,6 +1,5 @@
 // Creates the clients for all servers, and routes handles to them.
 import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -8,12 +7,12 @@ import type { TimeSlicer } from '../time-slicer.js';
 import { createUpstreamClient } from './client.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type createPools, createConnections, readTrust } from './connections.js';
-import type { HandleServer, UpstreamClient } from './contract.js';
+import type { HandleServer, ServerSettings, UpstreamClient } from './contract.js';
 import { type ServerKeys, keysAt } from './failure.js';
 import { createRecordClient } from './record-client.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 import { sessionsOf } from './sessions.js';
-import type { RecordSource, SourceServer } from './source.js';
+import type { SourceServer } from './source.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
@@ -83,13 +82,6 @@ export function assertFound(server: HandleServer | undefined): HandleServer {
   return server;
 }
 
-interface HandleServerSettings
-  extends
-    Omit<ServerConfig, 'kind'>,
-    Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {
-  source: RecordSource;
-}
-
 interface HandleServerParts {
   /** Returns the configuration keys for the server at an address. */
   keysOf: (url: string) => ServerKeys;
@@ -104,7 +96,7 @@ interface HandleServerParts {
 
 /** Creates one server. */
 export function createHandleServer(
-  settings: HandleServerSettings,
+  settings: ServerSettings,
   context: Context,
   { keysOf, createDispatcher, mainUrl, ...parts }: HandleServerParts,
 ): HandleServer {

@@ -6,7 +6,8 @@ import net, { type AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { createUpstreamClient, type UpstreamClientSettings } from '../../src/upstream/client.js';
+import { createUpstreamClient } from '../../src/upstream/client.js';
+import type { ServerSettings } from '../../src/upstream/contract.js';
 import {
   type ConnectionOptions,
   type Connections,
@@ -94,7 +95,7 @@ export function openConnections(target: Target): Connections {
  */
 export function openClient(
   { url, ca, fingerprint }: Omit<Target, 'connections'>,
-  changes: Partial<UpstreamClientSettings> = {},
+  changes: Partial<ServerSettings> = {},
 ): { resolve: () => Promise<Outcome> } {
   const { dispatcher } = openConnections({ url, ca, fingerprint, connections: 1 });
   const client = createUpstreamClient({ ...SETTINGS, timeoutMs: 5000, url, ...changes }, testContext(), {

@@ -3,8 +3,8 @@ import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Context } from '../../src/context.js';
-import { createUpstreamClient, type UpstreamClientSettings } from '../../src/upstream/client.js';
-import type { UpstreamClient } from '../../src/upstream/contract.js';
+import { createUpstreamClient } from '../../src/upstream/client.js';
+import type { ServerSettings, UpstreamClient } from '../../src/upstream/contract.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
@@ -46,26 +46,30 @@ export const SETTINGS = {
   source: HANDLE_SERVER,
   prefixes: [],
   existenceCheck: false,
+  readOnly: false,
   secondaries: [],
   timeoutMs: 60_000,
   failoverAfterMs: 3000,
   retryAfterMs: 5000,
   maxRetryAfterMs: 60_000,
   secondaryMaxTtlMs: 60_000,
+  writeTimeoutMs: 60_000,
+  connections: 10,
   concurrency: 64,
   minConcurrency: 64,
   queue: 1000,
   queueTimeoutMs: 60_000,
   maxRecordBytes: 100_000,
+  maxBodyBytes: 100_000,
   caseSensitive: false,
   breaker: { failures: 100, openForMs: 5000 },
-} satisfies Omit<UpstreamClientSettings, 'url'>;
+} satisfies Omit<ServerSettings, 'url'>;
 
 export const createSlicer = (): TimeSlicer =>
   new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
 
 export function createClient(
-  changes: Partial<UpstreamClientSettings> = {},
+  changes: Partial<ServerSettings> = {},
   context: Context = testContext(),
 ): UpstreamClient {
   return createUpstreamClient({ ...SETTINGS, url: UPSTREAM, ...changes }, context, {
@@ -79,7 +83,7 @@ export function createClient(
 /** Sends one ordinary read through a new client. */
 export function resolve(
   handle: string,
-  changes: Partial<UpstreamClientSettings> = {},
+  changes: Partial<ServerSettings> = {},
   context?: Context,
 ): Promise<Outcome> {
   return createClient(changes, context).resolve({ handle: handleRef(handle, false), authoritative: false });

@@ -6,11 +6,10 @@ import type { HandleValue } from '../../handle/value.js';
 import type { Resolution } from '../../resolver/resolution.js';
 import type { HandleServer } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
-import { HANDLE_SERVER } from '../../upstream/handle-server.js';
 import { createHandleServer } from '../../upstream/upstreams.js';
 import { type Referral, createReferrals, referralIn } from './follow.js';
 import type { ReferralsConfig } from './plugin.js';
-import { createReferredServers } from './referred-servers.js';
+import { createReferredServers, settingsAt } from './referred-servers.js';
 
 export function start(host: Host, { upstream }: ReferralsConfig): Started {
   const { resolver, refOf } = host;
@@ -47,19 +46,8 @@ function referralOf(resolution: Resolution): Referral | undefined {
 const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
 
 function createRoot(upstream: ReferralsConfig['upstream'], host: Host): HandleServer {
-  const server = {
-    ...upstream,
-    caFile: undefined,
-    fingerprint: undefined,
-    source: HANDLE_SERVER,
-    prefixes: [],
-    existenceCheck: false,
-    url: upstream.referralRoot,
-    secondaries: [],
-    readOnly: true,
-  };
   const { pseudonym, slicer, createDispatcher, upstreams } = host;
-  return createHandleServer(server, host, {
+  return createHandleServer(settingsAt(upstream.referralRoot, upstream), host, {
     pseudonym,
     slicer,
     createDispatcher,

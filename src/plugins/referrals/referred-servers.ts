@@ -2,6 +2,7 @@
 import type { Host } from '../../app/plugin.js';
 import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
 import { type ClosableDispatcher, createPools } from '../../upstream/connections.js';
+import type { ServerSettings } from '../../upstream/contract.js';
 import { HANDLE_SERVER } from '../../upstream/handle-server.js';
 import { type UpstreamServer, createServer } from '../../upstream/upstream-server.js';
 import type { SiteAddress } from './follow.js';
@@ -28,6 +29,19 @@ const MAX_OF_PREFIX = 8;
 /** Shared metric label, because untrusted prefix records must not create series. */
 const REFERRED = 'referred';
 
+/** Returns the settings of a Handle server whose address is not configured as an upstream. */
+export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): ServerSettings => ({
+  ...upstream,
+  url,
+  source: HANDLE_SERVER,
+  caFile: undefined,
+  fingerprint: undefined,
+  prefixes: [],
+  existenceCheck: false,
+  readOnly: true,
+  secondaries: [],
+});
+
 export function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host): ReferredServers {
   const { pseudonym, slicer } = host;
   const open = new Map<string, ReferredServer & { prefix: string }>();
@@ -38,9 +52,8 @@ export function createReferredServers(upstream: ReferralsConfig['upstream'], hos
     const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
-    const settings = { ...upstream, source: HANDLE_SERVER, prefixes: [], existenceCheck: false, url };
     const parts = { pseudonym, slicer, dispatcher, limiter, keys: undefined, label: REFERRED };
-    return { server: createServer(settings, host, parts), dispatcher };
+    return { server: createServer(settingsAt(url, upstream), host, parts), dispatcher };
   }
 
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {
