@@ -13,7 +13,10 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { pseudonym, runStepsOf, upstreams } = host;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
-  const forwardRequest = createForwardRequest({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, host);
+  const forwardRequest = createForwardRequest(
+    { url, readOnly: false, writeAgent, writeTimeoutMs, sessions },
+    host,
+  );
   return {
     handlers: ({ withBody }) => ({
       reverseLookup: createForward({ withBody, forwardRequest, maxRecordBytes: maxBodyBytes, runStepsOf }),
