@@ -40,12 +40,16 @@ const MEASURED = [
   'test/soak/*.test.ts',
 ];
 
-/** These run alone too, but not in `.ci/run`, because they take minutes: mutations, chaos, four web servers, all themes. */
+/**
+ * These run alone too, but not in `.ci/run`, because they take minutes: random input, mutations, chaos, web servers in
+ * front, all themes.
+ */
 const LONG_RUNS = [
   'test/browser/layout.test.ts',
   'test/chaos/chaos.test.ts',
-  'test/rollout/front-examples.test.ts',
-  'test/simulation/mutations.test.ts',
+  'test/fuzz/{answers,framing,native-codec,native-listeners,records,requests}.test.ts',
+  'test/rollout/{front-examples,tls-in-front}.test.ts',
+  'test/simulation/{mutations,simulation}.test.ts',
 ];
 
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
@@ -61,13 +65,11 @@ const LONG = [
   'attack/(cost|eviction)',
   'browser/pages',
   'cli/(commands|register|warm)',
-  'fuzz/answers',
   'http/(audit|batch-work|snapshot-file)',
   'live/(changes|coherence-faults|conditional-(slow-redis|writes)|goes-on|shutdown|start-probes)',
   'live/redis-(cluster|deployments|failback|login|loss-cost)',
   'mirror/(lists|mirror)',
-  'rollout/(package|tls-in-front)',
-  'simulation/simulation',
+  'rollout/package',
 ];
 const LONG_FILE = new RegExp(`/test/(${LONG.join('|')})\\.test\\.ts$`);
 

@@ -49,12 +49,11 @@ export const unlessSent =
 
 /** @throws Error for a route without a handler */
 export function createRouter(parts: RouterParts): FailingListener {
-  const { routes, handlers, otherwise } = parts;
+  const { routes, handlers, open, otherwise } = parts;
   assertHandled(routes, handlers);
   const steps = parts.steps.filter((each) => each !== undefined);
   const admit = step(parts.admit);
   const router = Router();
-  router.use(step(parts.open));
   for (const path of pathsOf(routes)) {
     for (const route of path.routes) {
       const before = route.admitsMisses === true ? steps : [...steps, admit];
@@ -66,6 +65,8 @@ export function createRouter(parts: RouterParts): FailingListener {
   router.use(steps, admit, otherwise);
   router.use(errorHandler(parts.sendError));
   return function route(req, res, fail) {
+    // Before the router, which cannot parse an absolute target with an invalid host.
+    open(req, res);
     router(req as Request, res as Response, fail as NextFunction);
   };
 }
