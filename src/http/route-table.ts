@@ -80,27 +80,40 @@ export interface Place<R extends Route = Route> {
   match: RoutedPath<R> | undefined;
 }
 
-/** Returns the paths of all routes, in the order in which they are matched. */
+/**
+ * Returns the paths of all routes in the order in which they are matched: as listed, so that frequent ones come first,
+ * but a path that another one also matches before that one.
+ */
 export function pathsOf<R extends Route>(routes: readonly R[]): readonly RoutedPath<R>[] {
-  const paths = [...new Set(routes.map(({ path }) => path))].sort(
-    (one, other) =>
-      Number(isOpen(one)) - Number(isOpen(other)) ||
-      headOf(other).length - headOf(one).length ||
-      Number(isPair(other)) - Number(isPair(one)),
+  const paths = [...new Set(routes.map(({ path }) => path))];
+  const ordered = new Set<string>();
+  const add = (path: string): void => {
+    const pattern = patternOf(path);
+    for (const other of paths) {
+      if (other !== path && !ordered.has(other) && pattern.test(sampleOf(other))) add(other);
+    }
+    ordered.add(path);
+  };
+  paths.forEach(add);
+  return [...ordered].map((path) =>
+    routedPath(
+      path,
+      routes.filter((route) => route.path === path),
+    ),
   );
-  return paths.map((path) => {
-    const atPath = routes.filter((route) => route.path === path);
-    const plain = atPath.filter(({ when }) => when === undefined);
-    const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
-      plain.some((route) => route.method === method) ? allowed : [],
-    );
-    return {
-      pattern: patternOf(path),
-      head: headOf(path),
-      routes: [...atPath.filter(({ when }) => when !== undefined), ...plain],
-      allow: [...methods, 'OPTIONS'],
-    };
-  });
+}
+
+function routedPath<R extends Route>(path: string, routes: readonly R[]): RoutedPath<R> {
+  const plain = routes.filter(({ when }) => when === undefined);
+  const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
+    plain.some((route) => route.method === method) ? allowed : [],
+  );
+  return {
+    pattern: patternOf(path),
+    head: headOf(path),
+    routes: [...routes.filter(({ when }) => when !== undefined), ...plain],
+    allow: [...methods, 'OPTIONS'],
+  };
 }
 
 /** Returns the raw parameter text of a path; empty for a path without parameters. */
@@ -109,11 +122,15 @@ export const restOf = ({ match, target }: Place): string =>
 
 const headOf = (path: string): string => /^[^{*?]+/.exec(path)?.[0] ?? '';
 
-/** Whether the path has parameters. */
-const isOpen = (path: string): boolean => /[{*]/.test(path);
-
-/** Whether the path has two parameters. It precedes the path with only the first, which matches the same targets. */
+/** Whether the path has two parameters. */
 const isPair = (path: string): boolean => path.includes('}/{');
+
+/** Returns a raw path that the path matches. */
+function sampleOf(path: string): string {
+  const head = headOf(path);
+  if (!/[{*]/.test(path)) return head;
+  return isPair(path) ? `${head}x/x` : `${head}x`;
+}
 
 function patternOf(path: string): RegExp {
   const head = headOf(path);

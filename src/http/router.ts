@@ -54,13 +54,16 @@ export function createRouter(parts: RouterParts): FailingListener {
   const steps = parts.steps.filter((each) => each !== undefined);
   const admit = step(parts.admit);
   const router = Router();
+  const add = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
+    const before = route.admitsMisses === true ? steps : [...steps, admit];
+    place[METHODS[route.method]](enter(path, route), before, handlers[route.handler] as RequestHandler);
+  };
   for (const path of pathsOf(routes)) {
-    for (const route of path.routes) {
-      const before = route.admitsMisses === true ? steps : [...steps, admit];
-      const handler = handlers[route.handler] as RequestHandler;
-      router.route(path.pattern)[METHODS[route.method]](enter(path, route), before, handler);
-    }
-    router.route(path.pattern).all(enter(path), steps, admit, otherwise);
+    for (const route of path.routes)
+      if (route.when !== undefined) add(router.route(path.pattern), path, route);
+    const place = router.route(path.pattern);
+    for (const route of path.routes) if (route.when === undefined) add(place, path, route);
+    place.all(enter(path), steps, admit, otherwise);
   }
   router.use(steps, admit, otherwise);
   router.use(errorHandler(parts.sendError));
