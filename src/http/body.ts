@@ -28,7 +28,7 @@ export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Se
 }
 
 /** Builds the body of an entry with all values, exactly as stored. */
-export function bodyOfWhole(entry: RecordContent, handle: string): Body {
+function bodyOfWhole(entry: RecordContent, handle: string): Body {
   if (entry.kind !== 'not-found') {
     return bodyOfValues(entry.kind === 'found' ? toText(entry.values) : undefined, handle);
   }

@@ -60,7 +60,7 @@ export const hasContext = (res: ServerResponse): boolean => {
   return locals?.target !== undefined;
 };
 
-export function putContext(res: ServerResponse, context: RequestContext): void {
+function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }
 

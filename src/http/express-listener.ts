@@ -1,7 +1,5 @@
-// Wraps an Express app as a listener for any request target, and an error sender as its error handler.
-import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
-import { hasContext } from './context.js';
-import type { SendError } from './error-reply.js';
+// Wraps an Express app as a listener for any request target.
+import type { Express, Request, RequestHandler, Response } from 'express';
 import type { FailingListener } from './guard.js';
 import { originForm, readTarget } from './target.js';
 
@@ -20,13 +18,3 @@ export function expressListener(app: Express): FailingListener {
     app(req as Request, res as Response, fail);
   };
 }
-
-/**
- * Wraps `sendError` as an Express error handler. Without a context the interface is
- * unknown, so the guard responds.
- */
-export const toErrorHandler = (sendError: SendError): ErrorRequestHandler =>
-  async function errorReply(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
-    if (hasContext(res)) await sendError(req, res, error);
-    else next(error);
-  };

@@ -27,10 +27,7 @@ interface ReplyForm {
 }
 
 /** Renders a reply's representation; returns a promise only for a compressed body. */
-export function* representReply(
-  reply: Reply,
-  form: ReplyForm,
-): Steps<Representation | Promise<Representation>> {
+function* representReply(reply: Reply, form: ReplyForm): Steps<Representation | Promise<Representation>> {
   const { status, json } = reply;
   if (!form.format.pretty) return representAsWritten(reply, form);
   const { contentType, text } = yield* render(json, form.format);
@@ -38,7 +35,7 @@ export function* representReply(
 }
 
 /** Renders JSON as written, without indentation, in a single step. */
-export function representAsWritten(
+function representAsWritten(
   { status, json }: Reply,
   form: ReplyForm,
 ): Representation | Promise<Representation> {

@@ -14,17 +14,14 @@ import type { SendError } from './error-reply.js';
 import type { FailingListener } from './guard.js';
 import { type Listener, type Route, type RoutedPath, assertHandled, pathsOf } from './route-table.js';
 
-/** A step before the handler; undefined if no part of the proxy needs it. */
-export type RouteStep = RequestHandler | undefined;
-
 interface RouterParts {
   routes: readonly Route[];
   /** Handlers by the `handler` of their route. */
   handlers: Readonly<Record<string, Listener | undefined>>;
   /** Sets the context of a request, before its path is matched. */
   open: Listener;
-  /** The steps before each handler, in order. */
-  steps: readonly RouteStep[];
+  /** The steps before each handler, in order; undefined if no part of the proxy needs one. */
+  steps: readonly (RequestHandler | undefined)[];
   /** The last step, unless the handler of the route admits its misses. */
   admit: Listener;
   /** Responds to a path without a route for the method. */
@@ -91,7 +88,7 @@ const enter =
     next();
   };
 
-/** Express recognises an error handler by its four parameters. */
+/** Express recognises an error handler by its four parameters. Without a context, the guard responds. */
 const errorHandler = (sendError: SendError): ErrorRequestHandler =>
   async function onError(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
     if (hasContext(res)) await sendError(req, res, error);

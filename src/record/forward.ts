@@ -60,7 +60,7 @@ export function createForwarding(settings: ForwardingSettings, parts: Forwarding
   };
 }
 
-export interface ForwardDeps {
+interface ForwardDeps {
   withBody: WithBody;
   forwardRequest: ForwardRequest;
   /** Undefined if the server's records are not cached. */

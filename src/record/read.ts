@@ -13,7 +13,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { FindClient } from '../server/client-address.js';
 import type { Admit } from '../upstream/caller.js';
 
-export interface ReadParts {
+interface ReadParts {
   resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Judges reads that miss in memory. */
   admit: Admit;

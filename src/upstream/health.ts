@@ -9,7 +9,7 @@ export type BreakerState = 'closed' | 'half-open' | 'open';
 
 type HealthSettings = Pick<ServerSettings, 'breaker' | 'maxRetryAfterMs'>;
 
-/** Is told what happens to a server. */
+/** Receives the events of a server's health. */
 export interface HealthReport {
   breakerChanged: (state: BreakerState) => void;
   succeeded: () => void;
