@@ -80,10 +80,9 @@ async function writeFile(
   });
   const exported = await Promise.race([write(), failed]).finally(async () => {
     sink.end();
-    // Waits until all received lines are in the file.
-    await done.catch(() => undefined);
+    // Waits until all received lines are in the file, and throws why the file failed, if it did.
+    await done;
   });
-  await done;
   renameSync(partial, output);
   for (const file of earlier) rmSync(file);
   return exported;
