@@ -1,19 +1,11 @@
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
-import type { Asked, Question } from '../support/ask.js';
-import { createCertificate } from '../support/certificate.js';
-import { basic, startDemoServer } from '../support/demo.js';
-import { textValue } from '../../src/dev-server/seed.js';
+import type { Asked } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
-/** The same server as `demo`, on plain HTTP, where it ignores logins. */
-const plain = await demo.listenInsecurely(0);
-const { key, cert, fingerprint } = await createCertificate();
-const overTls = await startDemoServer({ tls: { key, cert } });
-const TLS = { UPSTREAM_URL: overTls.url, UPSTREAM_FINGERPRINT: fingerprint };
 
 const start = (env: Record<string, string> = {}, limit: object = {}): Promise<Proxy> =>
   startProxy({
@@ -86,125 +78,6 @@ describe('traffic limit (rate limit)', () => {
   test('shares a bucket among all clients (by: rule)', async () => {
     const addresses = ['192.0.2.1', '198.51.100.2', '2001:db8::1'];
     expect(await statusesBy({ by: 'rule' }, addresses)).toEqual([200, 200, 429]);
-  });
-
-  test('gives each login one bucket for all its addresses (by: identity)', async () => {
-    const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
-    const as = async (Authorization: string, address: string): Promise<number> =>
-      (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
-    const statuses = [
-      await as(USER01, '192.0.2.1'),
-      await as(USER01, '198.51.100.2'),
-      await as(USER01, '203.0.113.3'),
-      await as(USER02, '192.0.2.1'),
-    ];
-    expect(statuses).toEqual([200, 200, 429, 200]);
-  });
-
-  test('shares a bucket among unverified names from a network (by: identity)', async () => {
-    const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
-    const as = async (name: string, address: string): Promise<number> => {
-      const Authorization = basic(name, 'x');
-      return (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
-    };
-    const statuses = [
-      await as('300:21.T1/1', '192.0.2.1'),
-      await as('300:21.T1/2', '192.0.2.2'),
-      await as('300:21.T1/3', '192.0.2.3'),
-      await as('300:21.T1/4', '198.51.100.1'),
-    ];
-    expect(statuses).toEqual([401, 401, 429, 401]);
-  });
-
-  const put = (handle: string): [string, Question] => [
-    `/api/handles/${handle}`,
-    {
-      method: 'PUT',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify([textValue(1, 'URL', 'https://example.org/')]),
-    },
-  ];
-
-  test.each<[string, Record<string, string>, [string, Question?], number]>([
-    ['a read over HTTPS', TLS, [PATH], 200],
-    ['an ePIC v2 read over HTTPS', TLS, ['/api/v2/handles/21.T11998/page'], 200],
-    ['a write, even over plain HTTP', {}, put('21.T11998/written-by-owner'), 201],
-  ])(
-    'gives a login accepted for %s a bucket separate from unverified names (by: identity)',
-    async (_what, env, [path, question = {}], status) => {
-      const proxy = await start(env, { by: 'identity', perMinute: 3 });
-      const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
-        (await proxy.ask(target, { ...asked, headers: { ...asked.headers, Authorization } })).status;
-      const statuses = [
-        await as(USER01, path, question),
-        await as(basic('300:21.T1/1', 'x'), PATH),
-        await as(basic('300:21.T1/2', 'x'), PATH),
-        await as(basic('300:21.T1/3', 'x'), PATH),
-        await as(USER01, PATH),
-      ];
-      expect(statuses).toEqual([status, 401, 401, 429, 200]);
-    },
-  );
-
-  const READ_ONLY = {
-    UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
-  };
-
-  /** Requests `path` twice with one unverified name, then once with each of two others. */
-  async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
-    const statuses: number[] = [];
-    for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {
-      const { status } = await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } });
-      statuses.push(status);
-    }
-    return statuses;
-  }
-
-  test.each([
-    ['over plain HTTP', { UPSTREAM_URL: plain.url }, PATH],
-    ['over plain HTTP through ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
-    ['at a read-only server', READ_ONLY, PATH],
-    ['at a read-only server, through ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
-  ])('does not verify names through a read %s (by: identity)', async (_where, env, path) => {
-    const proxy = await start(env, { by: 'identity', perMinute: 3 });
-    const statuses = await askWithMadeUpNames(proxy, path);
-    expect(statuses).toEqual([200, 200, 200, 429]);
-  });
-
-  test.each([
-    ['the Handle server has refused it', PATH, 401],
-    ['the Handle server did not check it', '/21.T11998/page', 302],
-  ])(
-    'puts a name in the shared bucket of its network when %s (by: identity)',
-    async (_what, path, status) => {
-      const proxy = await start({}, { by: 'identity', perMinute: 3 });
-      const statuses = await askWithMadeUpNames(proxy, path);
-      expect(statuses).toEqual([status, status, status, 429]);
-    },
-  );
-
-  test('does not extend the owner’s verified login to a different network (by: identity)', async () => {
-    const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
-    const as = async (Authorization: string, address: string): Promise<number> =>
-      (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
-    const statuses = [
-      await as(USER01, '192.0.2.1'),
-      await as(basic('300:21.T11998/USER01', 'wrong'), '198.51.100.1'),
-      await as(basic('300:21.T1/1', 'x'), '198.51.100.1'),
-      await as(basic('300:21.T1/2', 'x'), '198.51.100.1'),
-    ];
-    expect(statuses).toEqual([200, 401, 401, 429]);
-  });
-
-  test('shares a bucket among password guesses for all spellings of a handle (by: identity)', async () => {
-    const proxy = await start({}, { by: 'identity' });
-    const names = ['300:21.T1/USER', '300%3A21.T1%2FUSER', '0300%3a21.t1%2fuser', '300%3A21%2ET1/User'];
-    const statuses: number[] = [];
-    for (const [at, name] of names.entries()) {
-      const encoded = Buffer.from(`${name.replace(/^300:/, '300%3A')}:guess-${at}`).toString('base64');
-      statuses.push((await proxy.ask(PATH, { headers: { Authorization: `Basic ${encoded}` } })).status);
-    }
-    expect(statuses.map((status) => status === 429)).toEqual([false, false, true, true]);
   });
 
   test('counts redirects and ePIC v2 requests in the same bucket', async () => {

@@ -27,7 +27,7 @@ describe('traffic.rules configuration', () => {
     ['[{ name: a }, { name: a }]', 'a unique name'],
     ['[{ name: a, limit: {} }]', 'either perSecond or perMinute'],
     ['[{ name: a, limit: { perSecond: 1, perMinute: 1 } }]', 'either perSecond or perMinute'],
-    ['[{ name: a, limit: { perSecond: 1, by: country } }]', 'give one of address, network, rule, identity'],
+    ['[{ name: a, limit: { perSecond: 1, by: country } }]', 'give one of address, network, rule'],
     ['[{ name: a, match: { prefix: 20.500 } }]', 'in quotes'],
     ['[{ name: a, match: { network: loopback } }]', 'IP addresses and networks'],
     ['[{ name: a, match: { interface: ldap } }]', 'record, v2, redirect, list, native'],

@@ -3,11 +3,9 @@ import type { ServerResponse } from 'node:http';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import type { RequestJudge, Judgement } from '../../hooks.js';
-import { type ChecksLogin, identityOf } from '../../http/identity.js';
 import { maybe, maybeAll } from '../../maybe.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { clientOf, networkOf } from '../../server/client-address.js';
-import { ConfirmedLogins } from './confirmed-logins.js';
 import type { RuleCounts } from './rule-counts.js';
 import {
   type Matches,
@@ -23,7 +21,6 @@ import { type BucketState, type TakeTokens, untilTokens, type BucketLimit } from
 interface PolicyParts {
   takeTokens: TakeTokens;
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
-  checksLogin: ChecksLogin;
   counts: RuleCounts;
 }
 
@@ -42,24 +39,17 @@ interface Applied {
 export function createTrafficPolicy(
   rules: readonly TrafficRule[],
   context: Pick<Context, 'log' | 'hooks'>,
-  { takeTokens, resolver, checksLogin, counts }: PolicyParts,
+  { takeTokens, resolver, counts }: PolicyParts,
 ): RequestJudge | undefined {
   if (rules.length === 0) return undefined;
   for (const { name } of rules) counts.add(name);
   const readFacts = createReadFacts(resolver);
-  const logins = new ConfirmedLogins(checksLogin);
-  const { judge, judgementOf } = createApply(rules, {
-    takeTokens,
-    logins,
-    report: createReport(context, counts),
-  });
-  const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
+  const { judge, judgementOf } = createApply(rules, takeTokens, createReport(context, counts));
   return {
     judgesHits: rules.some(concernsHits),
     judgesHandles: rules.some(isOfHandles),
     judge({ req, res, place, address }) {
       const facts = readFacts(req, place, address);
-      if (isByIdentity && facts.credentials !== undefined) logins.watch(res, facts);
       return maybe(judge(facts), (applied) => {
         if (applied) setLimitHeaders(res, applied);
         return judgementOf(facts, applied);
@@ -81,37 +71,18 @@ const MESSAGE = {
   reads: 'misses',
 } as const;
 
-interface ApplyParts {
-  takeTokens: TakeTokens;
-  report: ReturnType<typeof createReport>;
-  logins: ConfirmedLogins;
-}
-
 /** Creates the functions that apply the rules to the facts of a request. */
-function createApply(rules: readonly TrafficRule[], { takeTokens, report, logins }: ApplyParts) {
+function createApply(
+  rules: readonly TrafficRule[],
+  takeTokens: TakeTokens,
+  report: ReturnType<typeof createReport>,
+) {
   const compiled = rules.map(compileRule);
-
-  /**
-   * Takes tokens from all buckets of a request. An unconfirmed login also uses a bucket shared by its
-   * network.
-   */
-  function take(
-    window: LimitWindow,
-    buckets: readonly string[],
-    tokens: number,
-  ): BucketState | Promise<BucketState> {
-    const [bucket = '', ...others] = buckets;
-    const taken = takeTokens(bucket, window, tokens);
-    if (others.length === 0) return taken;
-    const takeOthers = (state: BucketState): BucketState | Promise<BucketState> =>
-      state.isTaken ? take(window, others, tokens) : state;
-    return maybe(taken, takeOthers);
-  }
 
   function apply(rule: CompiledRule, facts: TrafficFacts, tokens: number): Applied | Promise<Applied> {
     const { window, limit } = rule;
     if (window === undefined || limit === undefined) return appliedWithout(rule);
-    const taken = take(window, bucketsOf(rule.name, { by: limit.by, facts, logins }), tokens);
+    const taken = takeTokens(bucketOf(rule.name, limit.by, facts.address), window, tokens);
     return maybe(taken, (state) => appliedLimit(rule, state, tokens));
   }
 
@@ -193,29 +164,13 @@ function createReport({ log, hooks }: Pick<Context, 'log' | 'hooks'>, counts: Ru
   };
 }
 
-interface Counted {
-  by: NonNullable<TrafficRule['limit']>['by'];
-  facts: TrafficFacts;
-  logins: ConfirmedLogins;
-}
-
-function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
-  const { address, credentials } = facts;
-  switch (by) {
-    case 'rule':
-      return [name];
-    case 'network':
-      return [`${name} ${networkOf(address)}`];
-    case 'identity': {
-      // The identity excludes the password, so that guesses of a password count together.
-      const identity = identityOf(credentials);
-      if (identity === undefined) return [`${name} ${clientOf(address)}`];
-      const unconfirmed = logins.has(facts) ? [] : [`${name} unconfirmed ${networkOf(address)}`];
-      return [...unconfirmed, `${name} ${identity}`];
-    }
-    case 'address':
-      return [`${name} ${clientOf(address)}`];
-  }
+function bucketOf(
+  name: string,
+  by: NonNullable<TrafficRule['limit']>['by'],
+  address: TrafficFacts['address'],
+): string {
+  if (by === 'rule') return name;
+  return `${name} ${by === 'network' ? networkOf(address) : clientOf(address)}`;
 }
 
 /** Retry-After for refusals by rules without a limit (ms). */

@@ -17,7 +17,7 @@ import { CLASSES } from '../../upstream/caller.js';
 const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
 /** Token bucket keys: requests with the same key share a bucket. */
-const LIMIT_KEYS = ['address', 'network', 'rule', 'identity'] as const;
+const LIMIT_KEYS = ['address', 'network', 'rule'] as const;
 
 const oneWord = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `give one of ${words.join(', ')}` });
@@ -61,22 +61,18 @@ const limit = z
     error: 'give either perSecond or perMinute',
   });
 
-const rule = z
-  .strictObject({
-    name: text({ allowed: 'a name of 1 to 64 printable ASCII characters', pattern: /^[\x20-\x7e]{1,64}$/ }),
-    match,
-    class: oneWord(CLASSES).optional(),
-    limit: limit.optional(),
-    answer: z
-      .preprocess(Number, z.union([z.literal(429), z.literal(403)], { error: 'give 429 or 403' }))
-      .optional(),
-    log: flag(false),
-    shadow: flag(false),
-    robot: flag(false),
-  })
-  .refine((given) => given.limit?.by !== 'identity' || given.match.credentials !== false, {
-    error: 'match.credentials is false: such requests have no identity for limit.by',
-  });
+const rule = z.strictObject({
+  name: text({ allowed: 'a name of 1 to 64 printable ASCII characters', pattern: /^[\x20-\x7e]{1,64}$/ }),
+  match,
+  class: oneWord(CLASSES).optional(),
+  limit: limit.optional(),
+  answer: z
+    .preprocess(Number, z.union([z.literal(429), z.literal(403)], { error: 'give 429 or 403' }))
+    .optional(),
+  log: flag(false),
+  shadow: flag(false),
+  robot: flag(false),
+});
 
 const enumeration = section({
   notFoundRatio: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(

@@ -3,7 +3,6 @@ import type { Host, Started } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
 import { callOf, decodeParameter } from '../../http/admin-call.js';
 import type { AdminHandler } from '../../http/express-listener.js';
-import { createChecksLogin } from '../../http/identity.js';
 import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../server/client-address.js';
 import { type LimitedNetworks, createLimitedNetworks } from './limited-networks.js';
@@ -18,11 +17,10 @@ export function start(host: Host<TrafficConfig>): Started {
   const shared = cache.commands;
   const networks = createLimitedNetworks(settings, host, shared);
   const counts = createRuleCounts(metrics);
-  // A reload preserves these parts, but not the logins that the previous rules have confirmed.
+  // A reload preserves these parts.
   const parts = {
     takeTokens: createTokenBuckets({ now: clock.now, shared }),
     resolver,
-    checksLogin: createChecksLogin(upstreams.checksLogins),
     counts,
   };
   const report = (): TrafficReport => {
