@@ -14,7 +14,7 @@ import { createWriteRoute } from '../record/write.js';
 import { createRedirect } from '../redirect/redirect.js';
 import { createV2 } from '../v2/answer.js';
 import type { UnclaimedNames } from '../v2/unclaimed-names.js';
-import type { HandleLock } from '../write/lock/handle-lock.js';
+import type { HandleLock } from '../write/lock.js';
 import { createCarryOut } from '../write/write.js';
 import type { Admission } from './admission.js';
 import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';

@@ -16,8 +16,7 @@ import { createRequestLog } from '../http/request-log.js';
 import { createRouter, step, unlessSent } from '../http/router.js';
 import { createForwarding } from '../record/forward.js';
 import { createUnclaimedNames } from '../v2/unclaimed-names.js';
-import { createHandleLock } from '../write/lock/handle-lock.js';
-import { createSharedLock } from '../write/lock/key-lock.js';
+import { createSharedLock } from '../write/lock.js';
 import { type Admission, createAdmission } from './admission.js';
 import { type KeptParts, createInterfaces } from './interfaces.js';
 import type { Host } from './plugin.js';
@@ -41,7 +40,7 @@ export function createPublicListener(
     ...createForwarding(settings.current, host),
     ...ofPlugins,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
-    lock: createHandleLock({ ...host, keyLock: createSharedLock({ ...settings.current, servers }, cache) }),
+    lock: createSharedLock({ ...settings.current, servers }, cache, host.findClient),
     unclaimed: createUnclaimedNames({ now: clock.now, shared: cache.commands }),
   };
   let current = createListener(settings.current, host, kept);

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Listener } from '../http/route-table.js';
 import { ServiceError } from '../errors.js';
+import type { LoggedChange } from '../handle/change.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from '../http/body.js';
 import { contextOf } from '../http/context.js';
@@ -15,7 +16,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
-import type { CarryOut, Plan, Write } from '../write/write.js';
+import type { CarryOut, Write } from '../write/write.js';
 import { assertCondition, isConditional } from './condition.js';
 import { type ForwardRequest, handleTarget } from './forward-request.js';
 import { parseAnswer, peekResponseBody, forwardResponse } from './forward-response.js';
@@ -58,11 +59,8 @@ export function createWriteRoute(deps: WriteRouteDeps): Listener {
 
 type WriteResult = ForwardedResponse | 'refused';
 
-function writeOf(
-  request: WriteRequest,
-  deps: WriteRouteDeps,
-): Write<Buffer, void, ForwardedResponse, WriteResult> {
-  const { req, res, origin } = request;
+function writeOf(request: WriteRequest, deps: WriteRouteDeps): Write<Buffer, void, WriteResult> {
+  const { req, res, origin, query } = request;
   return {
     req,
     res,
@@ -71,7 +69,14 @@ function writeOf(
     withBody: (work) => deps.withBody(req, work),
     // The Handle server checks and executes a create-only write atomically.
     ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
-    plan: (body) => planOf(request, body, deps),
+    attempt(body, _current, send) {
+      const target = handleTarget(origin.handle, query);
+      const forward = async (beforeSend: () => void): Promise<ForwardedResponse> => {
+        const response = await deps.forwardRequest(req, res, { target, body, origin, beforeSend });
+        return readOutcome(response, isMinting(req, query));
+      };
+      return send([forward], { indexes: writtenIndexes(query) });
+    },
   };
 }
 
@@ -85,24 +90,8 @@ async function checkCondition(
   await runStepsOf(res)(steps, response.body.length);
 }
 
-const planOf = (
-  { req, res, origin, query }: WriteRequest,
-  body: Buffer,
-  { forwardRequest }: Pick<WriteRouteDeps, 'forwardRequest'>,
-): Plan<ForwardedResponse, WriteResult> => ({
-  requests: [
-    async (beforeSend) => {
-      const target = handleTarget(origin.handle, query);
-      const response = await forwardRequest(req, res, { target, body, origin, beforeSend });
-      return readOutcome(response, isMinting(req, query));
-    },
-  ],
-  indexes: writtenIndexes(query),
-  conclude: (answer) => answer,
-});
-
 /** Returns the indexes in the query; undefined for a write of the whole record. */
-function writtenIndexes(query: string): Plan<ForwardedResponse, WriteResult>['indexes'] {
+function writtenIndexes(query: string): LoggedChange['indexes'] {
   const given = readParameters(query).getAll('index');
   if (given.length === 0) return undefined;
   const indexes = given.map(Number);
@@ -122,7 +111,7 @@ async function readOutcome(response: IncomingMessage, isMinted: boolean): Promis
 function deletionOf(
   { req, res, origin, query }: WriteRequest,
   resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
-): Write<Buffer, void, ForwardedResponse, WriteResult>['deletion'] {
+): Write<Buffer, void, WriteResult>['deletion'] {
   const scope = readParameters(query).has('index') ? 'values' : 'handle';
   return {
     scope,

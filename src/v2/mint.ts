@@ -10,7 +10,7 @@ import { noBody } from '../write/write.js';
 import { type V2Call, type V2Deps, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, isConditional, validatorsOf } from './read.js';
-import { assertJson, creationOf, holdsValues, sendWritten, withInputs } from './write.js';
+import { assertJson, holdsValues, sendCreation, sendWritten, withInputs } from './write.js';
 
 /**
  * Maximum minted names per POST. Random UUIDs do not collide: a server that
@@ -109,7 +109,10 @@ function create(
     res: call.res,
     origin,
     withBody: noBody,
-    plan: () => creationOf(record, call, origin, (outcome) => Promise.resolve({ origin, outcome })),
+    attempt: async (_body, _current, send) => ({
+      origin,
+      outcome: await sendCreation(call, { ...record, origin, send }),
+    }),
   });
 }
 

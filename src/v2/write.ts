@@ -11,7 +11,7 @@ import { decompress, parseJsonBytes } from '../http/request-body.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
-import { type Plan, noBody } from '../write/write.js';
+import { type SendWrite, type SendRequest, noBody } from '../write/write.js';
 import { type V2Call, type V2Deps, originFor } from './call.js';
 import { baseUrlOf } from './base-url.js';
 import { buildRecord } from './ownership.js';
@@ -48,22 +48,21 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
   contextOf(res).result = 'write';
   assertJson(req);
   const { handle, rawHandle } = resource;
-  const target = { rawHandle, origin: originFor(deps, call, handle) };
-  const isNew = isCreateOnly(req);
-  await deps.carryOut<InputList, CallerRecord | undefined, RecordAnswer, true>({
+  const origin = originFor(deps, call, handle);
+  await deps.carryOut<InputList, CallerRecord | undefined, true>({
     req,
     res,
-    origin: target.origin,
-    withBody: (work) => withInputs(deps, call, target.origin, work),
+    origin,
+    withBody: (work) => withInputs(deps, call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
-    ...(!isNew && { read: () => readCurrent(call, target.origin) }),
+    ...(!isCreateOnly(req) && { read: () => readCurrent(call, origin) }),
     // The Handle server checks and executes any creation atomically. A replacement sends its response under
     // the lock, so that the ETag belongs to this write.
     isAtomic: (current) => current === undefined,
-    plan: (body, current) =>
-      current === undefined
-        ? planCreation(deps, call, { ...target, ...body })
-        : planReplacement(deps, call, { ...target, ...body, current }),
+    attempt(body, current, send) {
+      const target = { ...body, rawHandle, origin, send };
+      return current === undefined ? create(deps, call, target) : replace(deps, call, { ...target, current });
+    },
   });
 }
 
@@ -72,10 +71,12 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
   const { req, res } = call;
   contextOf(res).result = 'write';
   const origin = originFor(deps, call, handle);
-  const read = async (): Promise<void> => {
-    if ((await readCurrent(call, origin)) === undefined) throw new ServiceError('V2_NOT_FOUND');
+  const read = async (): Promise<CallerRecord> => {
+    const current = await readCurrent(call, origin);
+    if (current === undefined) throw new ServiceError('V2_NOT_FOUND');
+    return current;
   };
-  await deps.carryOut({
+  await deps.carryOut<undefined, CallerRecord, true>({
     req,
     res,
     origin,
@@ -88,10 +89,10 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
     },
     withBody: noBody,
     read,
-    plan: () => ({
-      requests: [(beforeSend) => origin.remove({ beforeSend }).catch(throwAsLost)],
-      conclude: (answer) => answer && assertDone(answer),
-    }),
+    async attempt(_body, _current, send) {
+      const answer = await send([(beforeSend) => origin.remove({ beforeSend }).catch(throwAsLost)]);
+      return answer && assertDone(answer);
+    },
   });
   send(res, { status: 204, headers: PRIVATE });
 }
@@ -108,43 +109,37 @@ async function readCurrent(
 
 interface PutTarget extends Pick<HandleResource, 'rawHandle'>, InputList {
   origin: OriginRecord;
+  send: SendWrite;
 }
 
-async function planCreation(
-  deps: V2Deps,
-  call: V2Call,
-  { origin, rawHandle, inputs, chars }: PutTarget,
-): Promise<Plan<RecordAnswer, true>> {
+async function create(deps: V2Deps, call: V2Call, target: PutTarget): Promise<true | undefined> {
+  const { origin, rawHandle, inputs, chars, send } = target;
   const values = await buildRecord(deps, call, { inputs, handle: origin.handle.text, chars });
-  return creationOf({ values, chars }, call, origin, async (outcome) => {
-    if (outcome === 'created') {
-      await sendWritten(deps, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
-      return true;
-    }
-    if (!isCreateOnly(call.req)) return undefined;
-    throw new ServiceError('PRECONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
-  });
+  if ((await sendCreation(call, { origin, values, chars, send })) === 'created') {
+    await sendWritten(deps, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
+    return true;
+  }
+  if (!isCreateOnly(call.req)) return undefined;
+  throw new ServiceError('PRECONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
 }
 
 /**
- * Plans the creation of a record, which the server checks and writes atomically. After an unknown outcome,
- * the record is read back and never resent.
+ * Creates a record, which the server checks and writes atomically. After an unknown outcome, the record is
+ * read back and never resent.
  */
-export const creationOf = <Result>(
-  record: SizedValues,
+export async function sendCreation(
   call: V2Call,
-  origin: OriginRecord,
-  conclude: (outcome: 'created' | 'exists') => Promise<Result | undefined>,
-): Plan<RecordAnswer, Result> => ({
-  requests: [() => origin.put({ values: record.values, overwrite: false }).catch(throwAsLost)],
-  isStored: () => holdsValues(call, origin, record),
-  conclude(answer) {
-    const isRefused = answer !== undefined && judgeWrite(answer) === 'unchanged';
-    if (isRefused && answer.responseCode === RESPONSE_CODE.handleExists) return conclude('exists');
-    if (answer !== undefined) assertDone(answer);
-    return conclude('created');
-  },
-});
+  { origin, send, ...record }: Pick<PutTarget, 'origin' | 'send'> & SizedValues,
+): Promise<'created' | 'exists'> {
+  const put: SendRequest<RecordAnswer> = () =>
+    origin.put({ values: record.values, overwrite: false }).catch(throwAsLost);
+  const answer = await send([put], { isStored: () => holdsValues(call, origin, record) });
+  if (answer === undefined) return 'created';
+  const isRefused = judgeWrite(answer) === 'unchanged';
+  if (isRefused && answer.responseCode === RESPONSE_CODE.handleExists) return 'exists';
+  assertDone(answer);
+  return 'created';
+}
 
 /** Whether the record equals these values, as far as the caller can read it. */
 export async function holdsValues(
@@ -157,47 +152,39 @@ export async function holdsValues(
   return (await validatorsOf(run, stored)).etag === (await validatorsOf(run, expected)).etag;
 }
 
-async function planReplacement(
+async function replace(
   deps: V2Deps,
   call: V2Call,
-  { origin, rawHandle, inputs, current, ...body }: PutTarget & { current: CallerRecord },
-): Promise<Plan<RecordAnswer, true>> {
+  { origin, rawHandle, inputs, current, send, ...body }: PutTarget & { current: CallerRecord },
+): Promise<true | undefined> {
   const chars = body.chars + current.chars;
   const { text: handle } = origin.handle;
   const values = await buildRecord(deps, call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
-  return {
-    requests: requestsOf(origin, plan),
-    indexes: writtenIndexes(plan),
-    async conclude(answer) {
-      if (answer !== undefined) {
-        // The record was deleted after the read, so a plan by index cannot change it.
-        if (plan.kind === 'by-index' && isGone(answer)) return undefined;
-        assertDone(answer);
-      }
-      const isNew = plan.kind === 'whole' && answer?.status === 201;
-      await sendWritten(deps, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
-      return true;
-    },
-  };
+  const answer = await send(requestsOf(origin, plan), { indexes: writtenIndexes(plan) });
+  // The record was deleted after the read, so a plan by index cannot change it.
+  if (plan.kind === 'by-index' && answer !== undefined && isGone(answer)) return undefined;
+  if (answer !== undefined) assertDone(answer);
+  const isNew = plan.kind === 'whole' && answer?.status === 201;
+  await sendWritten(deps, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
+  return true;
 }
 
 const isGone = (answer: RecordAnswer): boolean =>
   answer.status >= 300 && refusalError(answer, 'write').code === 'V2_NOT_FOUND';
 
-type Send = Plan<RecordAnswer, unknown>['requests'][number];
-
-function requestsOf(origin: OriginRecord, plan: WritePlan): Send[] {
+function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAnswer>[] {
   if (plan.kind === 'whole') {
     const { values } = plan;
     return [(beforeSend) => origin.put({ values, overwrite: true, beforeSend }).catch(throwAsLost)];
   }
   const { add, change, remove: indexes } = plan;
-  const putValues = (values: readonly HandleValue[], overwrite: boolean): Send[] =>
+  const putValues = (values: readonly HandleValue[], overwrite: boolean): SendRequest<RecordAnswer>[] =>
     values.length === 0
       ? []
       : [(beforeSend) => origin.putValues({ values, overwrite, beforeSend }).catch(throwAsLost)];
-  const remove: Send = (beforeSend) => origin.remove({ indexes, beforeSend }).catch(throwAsLost);
+  const remove: SendRequest<RecordAnswer> = (beforeSend) =>
+    origin.remove({ indexes, beforeSend }).catch(throwAsLost);
   return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
 }
 

@@ -1,4 +1,4 @@
-// The write path of every interface: rule, body, condition, fence, request, settlement.
+// The write path of every interface: rule, body, condition, fence, requests, settlement.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange } from '../handle/change.js';
@@ -6,6 +6,7 @@ import type { WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import type { Hooks } from '../hooks.js';
 import type { Resolver } from '../resolver/resolver.js';
+import { assertForwards } from '../upstream/source.js';
 import {
   type DeletionRules,
   type WriteAnswer,
@@ -13,19 +14,18 @@ import {
   combineOutcomes,
   judgeWrite,
 } from './decisions.js';
-import { type HandleLock, type Held, NOT_HELD } from './lock/handle-lock.js';
-import { assertForwards } from '../upstream/source.js';
+import { type HandleLock, type Held, NOT_HELD } from './lock.js';
 import { type OriginRecord, assertWritable } from './origin-record.js';
 
-/** A write, translated from a request by an interface. */
-export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
+/** A write, translated from a request by an interface: its steps in their order. */
+export interface Write<Body, Current, Result> {
   req: IncomingMessage;
   res: ServerResponse;
   origin: OriginRecord;
   /** The scope of a deletion, and the reply if deletion is disabled. */
   deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
   /** Receives the body before the handle is locked or fenced, because the body may arrive slowly. */
-  withBody: <T>(work: (body: Body) => Promise<T>) => Promise<T>;
+  withBody: (work: (body: Body) => Promise<Result>) => Promise<Result>;
   /**
    * Reads the record that the write depends on, as seen by the caller; undefined for an unconditional write.
    *
@@ -34,23 +34,31 @@ export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
   read?: () => Promise<Current>;
   /** Whether the Handle server makes the write atomic for this record, so that no lock is needed. */
   isAtomic?: (current: Current) => boolean;
-  plan: (body: Body, current: Current | undefined) => Plan<Answer, Result> | Promise<Plan<Answer, Result>>;
+  /**
+   * Sends the write, and builds its result. The result is undefined if the record was created or deleted
+   * meanwhile; it is then read again.
+   */
+  attempt: (body: Body, current: Current | undefined, send: SendWrite) => Promise<Result | undefined>;
 }
 
-/** The requests to the Handle server, and the reply to the client. */
-export interface Plan<Answer extends WriteAnswer, Result> {
-  /** Sent sequentially until a request is refused. Each calls `assertHeld` just before it is sent. */
-  requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
+/** Sends a request. Calls `assertHeld` just before. */
+export type SendRequest<Answer> = (assertHeld: () => void) => Promise<Answer>;
+
+interface WriteEffect {
   /** Indexes of the written values; undefined for a write of the whole record. */
   indexes?: LoggedChange['indexes'];
-  /** Checks after an unknown outcome whether the record was stored; by default it counts as not stored. */
-  isStored?: () => Promise<boolean>;
-  /**
-   * Builds the reply from the last response, which is undefined if nothing was sent or the record was found to
-   * be stored. The result is undefined if the record was created or deleted meanwhile; it is then read again.
-   */
-  conclude: (answer: Answer | undefined) => Result | undefined | Promise<Result | undefined>;
+  /** Checks after an unknown outcome whether the record was created; by default it counts as not created. */
+  isStored?: (() => Promise<boolean>) | undefined;
 }
+
+/**
+ * Sends requests to the Handle server under a fence, sequentially until one is refused. Resolves to the last
+ * response; undefined if nothing was sent, or if the record was found to be stored.
+ */
+export type SendWrite = <Answer extends WriteAnswer>(
+  requests: readonly SendRequest<Answer>[],
+  effect?: WriteEffect,
+) => Promise<Answer | undefined>;
 
 /** A `withBody` for writes without a body, or with a body that was already received. */
 export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => work(undefined);
@@ -59,9 +67,7 @@ export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => 
  * Carries out a write. @throws ServiceError CONCURRENT_MODIFICATION, LOCK_UNAVAILABLE,
  * INVALIDATION_UNCONFIRMED and others, and the errors of the write's functions
  */
-export type CarryOut = <Body, Current, Answer extends WriteAnswer, Result>(
-  write: Write<Body, Current, Answer, Result>,
-) => Promise<Result>;
+export type CarryOut = <Body, Current, Result>(write: Write<Body, Current, Result>) => Promise<Result>;
 
 interface WriteParts {
   rules: DeletionRules;
@@ -76,47 +82,39 @@ interface WriteParts {
  */
 const MAX_TRIES = 3;
 
-export function createCarryOut({ rules, lock, resolver, hooks }: WriteParts): CarryOut {
-  return async function carryOut({ req, res, origin, deletion, withBody, read, isAtomic, plan }) {
-    const { handle, server, caller } = origin;
+export function createCarryOut(parts: WriteParts): CarryOut {
+  const { rules, lock, resolver } = parts;
+  return async function carryOut<Body, Current, Result>(write: Write<Body, Current, Result>) {
+    const { deletion, isAtomic, read, req } = write;
+    const { handle, server, caller } = write.origin;
     assertForwards(server);
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
 
-    return withBody(async (body) => {
-      type Current = Parameters<typeof plan>[1];
-      const attempt = async (current: Current, held: Held) => {
-        const planned = await plan(body, current);
-        assertWritable(server);
-        const fence = await resolver.fence(handle);
-        const sending = planned.requests.map((send) => () => send(held.assertHeld));
-        const onSettled = async (written: Written): Promise<void> => {
-          const change = changeOf(written, { req, res, origin }, planned);
-          await Promise.all(hooks.changed.map((record) => record([change])));
-        };
-        const answer = await sendFenced(fence, sending, { ...planned, onSettled });
-        if (answer?.status === 401 || answer?.status === 403) held.onRefused();
-        return planned.conclude(answer);
-      };
+    return write.withBody(async (body) => {
+      const attempt = (current: Current | undefined, held: Held): Promise<Result | undefined> =>
+        write.attempt(body, current, createSend(parts, write, held));
       if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
-
-      return lock(handle, {
-        req,
-        read,
-        unlocked: (current) => (isAtomic?.(current) ? attempt(current, NOT_HELD) : undefined),
-        async work(current, held) {
+      try {
+        const readAt = performance.now();
+        const first = await read();
+        const needsLock = isAtomic?.(first) !== true;
+        const unlocked = needsLock ? undefined : await attempt(first, NOT_HELD);
+        if (unlocked !== undefined) return unlocked;
+        return await lock(handle, req, async (held) => {
+          const isCurrent = needsLock && held.freeSince <= readAt;
           for (let tries = 0; tries < MAX_TRIES; tries++) {
-            const result = await attempt(tries === 0 ? current : await read(), held);
+            const result = await attempt(isCurrent && tries === 0 ? first : await read(), held);
             if (result !== undefined) return result;
           }
           return concurrentModification();
-        },
-      }).catch(async (failure: unknown) => {
+        });
+      } catch (failure) {
         // The ETag of a failed condition usually came from the cache, where the caller will read the record
         // again.
         if (isFailedCondition(failure)) await resolver.recheck(handle, caller);
         throw failure;
-      });
+      }
     });
   };
 }
@@ -128,112 +126,109 @@ function concurrentModification(): never {
 const isFailedCondition = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
 
-type AnyPlan = Plan<WriteAnswer, unknown>;
-
-/** The result of a write that has, or may have, changed the record. */
-interface Written extends Pick<LoggedChange, 'outcome' | 'isConfirmed'> {
-  /** The last response; undefined if the last request failed. */
-  answer: WriteAnswer | undefined;
-}
-
-function changeOf(
-  { outcome, isConfirmed, answer }: Written,
-  { req, res, origin }: Pick<Write<unknown, unknown, WriteAnswer, unknown>, 'req' | 'res' | 'origin'>,
-  { indexes, isStored }: Pick<AnyPlan, 'indexes' | 'isStored'>,
-): LoggedChange {
-  // `isStored` is defined only for creations.
-  const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
-  return {
-    operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
-    handle: answer?.minted ?? origin.handle.text,
-    indexes,
-    identity: origin.identity,
-    isConfirmed,
-    interface: contextOf(res).family,
-    outcome,
-    requestId: requestIdOf(res),
+function createSend(
+  { resolver, hooks }: Pick<WriteParts, 'resolver' | 'hooks'>,
+  { req, res, origin }: Pick<Write<never, never, never>, 'req' | 'res' | 'origin'>,
+  { assertHeld, onRefused }: Held,
+): SendWrite {
+  return async function send(requests, { indexes, isStored } = {}) {
+    const { handle, server, identity } = origin;
+    assertWritable(server);
+    const fence = await resolver.fence(handle);
+    const sending = requests.map((request) => () => request(assertHeld));
+    const last = await sendFenced(fence, sending, {
+      isStored,
+      async onChanged({ outcome, isConfirmed, answer }) {
+        // `isStored` is defined only for creations.
+        const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
+        const change: LoggedChange = {
+          operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
+          handle: answer?.minted ?? handle.text,
+          indexes,
+          identity,
+          isConfirmed,
+          interface: contextOf(res).family,
+          outcome,
+          requestId: requestIdOf(res),
+        };
+        await Promise.all(hooks.changed.map((record) => record([change])));
+      },
+    });
+    if (last?.status === 401 || last?.status === 403) onRefused();
+    return last;
   };
 }
 
-interface Settlement extends Pick<AnyPlan, 'isStored'> {
-  /** Called after the settlement if the record was changed, or may have been. Never throws. */
-  onSettled?: (written: Written) => Promise<void>;
+interface Settlement extends Pick<WriteEffect, 'isStored'> {
+  /**
+   * Called after the settlement if the record was changed, or may have been. `answer`: the last response;
+   * undefined if the last request failed. Never throws.
+   */
+  onChanged?: (
+    change: Pick<LoggedChange, 'outcome' | 'isConfirmed'> & { answer: WriteAnswer | undefined },
+  ) => Promise<void>;
 }
 
 /**
  * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome.
- * While the fence is raised, earlier loads are not stored.
+ * While the fence is raised, earlier loads are not stored. Settles once all instances have acknowledged the
+ * change or lost their lease; only then may the caller get its reply.
  *
  * @returns the last response; undefined if nothing was sent, or if the record was found to be stored
  */
 export async function sendFenced<Answer extends WriteAnswer>(
   fence: Record<WriteOutcome, () => Promise<void>>,
   requests: readonly (() => Promise<Answer>)[],
-  { isStored, onSettled }: Settlement = {},
+  { isStored, onChanged }: Settlement = {},
 ): Promise<Answer | undefined> {
-  const sent = await sendSequentially(requests);
-  const { last } = sent;
-  const combined = combineOutcomes(sent.outcomes);
-  const wasStored = combined === 'unknown' && (await isStored?.().catch(() => false)) === true;
-  const outcome = wasStored ? 'changed' : combined;
-  const written = writtenBy(sent, { outcome, wasStored });
-  // Runs after the settlement, even if it fails, so that a subscriber to changes reads the new record.
-  await settle(fence, outcome).finally(() => written && onSettled?.(written));
-  if (wasStored || last === undefined) return undefined;
-  if ('answer' in last) return last.answer;
-  throw combined === 'unchanged' ? last.failure : withoutRetryAfter(last.failure);
-}
-
-function writtenBy(
-  { isAccepted, last }: Sent<WriteAnswer>,
-  { outcome, wasStored }: { outcome: WriteOutcome; wasStored: boolean },
-): Written | undefined {
-  const answer = last && 'answer' in last ? last.answer : undefined;
-  // A server that accepts a request has checked its login; any other may have failed before.
-  if (outcome === 'unknown') return { outcome, isConfirmed: isAccepted, answer };
-  return isAccepted || wasStored ? { outcome: 'changed', isConfirmed: isAccepted, answer } : undefined;
+  const { outcome, wasFound, isAccepted, answer, failed } = await sendSequentially(requests, isStored);
+  try {
+    await fence[outcome]();
+    if (failed !== undefined) throw failed.failure;
+  } catch (failure) {
+    throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
+  } finally {
+    // After the settlement, even if it failed, so that a subscriber to changes reads the new record. A 404
+    // invalidates the entry too, but changes nothing at the Handle server.
+    if (outcome === 'unknown' || (outcome === 'changed' && (isAccepted || wasFound)))
+      await onChanged?.({ outcome, isConfirmed: isAccepted, answer });
+  }
+  return answer;
 }
 
 interface Sent<Answer> {
-  outcomes: WriteOutcome[];
-  /** Whether a request succeeded. A 404 invalidates the entry too, but changes nothing at the Handle server. */
+  outcome: WriteOutcome;
+  /** Whether the record was found to be stored after an unknown outcome. */
+  wasFound: boolean;
+  /** Whether a request succeeded. A server that accepts a request has checked its login. */
   isAccepted: boolean;
-  last: { answer: Answer } | { failure: unknown } | undefined;
+  answer?: Answer | undefined;
+  failed?: { failure: unknown } | undefined;
 }
 
 async function sendSequentially<Answer extends WriteAnswer>(
   requests: readonly (() => Promise<Answer>)[],
+  isStored: WriteEffect['isStored'],
 ): Promise<Sent<Answer>> {
-  const sent: Sent<Answer> = { outcomes: [], isAccepted: false, last: undefined };
+  const outcomes: WriteOutcome[] = [];
+  let isAccepted = false;
+  let last: Pick<Sent<Answer>, 'answer' | 'failed'> = {};
   for (const send of requests) {
     try {
       const answer = await send();
-      sent.outcomes.push(judgeWrite(answer));
-      sent.last = { answer };
+      last = { answer };
+      outcomes.push(judgeWrite(answer));
       if (answer.status >= 300) break;
-      sent.isAccepted = true;
+      isAccepted = true;
     } catch (failure) {
-      sent.outcomes.push(judgeWrite({ failure }));
-      sent.last = { failure };
+      last = { failed: { failure } };
+      outcomes.push(judgeWrite({ failure }));
       break;
     }
   }
-  return sent;
-}
-
-/**
- * Lowers the fence, and invalidates a changed entry on every instance. Settles once all instances have
- * acknowledged or lost their lease; only then may the caller get its reply.
- */
-async function settle(
-  fence: Record<WriteOutcome, () => Promise<void>>,
-  outcome: WriteOutcome,
-): Promise<void> {
-  try {
-    await fence[outcome]();
-  } catch (error) {
-    throw outcome === 'unchanged' ? error : withoutRetryAfter(error);
-  }
+  const outcome = combineOutcomes(outcomes);
+  const wasFound = outcome === 'unknown' && (await isStored?.().catch(() => false)) === true;
+  return wasFound ? { outcome: 'changed', wasFound, isAccepted } : { outcome, wasFound, isAccepted, ...last };
 }
 
 /** Removes Retry-After, because a client must not be told to repeat a write that may have been executed. */

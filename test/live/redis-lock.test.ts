@@ -1,9 +1,8 @@
 // The lock across instances, on a real Redis.
 import { describe, expect, test } from 'vitest';
-import type { KeyLock } from '../../src/write/lock/key-lock.js';
-import { LOCK } from '../../src/write/lock/redis-lock.js';
+import { LOCK } from '../../src/write/redis-lock.js';
 import { gate } from '../support/gate.js';
-import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
+import { type KeyLock, lockOfInstance, testKeyLock } from '../support/lock-contract.js';
 import { describeWithRedis } from '../support/redis-server.js';
 import { useRedis } from '../support/use-redis.js';
 

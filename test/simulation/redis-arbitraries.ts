@@ -1,7 +1,7 @@
 // Random commands, and random calls of the production scripts, for the comparison with a real Redis.
 import { fc } from '../support/property.js';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
-import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/write/lock/redis-lock.js';
+import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/write/redis-lock.js';
 import { STORE_UNCLAIMED } from '../../src/v2/unclaimed-names.js';
 import { LIFE_STEP_MS } from './redis-pair.js';
 

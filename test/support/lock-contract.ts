@@ -1,11 +1,21 @@
-// The contract for key locks, in one process and across instances.
+// The contract of the handle lock, in one process and across instances.
+import type { IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { gate } from './gate.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { type KeyLock, createKeyLock } from '../../src/write/lock/key-lock.js';
-import { createRedisLock } from '../../src/write/lock/redis-lock.js';
+import { type HandleLock, type Held, createHandleLock } from '../../src/write/lock.js';
+import { type AcquireRedisLock, createRedisLock } from '../../src/write/redis-lock.js';
 import { PATIENT_MS as REDIS_PATIENT_MS } from './redis-server.js';
+
+/** A lock of which a single client runs the work. */
+export type KeyLock = <T>(key: string, work: (held: Held) => Promise<T>) => Promise<T>;
+
+export function createKeyLock(options: { waitMs: number; acquireShared?: AcquireRedisLock }): KeyLock {
+  const lock: HandleLock = createHandleLock({ ...options, findClient: () => ({ network: '192.0.2.0/24' }) });
+  const req = { headers: {} } as unknown as IncomingMessage;
+  return (key, work) => lock({ key, text: key, prefix: '' }, req, work);
+}
 
 /** Creates two views of the same lock, in one process or in two instances. */
 export type MakeLocks = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];

@@ -1,20 +1,16 @@
 // The lock on a handle: spellings of a login count as one client, and a rejected login has one queue place.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createKeyLock } from '../../src/write/lock/key-lock.js';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { type HandleLock, createHandleLock } from '../../src/write/lock/handle-lock.js';
+import { type HandleLock, createHandleLock } from '../../src/write/lock.js';
 
 const NETWORK = '192.0.2.0/24';
 
 const HANDLE = handleRef('21.T1/x', false);
 
 const start = (): HandleLock =>
-  createHandleLock({
-    keyLock: createKeyLock({ waitMs: 60_000 }),
-    findClient: () => ({ network: NETWORK }),
-  });
+  createHandleLock({ waitMs: 60_000, findClient: () => ({ network: NETWORK }) });
 
 const as = (name: string): IncomingMessage =>
   ({
@@ -33,11 +29,7 @@ describe('lock on a handle', () => {
     const withLock = start();
     const order: string[] = [];
     const write = (name: string, who: string): Promise<unknown> =>
-      withLock(HANDLE, {
-        req: as(name),
-        read: () => Promise.resolve(),
-        work: () => Promise.resolve(order.push(who)),
-      });
+      withLock(HANDLE, as(name), () => Promise.resolve(order.push(who)));
     const others = spellings(100).map((name) => write(name, 'low'));
     await Promise.all([...others, write('300%3A21.T1%2FOWNER', 'owner')]);
     expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
@@ -47,11 +39,9 @@ describe('lock on a handle', () => {
     const withLock = start();
     const refused = { status: 403, members: {}, namesHandle: false };
     const write = (): Promise<never> =>
-      withLock(HANDLE, {
-        req: as('300%3A21.T1%2Flow'),
-        read: () => Promise.resolve(),
-        work: () => Promise.reject(new ServiceError('UPSTREAM_FAILED', { upstreamAnswer: refused })),
-      });
+      withLock(HANDLE, as('300%3A21.T1%2Flow'), () =>
+        Promise.reject(new ServiceError('UPSTREAM_FAILED', { upstreamAnswer: refused })),
+      );
     await expect(write()).rejects.toThrow();
     const codes = await Promise.all(
       Array.from({ length: 5 }, () => write().catch((error: unknown) => (error as ServiceError).code)),

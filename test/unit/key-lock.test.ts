@@ -1,7 +1,6 @@
 // The lock within one process.
 import { describe, expect, test } from 'vitest';
-import { createKeyLock } from '../../src/write/lock/key-lock.js';
-import { testKeyLock } from '../support/lock-contract.js';
+import { createKeyLock, testKeyLock } from '../support/lock-contract.js';
 
 describe('key lock within one process', () => {
   testKeyLock((waitMs) => {

@@ -1,58 +1,57 @@
 // The lock queue: fair to clients, bounded, and aware of the last release.
-import { describe, expect, test, vi } from 'vitest';
-import { LockQueue, type QueueEntry } from '../../src/write/lock/lock-queue.js';
+import { describe, expect, test } from 'vitest';
+import { LockQueue } from '../../src/write/lock.js';
 
-/** Starts a queue for one key that records the clients granted the lock. */
+type Leave = (() => void) | undefined;
+
+/** Starts a queue on a clock that advances by a millisecond per reading, and records its grants. */
 function startQueue() {
-  const queue = new LockQueue();
+  let nowMs = 0;
+  const now = (): number => ++nowMs;
+  const queue = new LockQueue(now);
   const grants: string[] = [];
-  let current: QueueEntry | undefined;
-  const freeMs: number[] = [];
-  const enter = (client: string, key = 'KEY'): QueueEntry | undefined => {
-    const entry: QueueEntry = {
-      client,
-      grant: (free) => {
-        current = entry;
-        grants.push(client);
-        freeMs.push(free);
-      },
+  const freeSince: number[] = [];
+  let releaseCurrent: Leave;
+  const enter = (client: string, { key = 'KEY', network = `of ${client}`, prefix = '21.T1' } = {}): Leave => {
+    const grant = (since: number): void => {
+      grants.push(client);
+      freeSince.push(since);
+      releaseCurrent = () => leave?.();
     };
-    return queue.enter(key, entry) ? entry : undefined;
+    const leave = queue.enter(key, { client, network, prefix }, grant);
+    return leave;
   };
-  const leave = (entry: QueueEntry | undefined): void => {
-    if (entry) queue.leave('KEY', entry);
+  const pass = (ms: number): void => {
+    nowMs += ms;
   };
-  const releaseCurrent = (): void => {
-    leave(current);
-  };
-  return { queue, grants, freeMs, enter, leave, releaseCurrent };
+  return { queue, grants, freeSince, enter, now, pass, release: () => releaseCurrent?.() };
 }
 
 describe('lock queue grants', () => {
   test('rotate among the waiting clients', () => {
-    const { grants, enter, releaseCurrent } = startQueue();
+    const { grants, enter, release } = startQueue();
     for (const client of ['a', 'a', 'a', 'a', 'b', 'c', 'b']) enter(client);
-    for (let count = 1; count < 7; count++) releaseCurrent();
+    for (let count = 1; count < 7; count++) release();
     expect(grants).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a']);
   });
 
   test('reach a new client before the next entry of a client that has many', () => {
-    const { grants, enter, leave } = startQueue();
+    const { grants, enter } = startQueue();
     const first = enter('many');
     const second = enter('many');
     enter('many');
-    leave(first);
+    first?.();
     enter('new');
-    leave(second);
+    second?.();
     expect(grants).toEqual(['many', 'many', 'new']);
   });
 
   test('skip an entry that has been withdrawn', () => {
-    const { grants, enter, leave } = startQueue();
+    const { grants, enter } = startQueue();
     const [first, second] = [enter('a'), enter('b')];
     enter('c');
-    leave(second);
-    leave(first);
+    second?.();
+    first?.();
     expect(grants).toEqual(['a', 'c']);
   });
 });
@@ -63,7 +62,7 @@ describe('lock queue bounds', () => {
     const entries = Array.from({ length: 130 }, () => enter('many'));
     expect(entries.filter((entry) => entry === undefined)).toHaveLength(2);
     expect(enter('one')).toBeDefined();
-    expect(enter('many', 'OTHER')).toBeDefined();
+    expect(enter('many', { key: 'OTHER' })).toBeDefined();
   });
 
   test('limit all clients of a key in total', () => {
@@ -71,36 +70,55 @@ describe('lock queue bounds', () => {
     const entries = Array.from({ length: 1030 }, (_, at) => enter(`client ${at}`));
     expect(entries.filter((entry) => entry === undefined)).toHaveLength(6);
   });
+
+  test('leave one place to a login for ten seconds after it was rejected for this prefix', () => {
+    const { queue, enter, pass } = startQueue();
+    const low = { client: '300:A/B', network: 'of 300:A/B', prefix: '21.T1' };
+    queue.refuse(low);
+    const leave = enter(low.client);
+    expect(leave).toBeDefined();
+    expect(enter(low.client)).toBeUndefined();
+    expect(enter(low.client, { key: 'OTHER' })).toBeUndefined();
+    expect(enter(low.client, { key: 'FOREIGN', prefix: '21.T2' })).toBeDefined();
+    expect(enter('300:A/C')).toBeDefined();
+    leave?.();
+    expect(enter(low.client)).toBeDefined();
+    expect(enter(low.client)).toBeUndefined();
+    pass(10_001);
+    expect(enter(low.client)).toBeDefined();
+  });
+
+  test('limit a network to 256 entries on all keys, for any number of logins', () => {
+    const { enter } = startQueue();
+    const network = '192.0.2.0/24';
+    for (let at = 0; at < 256; at++)
+      expect(enter(`300:A/${at}`, { network, key: `KEY ${at % 2}` })).toBeDefined();
+    expect(enter('300:A/new', { network })).toBeUndefined();
+    expect(enter('300:A/new', { network: '198.51.100.0/24' })).toBeDefined();
+  });
 });
 
 describe('lock queue free time', () => {
-  /** Starts a queue with a clock that advances by a millisecond per reading. */
-  const startTimed = () => {
-    let now = 0;
-    vi.spyOn(performance, 'now').mockImplementation(() => ++now);
-    return { ...startQueue(), now: () => now };
-  };
-
-  test('is 0 for a client that waited, and otherwise starts at the last release', () => {
-    const { freeMs, enter, leave, now } = startTimed();
+  test('is the time of the grant for a client that waited, and otherwise that of the last release', () => {
+    const { freeSince, enter, now } = startQueue();
     const [first, second] = [enter('a'), enter('b')];
-    leave(first);
-    leave(second);
-    const released = now();
+    const before = now();
+    first?.();
+    const between = now();
+    second?.();
+    const after = now();
     enter('c');
-    expect(freeMs.slice(1)).toEqual([0, now() - released]);
+    expect(freeSince.slice(1)).toEqual([before + 1, between + 1]);
+    expect(after).toBe(between + 2);
   });
 
   test('is never overestimated for a key whose release time was dropped', () => {
-    const { queue, freeMs, enter, leave, now } = startTimed();
-    leave(enter('a'));
+    const { freeSince, enter, now } = startQueue();
+    enter('a')?.();
     const released = now();
-    for (let count = 0; count < 5000; count++) {
-      const entry = enter('x', `KEY ${count}`);
-      if (entry) queue.leave(`KEY ${count}`, entry);
-    }
+    for (let count = 0; count < 5000; count++) enter('x', { key: `KEY ${count}` })?.();
     enter('a');
-    expect(freeMs.at(-1)).toBeGreaterThan(0);
-    expect(freeMs.at(-1)).toBeLessThan(now() - released);
+    expect(freeSince.at(-1)).toBeGreaterThan(released);
+    expect(freeSince.at(-1)).toBeLessThan(now());
   });
 });

@@ -1,8 +1,9 @@
 // The lock across instances, on a manual clock, with a Redis that responds, loses replies or is down.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { type LockGrant, createKeyLock } from '../../src/write/lock/key-lock.js';
-import { LOCK, RENEW_LOCK, UNLOCK, createRedisLock } from '../../src/write/lock/redis-lock.js';
+import type { Held } from '../../src/write/lock.js';
+import { LOCK, RENEW_LOCK, UNLOCK, createRedisLock } from '../../src/write/redis-lock.js';
+import { createKeyLock } from '../support/lock-contract.js';
 import { type ManualClock, createManualClock, isSettled, settled } from '../support/manual-clock.js';
 
 const REDIS_WAIT_MS = 5000;
@@ -67,7 +68,7 @@ function start(waitMs = 60_000) {
 /** Holds the lock until `end` is called. */
 async function hold({ lock }: Pick<ReturnType<typeof start>, 'lock'>) {
   let end = (): void => undefined;
-  const grant = await new Promise<LockGrant>((resolve, reject) => {
+  const grant = await new Promise<Held>((resolve, reject) => {
     lock('KEY', (held) => {
       resolve(held);
       return new Promise<void>((ended) => {

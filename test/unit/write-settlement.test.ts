@@ -62,12 +62,12 @@ describe('fence settlement', () => {
     async (failure) => {
       const { fence, settled } = createFence(failure);
       const recording = gate();
-      const onSettled = async (): Promise<void> => {
+      const onChanged = async (): Promise<void> => {
         settled.push('recording');
         await recording.opened;
         settled.push('recorded');
       };
-      const sent = sendFenced(fence, [responded(200)], { onSettled }).catch(() => undefined);
+      const sent = sendFenced(fence, [responded(200)], { onChanged }).catch(() => undefined);
       const replied = sent.then(() => settled.push('replied'));
       await expect.poll(() => settled).toEqual(['changed', 'recording']);
       recording.open();

@@ -7,7 +7,7 @@ import { handleRef } from '../../src/handle/handle.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { HandleServer } from '../../src/upstream/contract.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
-import type { HandleLock, Held } from '../../src/write/lock/handle-lock.js';
+import { type HandleLock, type Held, NOT_HELD } from '../../src/write/lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';
 import { createCarryOut, noBody } from '../../src/write/write.js';
 
@@ -23,7 +23,7 @@ async function write(held: Held, status: number) {
   const sent: string[] = [];
   const recorded: string[] = [];
   const settle = (outcome: string) => (): Promise<void> => Promise.resolve(void settled.push(outcome));
-  const lock: HandleLock = async (_handle, { read, work }) => work(await read(), held);
+  const lock: HandleLock = (_handle, _req, work) => work(held);
   const carryOut = createCarryOut({
     rules: { handles: false, values: false, allowedFor: [] },
     lock,
@@ -52,10 +52,8 @@ async function write(held: Held, status: number) {
     origin,
     withBody: noBody,
     read: () => Promise.resolve(),
-    plan: () => ({
-      requests: [(assertHeld) => Promise.resolve().then(() => send(assertHeld))],
-      conclude: (answer) => answer,
-    }),
+    attempt: (_body, _current, sendWrite) =>
+      sendWrite([(assertHeld) => Promise.resolve().then(() => send(assertHeld))]),
   });
   const failure = await carriedOut.then(
     () => undefined,
@@ -69,7 +67,7 @@ describe('write under a lock', () => {
     const assertHeld = (): void => {
       throw new ServiceError('LOCK_UNAVAILABLE');
     };
-    expect(await write({ assertHeld, onRefused: () => undefined }, 200)).toEqual({
+    expect(await write({ ...NOT_HELD, assertHeld }, 200)).toEqual({
       settled: ['unchanged'],
       sent: [],
       recorded: [],
@@ -87,7 +85,7 @@ describe('write under a lock', () => {
     const onRefused = (): void => {
       refused++;
     };
-    await write({ assertHeld: () => undefined, onRefused }, status);
+    await write({ ...NOT_HELD, onRefused }, status);
     expect(refused).toBe(times);
   });
 });

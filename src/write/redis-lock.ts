@@ -1,10 +1,10 @@
 // A lock across all instances: a Redis key with a token and an expiry, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
-import type { Cache } from '../../cache/cache.js';
-import type { Clock } from '../../cache/clock.js';
-import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../../cache/coherence/lease.js';
-import type { RedisCommands } from '../../cache/redis/commands.js';
-import { ServiceError } from '../../errors.js';
+import type { Cache } from '../cache/cache.js';
+import type { Clock } from '../cache/clock.js';
+import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
+import type { RedisCommands } from '../cache/redis/commands.js';
+import { ServiceError } from '../errors.js';
 
 const RENEW_MS = 2000;
 /** Maximum age of the last renewal when a write is sent, which tolerates two failed renewals. */
@@ -100,7 +100,7 @@ export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
 }
 
 class RedisLock {
-  /** See LockGrant. */
+  /** See Held. */
   freeSince = Infinity;
   readonly #options: RedisLockOptions;
   readonly #key: string;
@@ -155,12 +155,12 @@ class RedisLock {
    * Asserts, just before a write is sent, that the lock outlasts the write. @throws ServiceError
    * LOCK_UNAVAILABLE when the lock may end before the response, or when a different Redis may lack it
    */
-  assertHeld(): void {
+  readonly assertHeld = (): void => {
     const { clock, era } = this.#options;
     if (clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
       throw notLocked('the lock may end before the Handle server answers');
     if (this.#renewedAt < (era()?.since ?? Infinity)) throw notLocked('Redis may have lost the lock');
-  }
+  };
 
   /** Releases the lock. Retries until Redis has replied or the lock has expired. */
   async release(): Promise<void> {

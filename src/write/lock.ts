@@ -1,0 +1,235 @@
+// The lock of a handle for a write: a fair queue in this instance and, with Redis, a lock across all instances.
+import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
+import type { Cache } from '../cache/cache.js';
+import { systemClock, untilDeadline } from '../cache/clock.js';
+import type { Config } from '../config/schema.js';
+import type { ConfiguredServer } from '../config/upstream-servers.js';
+import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
+import { identityOf } from '../http/identity.js';
+import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
+
+/** The state of a granted lock. */
+export interface Held {
+  /**
+   * Time since which surely no other client has held the lock (ms, `performance.now()`); Infinity if unknown.
+   */
+  freeSince: number;
+  /**
+   * Asserts, just before a write is sent, that the lock outlasts the write.
+   *
+   * @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the Handle server responds
+   */
+  assertHeld: () => void;
+  /** Records a refused login. Call it if the work does not throw the refusal. */
+  onRefused: () => void;
+}
+
+const FREE: Pick<Held, 'freeSince' | 'assertHeld'> = { freeSince: -Infinity, assertHeld: () => undefined };
+
+export const NOT_HELD: Held = { ...FREE, onRefused: () => undefined };
+
+/**
+ * Runs work under the lock of the handle, which all instances share. Read the record with the caller's login
+ * before: a caller whose login is refused must get no place in the queue. Over plain HTTP the server refuses
+ * only the write, and the queue bounds the cost of such writes.
+ *
+ * @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or the wait times out; LOCK_UNAVAILABLE
+ * when Redis does not reply; otherwise the error of the work
+ */
+export type HandleLock = <T>(
+  handle: HandleRef,
+  req: IncomingMessage,
+  work: (held: Held) => Promise<T>,
+) => Promise<T>;
+
+interface LockSettings extends Pick<Config, 'v2' | 'redis'> {
+  servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
+}
+
+interface LockOptions {
+  /** Maximum wait for the lock, in the queue and in Redis (ms). */
+  waitMs: number;
+  findClient: (req: IncomingMessage) => Pick<Writer, 'network'>;
+  /** Acquires the lock across all instances; undefined without Redis. */
+  acquireShared?: AcquireRedisLock | undefined;
+}
+
+/** Creates the lock of handles, which all instances on the same Redis share. */
+export function createSharedLock(
+  { v2, redis, servers }: LockSettings,
+  { commands, era }: Pick<Cache, 'commands' | 'era'>,
+  findClient: LockOptions['findClient'],
+): HandleLock {
+  const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
+  const options = { era, waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
+  const acquireShared = commands && createRedisLock({ redis: commands, ...options });
+  return createHandleLock({ waitMs: v2.lockWaitMs, findClient, acquireShared });
+}
+
+/** Creates a handle lock. If Redis is configured, no lock is granted without it. */
+export function createHandleLock({ waitMs, findClient, acquireShared }: LockOptions): HandleLock {
+  const queue = new LockQueue(() => performance.now());
+  return async function lock(handle, req, work) {
+    const { network } = findClient(req);
+    const client = identityOf(req.headers.authorization) ?? network;
+    const writer = { client, network, prefix: handle.prefix };
+    const deadline = performance.now() + waitMs;
+    let grant: Grant = () => undefined;
+    const granted = new Promise<number>((resolve) => {
+      grant = resolve;
+    });
+    const leave = queue.enter(handle.key, writer, grant);
+    if (leave === undefined) throw busy();
+    const onRefused = (): void => {
+      queue.refuse(writer);
+    };
+    try {
+      const freeSince = await untilDeadline(granted, waitMs, busy);
+      const shared = acquireShared ? await acquireShared(handle.key, deadline) : NO_REDIS;
+      if (shared === undefined) throw busy();
+      try {
+        const { assertHeld } = shared;
+        return await work({ freeSince: Math.max(freeSince, shared.freeSince), assertHeld, onRefused });
+      } finally {
+        void shared.release();
+      }
+    } catch (error) {
+      if (isLoginRefused(error)) onRefused();
+      throw error;
+    } finally {
+      leave();
+    }
+  };
+}
+
+const NO_REDIS = { ...FREE, release: () => Promise.resolve() };
+
+const isLoginRefused = (error: unknown): boolean =>
+  error instanceof ServiceError && [401, 403].includes(error.upstreamAnswer?.status ?? error.status);
+
+const busy = (): ServiceError =>
+  new ServiceError('CONCURRENT_MODIFICATION', {
+    detail: 'other clients are changing this handle; try again in a moment',
+    retryAfterMs: 1000,
+  });
+
+interface Writer {
+  /** The identity of the login or, without a login, the network. */
+  client: string;
+  network: string;
+  /** Prefix of the written handle. */
+  prefix: string;
+}
+
+/** Grants the lock. `freeSince`: the time since which no client has held it. */
+type Grant = (freeSince: number) => void;
+
+/** Bounds of a queue, far above the concurrent requests of a client for one handle. */
+const MAX_WAITERS_OF_CLIENT = 128;
+const MAX_WAITERS = 1024;
+/** Maximum waiters of a network on all handles: a quarter of a queue, because a network may use many logins. */
+const MAX_WAITERS_OF_NETWORK = 256;
+
+/**
+ * Time for which a login counts as refused (ms). A write that the server refuses holds the lock while others
+ * wait.
+ */
+const REFUSED_FOR_MS = 10_000;
+const MAX_REFUSED = 10_000;
+
+/** Maximum number of stored release times. A read from before the last dropped release counts as outdated. */
+const MAX_RELEASES = 4096;
+
+/**
+ * Grants one lock at a time per key, to each waiting client in rotation, regardless of its number of waiters.
+ * Bounds the waiters of a client, a network and a key; a recently refused login may have a single one.
+ */
+export class LockQueue {
+  /** The waiters by key and client. The first waiter of the first client holds the lock. */
+  readonly #queues = new Map<string, Map<string, Grant[]>>();
+  /** The number of waiters of each login under a prefix, each network and each key. */
+  readonly #waiters = new Map<string, number>();
+  readonly #refused: LRUCache<string, true>;
+  /** Release times by key, oldest first (ms). */
+  readonly #releases = new LRUCache<string, number>({
+    max: MAX_RELEASES,
+    dispose: (time, _key, reason) => {
+      if (reason === 'evict') this.#releasedBefore = time;
+    },
+  });
+  readonly #now: () => number;
+  #releasedBefore: number;
+
+  /** `now`: any clock (ms). */
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#releasedBefore = now();
+    this.#refused = new LRUCache({
+      // The `max` option would preallocate memory for all logins.
+      maxSize: MAX_REFUSED,
+      sizeCalculation: () => 1,
+      ttl: REFUSED_FOR_MS,
+      ttlResolution: 0,
+      perf: { now },
+    });
+  }
+
+  /**
+   * Adds a waiter, and grants it the lock if the queue was empty. Returns the function that removes the waiter
+   * or releases its lock; undefined if the writer may not wait.
+   */
+  enter(key: string, writer: Writer, grant: Grant): (() => void) | undefined {
+    const { client, network } = writer;
+    const queue = this.#queues.get(key) ?? new Map<string, Grant[]>();
+    const own = queue.get(client) ?? [];
+    const bounds: [name: string, max: number][] = [
+      [loginOf(writer), this.#refused.has(loginOf(writer)) ? 1 : Infinity],
+      [`network ${network}`, MAX_WAITERS_OF_NETWORK],
+      [`key ${key}`, MAX_WAITERS],
+    ];
+    const isFull = bounds.some(([name, max]) => (this.#waiters.get(name) ?? 0) >= max);
+    if (isFull || own.length >= MAX_WAITERS_OF_CLIENT) return undefined;
+    for (const [name] of bounds) this.#count(name, 1);
+    own.push(grant);
+    this.#queues.set(key, queue.set(client, own));
+    if (queue.size === 1 && own.length === 1) grant(this.#releases.peek(key) ?? this.#releasedBefore);
+    return () => {
+      for (const [name] of bounds) this.#count(name, -1);
+      this.#remove(key, client, grant);
+    };
+  }
+
+  /** Records that the Handle server has refused a write with 401 or 403. */
+  refuse(writer: Writer): void {
+    this.#refused.set(loginOf(writer), true);
+  }
+
+  #count(name: string, change: number): void {
+    const count = (this.#waiters.get(name) ?? 0) + change;
+    if (count > 0) this.#waiters.set(name, count);
+    else this.#waiters.delete(name);
+  }
+
+  #remove(key: string, client: string, grant: Grant): void {
+    const queue = this.#queues.get(key);
+    const own = queue?.get(client);
+    if (queue === undefined || own === undefined) return;
+    const isHolder = holderOf(queue) === grant;
+    own.splice(own.indexOf(grant), 1);
+    // The client that held the lock goes to the end of the rotation.
+    if (isHolder || own.length === 0) queue.delete(client);
+    if (isHolder && own.length > 0) queue.set(client, own);
+    const next = holderOf(queue);
+    if (next === undefined) {
+      this.#queues.delete(key);
+      this.#releases.set(key, this.#now());
+    } else if (isHolder) next(this.#now());
+  }
+}
+
+const holderOf = (queue: ReadonlyMap<string, readonly Grant[]>): Grant | undefined =>
+  queue.values().next().value?.[0];
+
+const loginOf = ({ client, prefix }: Writer): string => `login ${prefix} ${client}`;
