@@ -42,7 +42,7 @@ const MAX_CONCURRENT_PURGES = 200;
 
 interface OperatedParts extends Context {
   cache: Cache;
-  resolver: Resolver<unknown>;
+  resolver: Resolver;
 }
 
 /** @internal `statistics` returns the members that plugins add to the statistics. */
@@ -73,7 +73,7 @@ export function createOperations(
   };
 }
 
-async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promise<void> {
+async function purge(resolver: Resolver, request: PurgeRequest): Promise<void> {
   const { isSoft } = request;
   if ('prefix' in request) {
     await resolver.purge({ prefix: request.prefix }, { isSoft });

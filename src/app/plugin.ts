@@ -32,7 +32,7 @@ import type { Operations } from './operations.js';
 export interface Host<Settings extends Config = Config> extends Context {
   readonly settings: Live<Settings>;
   readonly cache: Cache;
-  readonly resolver: Resolver<unknown>;
+  readonly resolver: Resolver;
   readonly upstreams: Upstreams;
   readonly originOf: OriginOf;
   readonly refOf: RefOf;

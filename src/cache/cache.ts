@@ -19,7 +19,7 @@ import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
-import { TieredStore, type TieredTicket } from './tiered-store.js';
+import { TieredStore } from './tiered-store.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
   /** Age up to which an entry in memory counts as fresh while there is no lease (ms). */
@@ -58,7 +58,7 @@ interface CacheDeps extends CacheEvents {
 }
 
 export interface Cache {
-  store: Store<TieredTicket>;
+  store: Store;
   memory: MemoryStore;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;

@@ -1,19 +1,36 @@
 // The store contract: looks up, stores and invalidates entries by key, without freshness rules or HTTP.
 import type { WriteOutcome } from '../handle/outcome.js';
 import type { Ban } from './coherence/bans.js';
-import type { Entry } from './entry.js';
+import type { Entry, LoadOrigin } from './entry.js';
 
 type Awaitable<T> = T | Promise<T>;
 
 /** The entry of a key, and a ticket for storing a load that starts now. */
-export interface Lookup<Ticket> {
+export interface Lookup<TierTicket = Ticket> {
   entry: Entry | undefined;
   /** The tier that holds the entry. */
   from: 'memory' | 'redis';
-  ticket: Ticket;
+  ticket: TierTicket;
 }
 
-export interface AuthoritativeAnswer<Ticket> {
+/** The state of both tiers at the start of a load. */
+export interface Ticket {
+  memory: number;
+  redis: RedisTicket;
+}
+
+/** The Redis state at the start of a load; undefined if Redis could not be read. */
+export type RedisTicket =
+  | (LoadOrigin & {
+      bansRun: string;
+      seq: number;
+      isFenced: boolean;
+      /** Redis clock minus the time of this process (ms), by a clock of Redis that is not ahead. */
+      redisClockMs: number;
+    })
+  | undefined;
+
+export interface AuthoritativeAnswer {
   /** Stored if the ticket is still valid; undefined if there is nothing to store. */
   entry: Entry | undefined;
   ticket: Ticket;
@@ -45,14 +62,14 @@ export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
  * after it (the caches of undici and async-cache-dedupe lose that race). Invalidations settle once no
  * instance serves invalidated entries.
  */
-export interface Store<Ticket> {
-  get(key: string): Awaitable<Lookup<Ticket>>;
+export interface Store {
+  get(key: string): Awaitable<Lookup>;
   /** Whether `set` would store with this ticket, as far as this process knows. */
   accepts(key: string, ticket: Ticket): boolean;
   /** Stores the entry if the ticket is still valid. */
   set(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean>;
   /** Stores an authoritative answer, and invalidates other copies and loads in flight, which are older. */
-  replace(key: string, answer: AuthoritativeAnswer<Ticket>): Promise<void>;
+  replace(key: string, answer: AuthoritativeAnswer): Promise<void>;
   /** Deletes the entry and invalidates all tickets of the key. */
   forget(key: string): Promise<void>;
   /** Makes the entry stale and invalidates all tickets of the key. */

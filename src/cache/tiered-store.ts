@@ -3,13 +3,8 @@ import type { Ban } from './coherence/bans.js';
 import type { Hub } from './coherence/hub.js';
 import { type Entry, hasSameContent } from './entry.js';
 import type { MemoryStore } from './memory/memory-store.js';
-import type { RedisStore, RedisTicket } from './redis/store.js';
-import type { AuthoritativeAnswer, Fence, Lookup, Store } from './store.js';
-
-export interface TieredTicket {
-  memory: number;
-  redis: RedisTicket;
-}
+import type { RedisStore } from './redis/store.js';
+import type { AuthoritativeAnswer, Fence, Lookup, Store, Ticket } from './store.js';
 
 interface TieredStoreDeps {
   memory: MemoryStore;
@@ -22,7 +17,7 @@ interface TieredStoreDeps {
   now: () => number;
 }
 
-export class TieredStore implements Store<TieredTicket> {
+export class TieredStore implements Store {
   readonly #deps: TieredStoreDeps;
   #fences = 0;
 
@@ -30,14 +25,14 @@ export class TieredStore implements Store<TieredTicket> {
     this.#deps = deps;
   }
 
-  get(key: string): Lookup<TieredTicket> | Promise<Lookup<TieredTicket>> {
+  get(key: string): Lookup | Promise<Lookup> {
     const { memory, redis } = this.#deps;
     const { entry, ticket } = memory.get(key);
     if (redis === undefined) return { entry, from: 'memory', ticket: { memory: ticket, redis: undefined } };
     return this.#getShared(key, ticket, redis);
   }
 
-  async #getShared(key: string, memory: number, redis: RedisStore): Promise<Lookup<TieredTicket>> {
+  async #getShared(key: string, memory: number, redis: RedisStore): Promise<Lookup> {
     const { memory: tier } = this.#deps;
     const far = await redis.get(key);
     const ticket = { memory, redis: far.ticket };
@@ -52,18 +47,18 @@ export class TieredStore implements Store<TieredTicket> {
     return { entry: far.entry, from: 'redis', ticket };
   }
 
-  accepts(key: string, { memory, redis }: TieredTicket): boolean {
+  accepts(key: string, { memory, redis }: Ticket): boolean {
     if (!this.#deps.memory.accepts(key, memory)) return false;
     return redis === undefined || (this.#deps.redis?.accepts(key, redis) ?? true);
   }
 
-  set(key: string, entry: Entry, ticket: TieredTicket): boolean | Promise<boolean> {
+  set(key: string, entry: Entry, ticket: Ticket): boolean | Promise<boolean> {
     const { memory, redis } = this.#deps;
     if (redis === undefined) return memory.set(key, entry, ticket.memory);
     return this.#store(key, entry, ticket);
   }
 
-  async replace(key: string, answer: AuthoritativeAnswer<TieredTicket>): Promise<void> {
+  async replace(key: string, answer: AuthoritativeAnswer): Promise<void> {
     const { redis, coherence } = this.#deps;
     const { entry, ticket, isUnchanged } = answer;
     const kept = this.#keepInMemory(key, answer);
@@ -77,7 +72,7 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   /** Whether Redis was unavailable, rather than lacking the group state of the key. */
-  #wasAway(ticket: TieredTicket): boolean {
+  #wasAway(ticket: Ticket): boolean {
     return ticket.redis === undefined && this.#deps.redis?.isReadable() !== true;
   }
 
@@ -85,7 +80,7 @@ export class TieredStore implements Store<TieredTicket> {
    * Keeps an authoritative answer in memory. After a concurrent write or authoritative answer it is unknown
    * which is newer, so neither is kept.
    */
-  #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer<TieredTicket>): Entry | undefined {
+  #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer): Entry | undefined {
     if (entry === undefined || ticket.redis?.isFenced) return undefined;
     const isKept = this.#deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
     return isKept ? entry : undefined;
@@ -100,7 +95,7 @@ export class TieredStore implements Store<TieredTicket> {
    * Stores an entry, in Redis first if the key has a fence there: a newly started process does not know the
    * fence.
    */
-  async #store(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
+  async #store(key: string, entry: Entry, ticket: Ticket): Promise<boolean> {
     const storeInMemory = (): boolean =>
       this.#deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);
     if (ticket.redis?.isFenced) return (await this.#share(key, entry, ticket)) === true && storeInMemory();
@@ -111,14 +106,14 @@ export class TieredStore implements Store<TieredTicket> {
    * Limits the TTL of an answer loaded without Redis, which may have a fence that this process does not know.
    * If the writer of that fence is lost, only a short TTL corrects the entry.
    */
-  #bounded(entry: Entry, ticket: TieredTicket): Entry {
+  #bounded(entry: Entry, ticket: Ticket): Entry {
     const { redis, disconnectedMaxAgeMs = 0 } = this.#deps;
     if (redis === undefined || ticket.redis !== undefined) return entry;
     return { ...entry, staleAt: Math.min(entry.staleAt, entry.requestedAt + disconnectedMaxAgeMs) };
   }
 
   /** Stores an entry in Redis, and deletes it from memory if Redis refuses it. */
-  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean | undefined> {
+  async #share(key: string, entry: Entry, ticket: Ticket): Promise<boolean | undefined> {
     const { memory, redis } = this.#deps;
     const isStored = await redis?.set(key, entry, ticket.redis);
     if (isStored === false) memory.forget(key);

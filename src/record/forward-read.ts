@@ -19,7 +19,7 @@ import type { Forward } from './forward.js';
 
 interface ForwardReadDeps {
   originOf: OriginOf;
-  resolver: Pick<Resolver<unknown>, 'refOf'>;
+  resolver: Pick<Resolver, 'refOf'>;
   runStepsOf: RunStepsOf;
   hooks: Pick<Hooks, 'list' | 'aroundMiss'>;
   now: () => number;

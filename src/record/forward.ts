@@ -42,7 +42,7 @@ type ForwardingSettings = Pick<Config, 'http' | 'upstream'>;
 
 interface ForwardingParts extends ForwardingHop {
   upstreams: Pick<Upstreams, 'main' | 'findServers'>;
-  resolver: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
+  resolver: Pick<Resolver, 'learn' | 'refOf'>;
   runStepsOf: RunStepsOf;
   bodies: MemoryBudget;
 }
@@ -64,7 +64,7 @@ interface ForwardDeps {
   withBody: WithBody;
   forwardRequest: ForwardRequest;
   /** Undefined if the server's records are not cached. */
-  resolver?: Pick<Resolver<unknown>, 'learn'>;
+  resolver?: Pick<Resolver, 'learn'>;
   /** Maximum size of a record, which is buffered for its ETag; larger records are rejected. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;

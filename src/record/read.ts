@@ -14,7 +14,7 @@ import type { FindClient } from '../server/client-address.js';
 import type { Admit } from '../upstream/caller.js';
 
 interface ReadParts {
-  resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
+  resolver: Pick<Resolver, 'read' | 'refOf'>;
   /** Judges reads that miss in memory. */
   admit: Admit;
   findClient: FindClient;

@@ -24,7 +24,7 @@ import { parseAnswer, peekResponseBody, forwardResponse } from './forward-respon
 export interface WriteRouteDeps {
   carryOut: CarryOut;
   originOf: OriginOf;
-  resolver: Pick<Resolver<unknown>, 'refOf' | 'resolve' | 'forget' | 'learn'>;
+  resolver: Pick<Resolver, 'refOf' | 'resolve' | 'forget' | 'learn'>;
   withBody: WithBody;
   forwardRequest: ForwardRequest;
   runStepsOf: RunStepsOf;

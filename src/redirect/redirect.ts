@@ -23,7 +23,7 @@ import { createSender } from './sender.js';
 import { createRedirectValues } from './values.js';
 
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'admit'> {
-  resolver: Resolver<unknown>;
+  resolver: Resolver;
   /** Memory budget for request bodies. */
   bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;

@@ -26,7 +26,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 
 export interface RespondDeps extends RecordReplyDeps, PlainDeps {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'isLargeInMemory' | 'resolve'>;
+  resolver: Pick<Resolver, 'fromMemory' | 'isLargeInMemory' | 'resolve'>;
   /** Judges requests that miss in memory, and returns their caller. */
   admit: Admit;
   refOf: (text: string) => HandleRef;

@@ -19,8 +19,8 @@ import type { Resolution } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
 import { maybe } from '../maybe.js';
 
-export interface LoaderDeps<Ticket> {
-  store: Store<Ticket>;
+export interface LoaderDeps {
+  store: Store;
   upstream: {
     resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'noFallback'>) => Promise<Outcome>;
     preferPrimary?: (key: string) => void;
@@ -38,7 +38,7 @@ export interface LoaderDeps<Ticket> {
   onHit?: readonly ((handle: HandleRef, entry: Entry) => void)[];
 }
 
-export type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
+export type KeptEntry = Pick<Lookup, 'entry' | 'from'>;
 
 /** A load in flight. */
 export interface EntryLoad {
@@ -62,12 +62,12 @@ export interface LoadTask {
 }
 
 /** Loads that ask the same servers: callers of a handle share its load in flight, and its failure. */
-export class Loader<Ticket> {
-  readonly #deps: LoaderDeps<Ticket>;
+export class Loader {
+  readonly #deps: LoaderDeps;
   readonly #flight = new SingleFlight<EntryLoad>();
   readonly #failures: FailureCache;
 
-  constructor(deps: LoaderDeps<Ticket>) {
+  constructor(deps: LoaderDeps) {
     this.#deps = deps;
     this.#failures = new FailureCache({ ttlMs: deps.retryAfterMs, now: deps.now });
   }
@@ -103,7 +103,7 @@ export class Loader<Ticket> {
     return { startedAt, kept, answer };
   }
 
-  #answer(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
+  #answer(task: LoadTask, kept: Lookup): Promise<Resolution> {
     const resolution = this.#answerFromEntry(task, kept);
     return resolution ? Promise.resolve(resolution) : this.#loadFromUpstream(task, kept);
   }
@@ -125,7 +125,7 @@ export class Loader<Ticket> {
     return undefined;
   }
 
-  async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
+  async #loadFromUpstream(task: LoadTask, kept: Lookup): Promise<Resolution> {
     const { key } = task.handle;
     const [requestedAt, wallTime] = [this.#deps.now(), this.#deps.wall()];
     const outcome = await this.#readUpstream(task);
@@ -173,13 +173,13 @@ export class Loader<Ticket> {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  #store(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): void {
+  #store(key: string, { entry, isKept, kept }: LoadedEntry): void {
     const { store } = this.#deps;
     const storing = isKept ? store.set(key, entry, kept.ticket) : kept.entry && store.forget(key);
     if (storing instanceof Promise) storing.catch(exceptServiceError);
   }
 
-  #replace(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): Promise<void> {
+  #replace(key: string, { entry, isKept, kept }: LoadedEntry): Promise<void> {
     return this.#deps.store.replace(key, {
       entry: isKept ? entry : undefined,
       ticket: kept.ticket,
@@ -188,10 +188,10 @@ export class Loader<Ticket> {
   }
 }
 
-interface LoadedEntry<Ticket> {
+interface LoadedEntry {
   entry: Entry;
   isKept: boolean;
-  kept: Lookup<Ticket>;
+  kept: Lookup;
 }
 
 /**

@@ -24,7 +24,7 @@ import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SerialFlight } from './single-flight.js';
 import { maybe } from '../maybe.js';
 
-interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
+interface ResolverDeps extends LoaderDeps {
   /** The memory tier, read first and synchronously. */
   memory: {
     peek: (key: string) => Entry | undefined;
@@ -80,9 +80,9 @@ export function createResolver(
   settings: Live<Pick<Config, 'cache' | 'upstream'>>,
   { clock: { now, wall }, hooks }: Context,
   { cache, upstream, slicer, refOf, staleIfErrorMs }: ResolverParts,
-): Resolver<unknown> {
+): Resolver {
   const { retryAfterMs, staleAfterMs, secondaryMaxTtlMs } = settings.current.upstream;
-  const resolver = new Resolver<unknown>({
+  const resolver = new Resolver({
     store: cache.store,
     memory: cache.memory,
     trustedSince: cache.trustedSince,
@@ -122,14 +122,14 @@ type NamedLoad = Pick<LoadTask, 'handle' | 'caller' | 'noFallback'>;
 /** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
 
-export class Resolver<Ticket> {
-  readonly #deps: ResolverDeps<Ticket>;
-  readonly #loader: Loader<Ticket>;
+export class Resolver {
+  readonly #deps: ResolverDeps;
+  readonly #loader: Loader;
   /** Loads that ask only configured servers, if others ask more. */
-  readonly #configuredLoader: Loader<Ticket>;
+  readonly #configuredLoader: Loader;
   readonly #rechecks = new SerialFlight();
 
-  constructor(deps: ResolverDeps<Ticket>) {
+  constructor(deps: ResolverDeps) {
     this.#deps = deps;
     this.#loader = new Loader(deps);
     this.#configuredLoader = new Loader(deps);

@@ -35,7 +35,7 @@ export interface V2Deps {
   settings: V2Settings;
   runStepsOf: RunStepsOf;
   withBody: WithBody;
-  resolver: Pick<Resolver<unknown>, 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver, 'resolve' | 'refOf'>;
   originOf: OriginOf;
   carryOut: CarryOut;
   /** Minted names whose response was lost, reused for a repeated POST. */

@@ -45,7 +45,7 @@ export interface OriginRecord {
 
 interface OriginParts {
   upstreams: { findServers: FindServers<HandleServer> };
-  resolver: Pick<Resolver<unknown>, 'learn' | 'resolve'>;
+  resolver: Pick<Resolver, 'learn' | 'resolve'>;
   hooks: Pick<Hooks, 'aroundMiss'>;
 }
 
@@ -106,7 +106,7 @@ interface PublicRecord extends Pick<OriginRecord, 'handle' | 'caller'> {
 }
 
 /** Returns a record without private values. Reads use the cache, because no login affects the response. */
-function publicRecord(record: PublicRecord, resolver: Pick<Resolver<unknown>, 'resolve'>): OriginRecord {
+function publicRecord(record: PublicRecord, resolver: Pick<Resolver, 'resolve'>): OriginRecord {
   const { handle, server, caller, refusal } = record;
   const refuse = () => Promise.reject(refusal());
   return {

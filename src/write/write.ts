@@ -72,7 +72,7 @@ export type CarryOut = <Body, Current, Result>(write: Write<Body, Current, Resul
 interface WriteParts {
   rules: DeletionRules;
   lock: HandleLock;
-  resolver: Pick<Resolver<unknown>, 'fence' | 'recheck'>;
+  resolver: Pick<Resolver, 'fence' | 'recheck'>;
   hooks: Pick<Hooks, 'changed'>;
 }
 

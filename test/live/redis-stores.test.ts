@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { groupNames } from '../../src/cache/redis/namespace.js';
-import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
+import type { Ticket } from '../../src/cache/store.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
 import {
   FENCE_LIFE_MS,
   type OpenInstance,
@@ -23,19 +24,22 @@ function withEmptyMemory({ redisStore, hub }: OpenInstance): TieredStore {
 }
 
 /** Reads with empty memory each time, so an entry can only come from Redis. */
-function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket: TieredTicket }> {
+function redisAlone(instance: OpenInstance): Opened {
   const { store, close } = instance;
+  const readers = new WeakMap<Ticket, TieredStore>();
+  const readerOf = (ticket: Ticket): TieredStore => readers.get(ticket)!;
   return {
     close,
     store: {
       async get(key) {
         const reader = withEmptyMemory(instance);
-        const { ticket, ...found } = await reader.get(key);
-        return { ...found, ticket: { store: reader, ticket } };
+        const found = await reader.get(key);
+        readers.set(found.ticket, reader);
+        return found;
       },
-      accepts: (key, of) => of.store.accepts(key, of.ticket),
-      set: (key, entry, of) => of.store.set(key, entry, of.ticket),
-      replace: (key, { ticket: of, ...answer }) => of.store.replace(key, { ...answer, ticket: of.ticket }),
+      accepts: (key, ticket) => readerOf(ticket).accepts(key, ticket),
+      set: (key, entry, ticket) => readerOf(ticket).set(key, entry, ticket),
+      replace: (key, answer) => readerOf(answer.ticket).replace(key, answer),
       forget: (key) => store.forget(key),
       soften: (key) => store.soften(key),
       ban: (ban) => store.ban(ban),
@@ -45,7 +49,7 @@ function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket
 }
 
 /** Writes through one instance and reads through the other. */
-function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<TieredTicket> {
+function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened {
   return {
     close: async () => {
       await Promise.all([writer.close(), reader.close()]);

@@ -40,7 +40,7 @@ export class Server {
   readonly process: Process;
   readonly cache: Cache;
   readonly #upstream: Upstream;
-  readonly #resolver: Resolver<unknown>;
+  readonly #resolver: Resolver;
 
   constructor({ process, upstream, redis }: ServerDeps) {
     this.process = process;

@@ -29,7 +29,7 @@ export function createLoneResolver({
   stored,
   trustedSince = () => 0,
   staleIfErrorMs = 0,
-}: LoneParts): { resolver: Resolver<unknown>; memory: MemoryStore } {
+}: LoneParts): { resolver: Resolver; memory: MemoryStore } {
   const memory = startMemory(now);
   const resolver = new Resolver({
     store: new TieredStore({ memory: stored ?? memory, coherence: { publish }, fenceLifeMs: 1000, now }),

@@ -10,7 +10,8 @@ import { createChannels } from '../../src/cache/redis/namespace.js';
 import { enterEra, publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
 import { MemberList, type Renewal } from '../../src/cache/link/member-list.js';
-import { RedisStore, type RedisTicket } from '../../src/cache/redis/store.js';
+import { RedisStore } from '../../src/cache/redis/store.js';
+import type { RedisTicket } from '../../src/cache/store.js';
 import { type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
 import { NOW } from './store-contract.js';
 

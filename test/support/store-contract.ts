@@ -1,7 +1,7 @@
 // The contract of the cache store, run for each combination of tiers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
-import type { AuthoritativeAnswer, Store } from '../../src/cache/store.js';
+import type { AuthoritativeAnswer, Store, Ticket } from '../../src/cache/store.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import { toBytes } from '../../src/handle/bytes.js';
 
@@ -14,7 +14,7 @@ export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
 }
 
 /** Returns an authoritative response with a record that differs from the cached record. */
-const answerOf = <Ticket>(entry: Entry, ticket: Ticket): AuthoritativeAnswer<Ticket> => ({
+const answerOf = (entry: Entry, ticket: Ticket): AuthoritativeAnswer => ({
   entry,
   ticket,
   isUnchanged: false,
@@ -28,17 +28,17 @@ export const readBack = (entry: Entry): unknown => ({
   deleteAt: expect.closeTo(entry.deleteAt, -6) as number,
 });
 
-export interface Opened<Ticket> {
-  store: Store<Ticket>;
+export interface Opened {
+  store: Store;
   close: () => Promise<void>;
 }
 
 /** Makes keys unique, because several suites may share one Redis. */
 let keys = 0;
 
-export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void {
+export function storeContract(open: () => Promise<Opened>): void {
   describe('store', () => {
-    let opened: Opened<Ticket>;
+    let opened: Opened;
     const freshKey = (): string => `21.T1/KEY-${++keys}`;
     const put = async (key: string, entry: Entry): Promise<boolean | undefined> => {
       const { ticket } = await opened.store.get(key);

@@ -5,7 +5,7 @@ import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Fence, Store } from '../../src/cache/store.js';
-import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toText } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
@@ -49,20 +49,20 @@ export interface RaceTrack {
 }
 
 /** Creates the store; `coherence` reports changes to memory. */
-export type MakeStore<Ticket> = (tiers: {
+export type MakeStore = (tiers: {
   memory: MemoryStore;
   coherence: Pick<Hub, 'publish'>;
   now: () => number;
-}) => Store<Ticket>;
+}) => Store;
 
-const tiered: MakeStore<TieredTicket> = (tiers) => new TieredStore({ ...tiers, fenceLifeMs: FENCE_LIFE_MS });
+const tiered: MakeStore = (tiers) => new TieredStore({ ...tiers, fenceLifeMs: FENCE_LIFE_MS });
 
 export function createRaceTrack(): RaceTrack {
   return createTrackWith(tiered);
 }
 
 /** Creates a track with a substitute for the real store. */
-export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack {
+export function createTrackWith(makeStore: MakeStore): RaceTrack {
   let now = 1_000_000;
   let races = 0;
   let upstream = new RaceUpstream(() => Promise.resolve());
@@ -141,7 +141,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
 }
 
 interface Stage {
-  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge'>;
+  resolver: Pick<Resolver, 'resolve' | 'fence' | 'purge'>;
   upstream: RaceUpstream;
   step: Step;
   /** Advances the clock by the lifetime of a fence. */

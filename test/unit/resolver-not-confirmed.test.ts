@@ -11,7 +11,7 @@ const HANDLE = handleRef('21.T1/unkept', false);
 const now = (): number => NOW;
 
 /** Starts a resolver with a stale record whose new version cannot be stored. */
-function start(): Resolver<unknown> {
+function start(): Resolver {
   const { resolver, memory } = createLoneResolver({
     now,
     load: () => Promise.resolve({ kind: 'found', values: toBytes('[]'), ttls: [0] }),

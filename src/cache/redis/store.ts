@@ -1,30 +1,11 @@
 // The Redis tier: entries shared by all instances, each tagged with its server run and ban number.
 import type { Bans } from '../coherence/bans.js';
 import type { Replacement } from '../coherence/message.js';
-import {
-  type Entry,
-  type LoadOrigin,
-  RUN_LENGTH,
-  decodeEntry,
-  encodeEntry,
-  originOf,
-  shiftTimes,
-} from '../entry.js';
-import type { Lookup } from '../store.js';
+import { type Entry, RUN_LENGTH, decodeEntry, encodeEntry, originOf, shiftTimes } from '../entry.js';
+import type { Lookup, RedisTicket } from '../store.js';
 import { STORE, SYNC, TICKET } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
-
-/** The Redis state at the start of a load; undefined if Redis could not be read. */
-export type RedisTicket =
-  | (LoadOrigin & {
-      bansRun: string;
-      seq: number;
-      isFenced: boolean;
-      /** Redis clock minus the time of this process (ms), by a clock of Redis that is not ahead. */
-      redisClockMs: number;
-    })
-  | undefined;
 
 /** The reply of the script TICKET. */
 type TicketReply = [run: string | null, seq: string | null, fences: string | null, redisTime: string];

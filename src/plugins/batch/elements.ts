@@ -20,7 +20,7 @@ import type { Caller } from '../../upstream/caller.js';
 import type { RenderedElement, StartElement } from './stream.js';
 
 export interface ElementDeps {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver, 'fromMemory' | 'resolve' | 'refOf'>;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
   hooks: Pick<Context['hooks'], 'answered'>;

@@ -23,7 +23,7 @@ import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
-  resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory'>;
+  resolver: Pick<Resolver, 'resolve' | 'fromMemory'>;
   /** Invalidation clock: `isCurrent` is false if the key was invalidated after `moment`. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
   /** Results from before this time (ms) may have missed an invalidation. */

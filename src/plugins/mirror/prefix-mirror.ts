@@ -19,7 +19,7 @@ interface PrefixMirrorParts {
   list: (previous: ReadonlySet<string>) => Promise<HandleList>;
   memory: Pick<Cache['memory'], 'inspect'>;
   trustedSince: Cache['trustedSince'];
-  resolver: Pick<Resolver<unknown>, 'refresh'>;
+  resolver: Pick<Resolver, 'refresh'>;
 }
 
 /** The last list, for clients. */

@@ -47,7 +47,7 @@ type Answering = AnsweredMessage | Promise<AnsweredMessage>;
 interface AnswerParts {
   prepared: Pick<PreparedMessages, 'answer' | 'prepare'>;
   resolve: Resolve;
-  resolver: Pick<Resolver<unknown>, 'refOf' | 'isLargeInMemory'>;
+  resolver: Pick<Resolver, 'refOf' | 'isLargeInMemory'>;
   site: SiteInfo;
 }
 

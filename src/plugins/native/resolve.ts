@@ -16,7 +16,7 @@ import type { OriginOf } from '../../write/origin-record.js';
 import { maybe } from '../../maybe.js';
 
 export interface ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'read'>;
+  resolver: Pick<Resolver, 'read'>;
   originOf: OriginOf;
 }
 

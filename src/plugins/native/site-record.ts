@@ -75,7 +75,7 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-type SiteResolver = Pick<Resolver<unknown>, 'resolve' | 'refOf'>;
+type SiteResolver = Pick<Resolver, 'resolve' | 'refOf'>;
 
 export function createSiteInfo(config: SiteConfig, resolver: SiteResolver): SiteInfo {
   const { address, domain, handle } = config.native.site;

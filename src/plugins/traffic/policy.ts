@@ -20,7 +20,7 @@ import { type BucketState, type TakeTokens, untilTokens, type BucketLimit } from
 
 interface PolicyParts {
   takeTokens: TakeTokens;
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
+  resolver: Pick<Resolver, 'fromMemory' | 'refOf'>;
   counts: RuleCounts;
 }
 
