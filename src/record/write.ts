@@ -16,7 +16,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
-import type { CarryOut, Write } from '../write/write.js';
+import type { CarryOut, Deletion } from '../write/write.js';
 import { assertCondition, isConditional } from './condition.js';
 import { type ForwardRequest, handleTarget } from './forward-request.js';
 import { parseAnswer, peekResponseBody, forwardResponse } from './forward-response.js';
@@ -52,31 +52,25 @@ export function createWriteRoute(deps: WriteRouteDeps): Listener {
     const { authorization } = req.headers;
     const origin = deps.originOf(handle, { authorization, caller: context.caller });
     const request = { req, res, origin, query: upstreamQuery(req, context.target.query) };
-    const forwarded = await deps.carryOut(writeOf(request, deps));
+    const { query } = request;
+    const forwarded = await deps.carryOut<Buffer, unknown, ForwardedResponse | 'refused'>({
+      req,
+      res,
+      origin,
+      ...(req.method === 'DELETE' && { deletion: deletionOf(request, deps.resolver) }),
+      withBody: (work) => deps.withBody(req, work),
+      // The Handle server checks and executes a create-only write atomically.
+      ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
+      attempt(body, _current, send) {
+        const target = handleTarget(handle, query);
+        const forward = async (beforeSend: () => void): Promise<ForwardedResponse> => {
+          const response = await deps.forwardRequest(req, res, { target, body, origin, beforeSend });
+          return readOutcome(response, isMinting(req, query));
+        };
+        return send([forward], { indexes: writtenIndexes(query) });
+      },
+    });
     if (forwarded !== 'refused') await reply(request, forwarded, deps);
-  };
-}
-
-type WriteResult = ForwardedResponse | 'refused';
-
-function writeOf(request: WriteRequest, deps: WriteRouteDeps): Write<Buffer, void, WriteResult> {
-  const { req, res, origin, query } = request;
-  return {
-    req,
-    res,
-    origin,
-    deletion: req.method === 'DELETE' ? deletionOf(request, deps.resolver) : undefined,
-    withBody: (work) => deps.withBody(req, work),
-    // The Handle server checks and executes a create-only write atomically.
-    ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
-    attempt(body, _current, send) {
-      const target = handleTarget(origin.handle, query);
-      const forward = async (beforeSend: () => void): Promise<ForwardedResponse> => {
-        const response = await deps.forwardRequest(req, res, { target, body, origin, beforeSend });
-        return readOutcome(response, isMinting(req, query));
-      };
-      return send([forward], { indexes: writtenIndexes(query) });
-    },
   };
 }
 
@@ -111,7 +105,7 @@ async function readOutcome(response: IncomingMessage, isMinted: boolean): Promis
 function deletionOf(
   { req, res, origin, query }: WriteRequest,
   resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
-): Write<Buffer, void, WriteResult>['deletion'] {
+): Deletion<'refused'> {
   const scope = readParameters(query).has('index') ? 'values' : 'handle';
   return {
     scope,

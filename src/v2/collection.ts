@@ -4,6 +4,7 @@ import Negotiator from 'negotiator';
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
+import type { ListPage } from '../handle/handle-list.js';
 import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
@@ -134,8 +135,7 @@ async function listHandles(
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
-  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, paging);
-  const { handles } = assertListed(answer).members;
+  const { handles } = await readList(deps, call, { prefix, ...paging });
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList)
     throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without handles' } });
@@ -144,19 +144,20 @@ async function listHandles(
 
 /** Counts handles by requesting an empty page, which contains only the total. */
 async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
-  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, {
-    page: 0,
-    pageSize: 0,
-  });
+  const { totalCount } = await readList(deps, call, { prefix, page: 0, pageSize: 0 });
   // The server sends the count as a string (recording "list: page=0&pageSize=3").
-  const { totalCount } = assertListed(answer).members;
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
   throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without totalCount' } });
 }
 
-function assertListed(answer: RecordAnswer): RecordAnswer {
-  if (answer.status === 200) return answer;
+async function readList(
+  deps: V2Deps,
+  call: V2Call,
+  { prefix, ...page }: ListPage & { prefix: string },
+): Promise<RecordAnswer['members']> {
+  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, page);
+  if (answer.status === 200) return answer.members;
   throw refusalError(answer, 'read');
 }
 

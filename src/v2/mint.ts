@@ -2,7 +2,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import type { HandleValue, ValueReference } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
 import type { OriginRecord } from '../write/origin-record.js';
@@ -38,13 +37,14 @@ export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<
     if (isConditional(req)) assertPreconditions(req, await validatorsOf(call.run, { values: [], chars: 0 }));
     const values = await buildRecord(deps, call, { inputs, handle: `${prefix}/`, chars });
     const record = { values, chars };
-    const { identity } = login;
+    const identity = `${login.identity.index}:${login.identity.handle}`;
     const key = req.headers['idempotency-key'];
     if (key === undefined) {
-      const fingerprint = fingerprintOf({ identity, prefix, query, values });
+      // Identifies a repeated POST.
+      const fingerprint = digest([identity, prefix, query, JSON.stringify(values)]);
       await mintRandom(deps, call, { fingerprint, record, makeName });
     } else {
-      const uuid = uuidOf([`${identity.index}:${identity.handle}`, String(key), prefix]);
+      const uuid = uuidOf([identity, String(key), prefix]);
       await mintByKey(deps, call, { handle: makeName(uuid), record });
     }
   });
@@ -75,17 +75,6 @@ function uuidOf(texts: readonly string[]): string {
   const variant = '89ab'[parseInt(hex.charAt(16), 16) % 4] ?? '8';
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
-
-interface Minting {
-  identity: ValueReference;
-  prefix: string;
-  query: string;
-  values: readonly HandleValue[];
-}
-
-/** Returns the digest that identifies a repeated POST. */
-const fingerprintOf = ({ identity, prefix, query, values }: Minting): string =>
-  digest([`${identity.index}:${identity.handle}`, prefix, query, JSON.stringify(values)]);
 
 const digest = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');

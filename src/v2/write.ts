@@ -71,12 +71,10 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
   const { req, res } = call;
   contextOf(res).result = 'write';
   const origin = originFor(deps, call, handle);
-  const read = async (): Promise<CallerRecord> => {
-    const current = await readCurrent(call, origin);
-    if (current === undefined) throw new ServiceError('V2_NOT_FOUND');
-    return current;
+  const read = async (): Promise<void> => {
+    if ((await readCurrent(call, origin)) === undefined) throw new ServiceError('V2_NOT_FOUND');
   };
-  await deps.carryOut<undefined, CallerRecord, true>({
+  await deps.carryOut<undefined, unknown, true>({
     req,
     res,
     origin,

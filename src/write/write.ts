@@ -17,13 +17,18 @@ import {
 import { type HandleLock, type Held, NOT_HELD } from './lock.js';
 import { type OriginRecord, assertWritable } from './origin-record.js';
 
+/** The scope of a deletion, and the reply if deletion is disabled. */
+export interface Deletion<Result> {
+  scope: 'handle' | 'values';
+  refuse: () => Promise<Result>;
+}
+
 /** A write, translated from a request by an interface: its steps in their order. */
 export interface Write<Body, Current, Result> {
   req: IncomingMessage;
   res: ServerResponse;
   origin: OriginRecord;
-  /** The scope of a deletion, and the reply if deletion is disabled. */
-  deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
+  deletion?: Deletion<Result>;
   /** Receives the body before the handle is locked or fenced, because the body may arrive slowly. */
   withBody: (work: (body: Body) => Promise<Result>) => Promise<Result>;
   /**
