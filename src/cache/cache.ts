@@ -10,7 +10,7 @@ import { type Deliver, Hub, type DisconnectedWrites } from './coherence/hub.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';
 import { Member } from './link/member.js';
-import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
+import type { ListName, MemoryBounds } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { addressKey, redisAddress } from './redis/connections.js';
@@ -53,7 +53,7 @@ interface CacheDeps extends CacheEvents {
   fenceLifeMs: number;
   now: () => number;
   clock?: Clock | undefined;
-  onEvict: (store: MemoryUsage['store']) => void;
+  onEvict: (list: ListName) => void;
   onRedisState: (state: 'up' | 'lost') => void;
 }
 
@@ -93,8 +93,8 @@ export function createCache(settings: CacheSettings, context: Context): Cache {
     redis: redisOptions(settings, context),
     fenceLifeMs: maxWriteMs(settings.servers) + FENCE_MARGIN_MS,
     now: clock.now,
-    onEvict: (store) => {
-      metrics.countEviction(store);
+    onEvict: (list) => {
+      metrics.countEviction(list);
     },
     onRedisState(state) {
       metrics.setRedisState(state);

@@ -6,7 +6,7 @@ export type Labels = Readonly<Record<string, string>>;
 /** Label values that do not depend on the deployment. */
 export const VALUES = {
   interface: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
-  store: ['found', 'notFound'],
+  store: ['found', 'newcomers', 'notFound'],
   reason: ['error', 'timeout', 'backoff'],
   kind: ['read', 'forwarded'],
   dropReason: ['total', 'network', 'unread'],
@@ -132,19 +132,19 @@ export const METRICS = {
     name: 'handle_proxy_cache_entries',
     type: 'gauge',
     labelNames: ['store'],
-    help: 'Entries in memory, by store (found, notFound).',
+    help: 'Entries in memory, by store: found, newcomers (found, but not used since), notFound.',
   },
   cacheBytes: {
     name: 'handle_proxy_cache_bytes',
     type: 'gauge',
     labelNames: ['store'],
-    help: 'Bytes of entries in memory, by store (found, notFound).',
+    help: 'Bytes of entries in memory, by store (found, newcomers, notFound).',
   },
   cacheEvictions: {
     name: 'handle_proxy_cache_evictions_total',
     type: 'counter',
     labelNames: ['store'],
-    help: 'Entries evicted from memory for lack of space, by store (found, notFound).',
+    help: 'Entries evicted from memory for lack of space, by store (found, newcomers, notFound).',
     fromStart: VALUES.store.map((store) => ({ store })),
   },
   staleResponses: {

@@ -42,6 +42,7 @@ function startMirror({ trustedSince = 0 } = {}) {
           const entry = entries.get(key);
           return entry && { entry, hits: 0, bytes: 1 };
         },
+        peek: (key) => entries.get(key),
       },
       trustedSince: () => trustedSince,
       resolver: {
@@ -214,7 +215,7 @@ describe('mirrors', () => {
     const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, maxHandles: 10, publicLists: false };
     const host = {
       ...context,
-      cache: { trustedSince: () => 0, memory: { inspect: () => undefined } },
+      cache: { trustedSince: () => 0, memory: { inspect: () => undefined, peek: () => undefined } },
       upstreams: { findServers: () => [] },
       refOf: (text: string) => handleRef(text, false),
       resolver: { refresh: () => Promise.reject(new Error('no handle is listed')) },

@@ -59,12 +59,67 @@ function actInMap(map: Map<string, Entry>, done: Act): void {
   if (entry !== undefined && done.kind !== 'forget') map.set(done.key, entry);
 }
 
-/** Evicts the least recently used entries until at most `most` found and `most` other entries remain. */
-function bound(map: Map<string, Entry>, most: number): void {
-  for (const isFound of [true, false]) {
-    const keys = [...map.keys()].filter((key) => (map.get(key)?.kind === 'found') === isFound);
-    for (const key of keys.slice(0, Math.max(0, keys.length - most))) map.delete(key);
+/**
+ * The eviction policy over Maps in order of use: a record starts among the newcomers, and its first use moves it to the
+ * kept records. Newcomers make room while they exceed a tenth of the bound, otherwise the least recently used record.
+ */
+class EvictionModel {
+  readonly #kept = new Map<string, Entry>();
+  readonly #newcomers = new Map<string, Entry>();
+  readonly #missing = new Map<string, Entry>();
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
   }
+
+  get(key: string): Entry | undefined {
+    return this.#kept.get(key) ?? this.#newcomers.get(key) ?? this.#missing.get(key);
+  }
+
+  act(done: Exclude<Act, { kind: 'ban' }>): void {
+    const { key } = done;
+    if (done.kind === 'soften') this.#soften(key);
+    if (done.kind === 'peek' || done.kind === 'put') this.#use(key);
+    if (done.kind === 'put') this.#put(key, done.entry);
+    if (done.kind === 'forget') for (const list of this.#lists) list.delete(key);
+  }
+
+  get #lists(): Map<string, Entry>[] {
+    return [this.#kept, this.#newcomers, this.#missing];
+  }
+
+  #soften(key: string): void {
+    for (const list of this.#lists) {
+      const entry = list.get(key);
+      if (entry) list.set(key, asStale(entry));
+    }
+  }
+
+  #use(key: string): void {
+    const entry = this.get(key);
+    if (entry === undefined) return;
+    const home = this.#missing.has(key) ? this.#missing : this.#kept;
+    for (const list of this.#lists) list.delete(key);
+    home.set(key, entry);
+  }
+
+  #put(key: string, entry: Entry): void {
+    const home = entry.kind !== 'found' ? this.#missing : this.#kept.has(key) ? this.#kept : this.#newcomers;
+    for (const list of this.#lists) list.delete(key);
+    home.set(key, entry);
+    if (this.#missing.size > this.#most) removeFirst(this.#missing);
+    while (this.#kept.size + this.#newcomers.size > this.#most)
+      removeFirst(
+        this.#kept.size === 0 || this.#newcomers.size > Math.max(1, this.#most / 10)
+          ? this.#newcomers
+          : this.#kept,
+      );
+  }
+}
+
+function removeFirst(map: Map<string, Entry>): void {
+  for (const key of [...map.keys()].slice(0, 1)) map.delete(key);
 }
 
 const open = (most: number): MemoryStore =>
@@ -99,17 +154,16 @@ describe('memory store', () => {
     );
   });
 
-  test('evicts the least recently used entry, like a Map in order of use', () => {
+  test('evicts newcomers, then the least recently used entry, like Maps in order of use', () => {
     const acts = fc.array(fc.oneof(put, put, use, soften), { maxLength: 80 });
     fc.assert(
-      fc.property(acts, (chosen) => {
-        const store = open(2);
-        const map = new Map<string, Entry>();
+      fc.property(acts, fc.integer({ min: 1, max: 4 }), (chosen, most) => {
+        const store = open(most);
+        const model = new EvictionModel(most);
         for (const done of chosen) {
           act(store, done);
-          actInMap(map, done);
-          bound(map, 2);
-          expect(KEYS.map((key) => store.inspect(key)?.entry)).toEqual(KEYS.map((key) => map.get(key)));
+          model.act(done);
+          expect(KEYS.map((key) => store.inspect(key)?.entry)).toEqual(KEYS.map((key) => model.get(key)));
         }
       }),
     );

@@ -11,7 +11,7 @@ import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
 export interface MemoryOptions {
   bounds: MemoryBounds;
   now: () => number;
-  onEvict?: (store: ListName) => void;
+  onEvict?: (list: ListName) => void;
   fences?: Fences;
 }
 
@@ -64,7 +64,7 @@ export class MemoryStore implements PinnedEntries {
   }
 
   pin(key: string, entry: Entry): EntryPin | undefined {
-    const at = this.#index.get(key);
+    const at = this.#index.peek(key);
     return at !== undefined && isSame(this.#rows.entry(at), entry) ? this.#rows.pin(at) : undefined;
   }
 
@@ -108,9 +108,9 @@ export class MemoryStore implements PinnedEntries {
   set(key: string, entry: Entry, ticket: number): boolean {
     if (!this.accepts(key, ticket)) return false;
     const list = listOf(entry);
-    this.#touchClock.countStore(this.#index.size(list));
+    this.#touchClock.countStore(this.#index.used(list).entries);
     const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
-    return this.#index.set(key, at, list);
+    return this.#index.set(key, at, list === 'found' ? 'newcomers' : list);
   }
 
   /** Stores an authoritative answer, and invalidates all loads in flight, which are older. */
@@ -127,7 +127,7 @@ export class MemoryStore implements PinnedEntries {
 
   /**
    * Restores an unrevalidated entry from a file. `kept`: memory already has an entry, or the key is fenced or
-   * was invalidated since the ticket was issued.
+   * was invalidated since the ticket was issued. Restored records are no newcomers: a file contains what was kept.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
@@ -239,7 +239,7 @@ export class MemoryStore implements PinnedEntries {
   }
 
   #makeStale(key: string): void {
-    const at = this.#index.get(key);
+    const at = this.#index.peek(key);
     if (at !== undefined) this.#rows.setStaleAt(at, asStale(this.#rows.times(at)).staleAt);
   }
 

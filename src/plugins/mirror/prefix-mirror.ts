@@ -17,7 +17,7 @@ interface PrefixMirrorParts {
   intervalMs: number;
   /** Lists the handles; `previous` contains the keys of the last list. */
   list: (previous: ReadonlySet<string>) => Promise<HandleList>;
-  memory: Pick<Cache['memory'], 'inspect'>;
+  memory: Pick<Cache['memory'], 'inspect' | 'peek'>;
   trustedSince: Cache['trustedSince'];
   resolver: Pick<Resolver, 'refresh'>;
 }
@@ -167,6 +167,8 @@ export class PrefixMirror {
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();
+        // Counts as a use, because newcomers are evicted first.
+        this.#parts.memory.peek(key);
         return;
       }
     } catch (failure) {

@@ -29,15 +29,41 @@ describe('memory store', () => {
     store.peek('A');
     put(store, 'C');
     expect(['A', 'B', 'C'].map((key) => store.peek(key) !== undefined)).toEqual([true, false, true]);
-    expect(evicted).toEqual(['found']);
+    expect(evicted).toEqual(['newcomers']);
+    store.peek('C');
+    put(store, 'D');
+    expect(['A', 'C', 'D'].map((key) => store.peek(key) !== undefined)).toEqual([false, true, true]);
+    expect(evicted).toEqual(['newcomers', 'found']);
+  });
+
+  test('keeps records that are read again while a crawler reads each name once', () => {
+    const evicted: string[] = [];
+    const store = open({ found: { maxEntries: 100 } }, (which) => evicted.push(which));
+    const popular = Array.from({ length: 80 }, (_, at) => `POPULAR${at}`);
+    for (const key of popular) put(store, key);
+    for (const key of popular) store.peek(key);
+    for (let at = 0; at < 1000; at++) put(store, `CRAWLED${at}`);
+    expect(popular.every((key) => store.peek(key) !== undefined)).toBe(true);
+    expect(new Set(evicted)).toEqual(new Set(['newcomers']));
+    expect(store.usage().map(({ store: name, entries }) => [name, entries])).toEqual([
+      ['found', 80],
+      ['newcomers', 20],
+      ['notFound', 0],
+    ]);
+  });
+
+  test('puts restored records among those that were read again', () => {
+    const store = open();
+    expect(store.restore('A', entryOf('A'), store.moment())).toBe('restored');
+    expect(store.usage().map(({ entries }) => entries)).toEqual([1, 0, 0]);
   });
 
   test('stores at most the configured number of bytes', () => {
     const store = open({ maxBytes: 10_000 });
     for (let at = 0; at < 50; at++) put(store, `KEY${at}`, entryOf('x'.repeat(500)));
-    const [found] = store.usage();
-    expect(found?.bytes).toBeLessThanOrEqual(10_000);
-    expect(found?.entries).toBeGreaterThan(5);
+    const [, newcomers] = store.usage();
+    expect(newcomers?.bytes).toBeLessThanOrEqual(10_000);
+    expect(newcomers?.entries).toBeGreaterThan(5);
   });
 
   test('rejects an entry larger than the maximum size', () => {
@@ -50,7 +76,7 @@ describe('memory store', () => {
     put(store, 'RECORD');
     for (let at = 0; at < 10_000; at++) put(store, `UNKNOWN${at}`, notFound);
     expect(store.peek('RECORD')).toBeDefined();
-    expect(store.usage().map(({ entries }) => entries)).toEqual([1, 10]);
+    expect(store.usage().map(({ entries }) => entries)).toEqual([1, 0, 10]);
   });
 
   test('counts the hits of an entry since it was stored', () => {
