@@ -2,7 +2,13 @@
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { contextOf } from '../http/context.js';
-import { type SendError, createReportUnexpected, createSendError } from '../http/error-reply.js';
+import {
+  type RenderError,
+  type SendError,
+  createReportUnexpected,
+  createSendError,
+  renderRecordError,
+} from '../http/error-reply.js';
 import type { ChecksLogin } from '../http/identity.js';
 import type { Listener, Route } from '../http/route-table.js';
 import { type Owner, ownerOf } from '../http/target.js';
@@ -54,10 +60,9 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
   const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
   const redirect = config.redirect.enabled ? createRedirect(config, host, parts) : undefined;
   const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
-  const sendRecordError = createSendError({ onUnexpected: createReportUnexpected(host) });
-  const errors: { [owner in Owner]?: SendError | undefined } = {
-    v2: v2?.sendError,
-    redirect: redirect?.sendError,
+  const renderers: { [owner in Owner]?: RenderError | undefined } = {
+    v2: v2?.renderError,
+    redirect: redirect?.renderError,
   };
   return {
     handlers: {
@@ -73,7 +78,10 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
       const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
       return ((isV2 && v2?.route) || answerUnrouted)(req, res);
     },
-    sendError: (req, res, error) =>
-      (errors[ownerOf(contextOf(res).target.path)] ?? sendRecordError)(req, res, error),
+    sendError: createSendError({
+      onUnexpected: createReportUnexpected(host),
+      render: (failure, call) =>
+        (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
+    }),
   };
 }

@@ -2,22 +2,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toBytes } from '../handle/bytes.js';
 import { varyOf } from '../http/cache-headers.js';
-import { endOfTurn, sendMade } from '../http/reply.js';
-import { type Representation, represent } from '../http/representation.js';
+import { type TextReply, endOfTurn, sendMade, sendText } from '../http/reply.js';
+import type { Representation } from '../http/representation.js';
 import { escapeText } from './html.js';
 import { type PageBranding, type SitePage, createPageLayout } from './layout.js';
 
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
-export interface TextResponse {
-  /** 200 by default. */
-  status?: number;
-  contentType: string;
-  text: string;
-  headers: Record<string, string>;
-  /** Whether the response depends on Accept. */
-  variesByAccept?: boolean;
-}
+/** Status is 200 by default. */
+export type TextResponse = Omit<TextReply, 'status' | 'gzipMinBytes'> & { status?: number };
 
 type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePage };
 
@@ -29,6 +22,7 @@ interface RedirectResponse {
 }
 
 export interface TextSender {
+  gzipMinBytes: number;
   /** Sends text, or 304 if the client has the current ETag. */
   sendText: (req: IncomingMessage, res: ServerResponse, response: TextResponse) => Promise<void>;
   sendRedirect: (req: IncomingMessage, res: ServerResponse, response: RedirectResponse) => Promise<void>;
@@ -36,17 +30,8 @@ export interface TextSender {
 
 export function createTextSender(gzipMinBytes: number): TextSender {
   return {
-    async sendText(req, res, { status = 200, contentType, text, headers, variesByAccept = false }) {
-      const content = {
-        text,
-        contentType,
-        hasEtag: status === 200,
-        varies: variesByAccept ? ['Accept'] : [],
-      };
-      const acceptEncoding = req.headers['accept-encoding']?.toString();
-      const made = await represent(content, { acceptEncoding, gzipMinBytes });
-      sendMade(req, res, { status, headers }, made);
-    },
+    gzipMinBytes,
+    sendText: (req, res, response) => sendText(req, res, { status: 200, gzipMinBytes, ...response }),
     async sendRedirect(req, res, { status, headers, made }) {
       await endOfTurn();
       sendMade(req, res, { status, headers }, made);

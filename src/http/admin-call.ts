@@ -1,6 +1,6 @@
 // The route and log fields of an admin call.
 import type { Request, Response } from 'express';
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { ServiceError } from '../errors.js';
 import { type Route, type RouteTable, type RoutedPath, restOf, routeFor } from './route-table.js';
 import { readTarget } from './target.js';
 
@@ -12,8 +12,8 @@ interface Call {
   rest: string;
   /** Log field with the call's handle, purge, log level, prefix or import counts. */
   details?: unknown;
-  /** The response's error code. */
-  code?: ErrorCode;
+  /** Error that the response reports. */
+  failure?: ServiceError;
 }
 
 export function readCall(table: RouteTable, req: Request): Call {

@@ -1,11 +1,12 @@
-// Error replies: headers and problem JSON for all interfaces, JSON for the record interface.
+// Turns errors into responses: one function for all interfaces, each with a renderer.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { bodyOfMembers } from './body.js';
-import { contextOf, requestIdOf, REQUEST_ID } from './context.js';
-import { type Reply, sendReply } from './reply.js';
+import { runToEnd } from '../time-slicer.js';
+import { bodyOfMembers, render } from './body.js';
+import { contextOf, hasContext, requestIdOf, REQUEST_ID } from './context.js';
+import { type Reply, type TextReply, sendText } from './reply.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
@@ -97,18 +98,57 @@ export function resultOfError(status: number): 'error' | 'refused' | 'invalid' {
   return status === 401 || status === 403 ? 'refused' : 'invalid';
 }
 
+/** The request of an error, for its renderer. */
+export interface FailedCall {
+  req: IncomingMessage;
+  res: ServerResponse;
+  handle: string | undefined;
+  /** Undefined on the admin listener. */
+  requestId: string | undefined;
+}
+
+/** Renders an error in the format of an interface. */
+export type RenderError = (failure: ServiceError, call: FailedCall) => ErrorReply;
+
+export interface ErrorReply extends TextReply {
+  /** Status that decides the result of the request, if not `status`. */
+  resultStatus?: number;
+}
+
+/** Renders an error in the format of the record interface, as the request asks (JSONP, indented). */
+export function renderRecordError(failure: ServiceError, call: FailedCall): ErrorReply {
+  const { json, ...head } = renderError(failure, call);
+  return { ...head, ...runToEnd(render(json, contextOf(call.res).format)) };
+}
+
 /** Sends an error, or throws it if a response has started, because only the guard can end that response. */
 export type SendError = (req: IncomingMessage, res: ServerResponse, error: unknown) => Promise<void>;
 
-/** Creates the error sender for the record interface. Requests must have a context. */
-export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpected }): SendError {
+interface ErrorFormatter {
+  onUnexpected: ReportUnexpected;
+  render: RenderError;
+  send?: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void>;
+}
+
+/** Creates the function that turns errors into responses, and adds them to the context for the log. */
+export function createSendError({
+  onUnexpected,
+  render: renderFor,
+  send = sendText,
+}: ErrorFormatter): SendError {
   return async function sendError(req, res, error) {
-    const failure = asServiceError(error, onUnexpected, requestIdOf(res));
+    const requestId = hasContext(res) ? requestIdOf(res) : undefined;
+    const failure = asServiceError(error, onUnexpected, requestId);
     if (res.headersSent) throw failure;
     const context = contextOf(res);
-    const reply = renderError(failure, { handle: context.handle?.text, requestId: requestIdOf(res) });
-    context.result = resultOfError(reply.status);
     context.failure = failure;
-    await sendReply(req, res, { ...reply, gzipMinBytes: Infinity });
+    const { resultStatus, ...reply } = renderFor(failure, {
+      req,
+      res,
+      handle: context.handle?.text,
+      requestId,
+    });
+    context.result = resultOfError(resultStatus ?? reply.status);
+    await send(req, res, reply);
   };
 }

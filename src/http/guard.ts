@@ -6,6 +6,7 @@ import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
 import { NOSNIFF } from './raw-response.js';
+import type { TextReply } from './reply.js';
 import type { Listener } from './route-table.js';
 
 /** Returns the error with which a judge rejects the handle, if any. */
@@ -46,16 +47,20 @@ function sendInternalError(res: ServerResponse, requestId: string | undefined): 
   res.writeHead(status, headers).end(body);
 }
 
-/** Creates a complete error response for use without Express. */
-export function completeError(
-  failure: ServiceError,
-  requestId?: string,
-): {
+interface WholeResponse {
   status: number;
   headers: Record<string, string>;
   body: string;
-} {
-  const { status, json, headers } = renderError(failure, { requestId });
-  const framing = { 'Content-Type': JSON_TYPE, 'Content-Length': String(Buffer.byteLength(json)) };
-  return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: json };
+}
+
+/** Creates a complete error response for use without Express. */
+export function completeError(failure: ServiceError, requestId?: string): WholeResponse {
+  const { json, ...head } = renderError(failure, { requestId });
+  return complete({ ...head, contentType: JSON_TYPE, text: json });
+}
+
+/** Adds the headers of the body, which depends on no request header. */
+export function complete({ status, headers, contentType, text }: TextReply): WholeResponse {
+  const framing = { 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(text)) };
+  return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: text };
 }

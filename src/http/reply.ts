@@ -19,6 +19,15 @@ export interface Reply extends ReplyHead {
   json: string;
 }
 
+export interface TextReply extends ReplyHead {
+  contentType: string;
+  text: string;
+  /** Request headers that the text depends on, in addition to the common ones. */
+  varies?: readonly string[];
+  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
+  gzipMinBytes?: number;
+}
+
 interface ReplyForm {
   format: Format;
   acceptEncoding: string | undefined;
@@ -89,6 +98,18 @@ export const endOfTurn = (): Promise<void> =>
       resolve();
     });
   }));
+
+/** Sends text, or 304 if the client has the current ETag. */
+export async function sendText(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { status, headers, gzipMinBytes = Infinity, ...content }: TextReply,
+): Promise<void> {
+  const acceptEncoding = req.headers['accept-encoding']?.toString();
+  const made = await represent({ ...content, hasEtag: status === 200 }, { acceptEncoding, gzipMinBytes });
+  await endOfTurn();
+  sendMade(req, res, { status, headers }, made);
+}
 
 /** Sends JSON in the requested format, and returns the representation. */
 export async function sendReply(

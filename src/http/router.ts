@@ -9,7 +9,7 @@ import {
   Router,
 } from 'express';
 import { maybe } from '../maybe.js';
-import { contextOf, hasContext } from './context.js';
+import { contextOf } from './context.js';
 import type { SendError } from './error-reply.js';
 import type { FailingListener } from './guard.js';
 import { type Listener, type Route, type RoutedPath, assertHandled, pathsOf } from './route-table.js';
@@ -88,9 +88,8 @@ const enter =
     next();
   };
 
-/** Express recognises an error handler by its four parameters. Without a context, the guard responds. */
-const errorHandler = (sendError: SendError): ErrorRequestHandler =>
-  async function onError(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
-    if (hasContext(res)) await sendError(req, res, error);
-    else next(error);
-  };
+/** Express recognises an error handler by its four parameters. */
+export const errorHandler =
+  (sendError: SendError): ErrorRequestHandler =>
+  (error: unknown, req: Request, res: Response, next: NextFunction) =>
+    sendError(req, res, error).catch(next);

@@ -1,26 +1,23 @@
 // Sends redirect errors as a page to browsers and as problem JSON (RFC 9457) to programs.
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
+import { HTML_TYPE } from '../html/send.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import {
-  type ReportUnexpected,
-  type SendError,
-  asServiceError,
-  createSendError,
+  type FailedCall,
+  type RenderError,
   errorHeaders,
   problemOf,
-  resultOfError,
+  renderRecordError,
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
+import type { TextReply } from '../http/reply.js';
 import { prefersJson, readShow } from './request.js';
 import type { RedirectSender } from './sender.js';
 
-interface ProblemResponse {
-  failure: ServiceError;
-  handle?: string | undefined;
+interface FailedRedirect extends FailedCall {
   /** The prefix operator's contact. */
   contact?: string | undefined;
   /**
@@ -31,32 +28,31 @@ interface ProblemResponse {
 }
 
 export async function sendProblem(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { failure, handle, contact, headers, sender }: ProblemResponse,
+  failure: ServiceError,
+  call: Omit<FailedRedirect, 'requestId'>,
 ): Promise<void> {
+  const { req, res, headers, sender } = call;
   contextOf(res).failure = failure;
-  const problem = problemOf(failure, handle);
   const requestId = headers === undefined ? requestIdOf(res) : undefined;
-  const response = {
+  await sender.sendText(req, res, renderProblem(failure, { ...call, requestId }));
+}
+
+function renderProblem(failure: ServiceError, call: FailedRedirect): TextReply {
+  const { req, handle, requestId, contact, headers = errorHeaders(failure, requestId), sender } = call;
+  const { pages, securityHeaders } = sender;
+  const problem = problemOf(failure, handle);
+  const reply = {
     status: problem.status,
-    headers: headers ?? errorHeaders(failure, requestId),
-    variesByAccept: true,
+    headers: { ...securityHeaders, ...headers },
+    varies: ['Accept'],
+    gzipMinBytes: sender.gzipMinBytes,
   };
-  const { pages } = sender;
-  if (pages !== undefined && !prefersJson(req.headers.accept)) {
-    // HDLProxy's lookup form posts to `/`.
-    const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
-    const html = pages.problem({ failure, handle, requestId, retryUrl, contact });
-    await sender.sendHtml(req, res, { ...response, html });
-    return;
-  }
-  await sender.sendText(req, res, {
-    ...response,
-    contentType: 'application/problem+json',
-    text: JSON.stringify(problem),
-    headers: { ...sender.securityHeaders, ...response.headers },
-  });
+  if (pages === undefined || prefersJson(req.headers.accept))
+    return { ...reply, contentType: 'application/problem+json', text: JSON.stringify(problem) };
+  // HDLProxy's lookup form posts to `/`.
+  const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
+  const text = pages.problem({ failure, handle, requestId, retryUrl, contact });
+  return { ...reply, contentType: HTML_TYPE, text };
 }
 
 /** Returns the error for a missing handle. `end`: the handle at the end of the alias chain. */
@@ -94,23 +90,12 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
 }
 
 /**
- * Creates the error sender for all paths outside the APIs. With `action=api` it uses the record interface's
+ * Creates the renderer for all paths outside the APIs. With `action=api` it uses the record interface's
  * format.
  */
-export function createSendProblem(deps: {
-  sender: RedirectSender;
-  onUnexpected: ReportUnexpected;
-}): SendError {
-  const sendRecordError = createSendError(deps);
-  return async function sendProblemOf(req, res, error) {
-    const context = contextOf(res);
-    if (readShow(readParameters(context.target.query)) === 'api') {
-      await sendRecordError(req, res, error);
-      return;
-    }
-    const failure = asServiceError(error, deps.onUnexpected, requestIdOf(res));
-    if (res.headersSent) throw failure;
-    context.result = resultOfError(failure.status);
-    await sendProblem(req, res, { failure, handle: context.handle?.text, sender: deps.sender });
-  };
-}
+export const createRenderError =
+  (sender: RedirectSender): RenderError =>
+  (failure, call) =>
+    readShow(readParameters(contextOf(call.res).target.query)) === 'api'
+      ? renderRecordError(failure, call)
+      : { ...renderProblem(failure, { ...call, sender }), resultStatus: failure.status };

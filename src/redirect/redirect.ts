@@ -8,14 +8,14 @@ import { HTML_TYPE } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { type SendError, createReportUnexpected } from '../http/error-reply.js';
+import type { RenderError } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { createSendProblem } from './problems.js';
+import { createRenderError } from './problems.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { joinExtensions } from './extension.js';
@@ -34,8 +34,8 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
-  /** Sends errors for all paths outside the APIs. */
-  sendError: SendError;
+  /** Renders the errors of all paths outside the APIs. */
+  renderError: RenderError;
 }
 
 const MAX_FORM_BYTES = 16 * 1024;
@@ -60,8 +60,7 @@ export function createRedirect(config: Config, context: Context, parts: Redirect
     robots: sendFile('text/plain', ROBOTS),
     icon: sendFile('image/svg+xml', ICON),
   };
-  const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  return { handlers, sendError };
+  return { handlers, renderError: createRenderError(sender) };
 }
 
 function createRespondDeps(config: Config, context: Context, parts: RedirectParts): RespondDeps {

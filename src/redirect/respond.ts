@@ -98,7 +98,7 @@ async function respondToRecord(
   const { resolution } = end;
   if (resolution.kind === 'refused') {
     const failure = refusedError(end.handle.text, resolution.refused);
-    await sendProblem(req, res, { failure, handle: end.handle.text, sender: deps.sender });
+    await sendProblem(failure, { req, res, handle: end.handle.text, sender: deps.sender });
     return;
   }
   const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
@@ -169,7 +169,7 @@ async function sendMissing(
   reportStale({ ...found, earliest });
   const headers = headersOf({ ...found, earliest }, deps.redirectFreshness);
   const contact = firstOf(started, (each) => each.contact);
-  await sendProblem(req, res, { failure, handle, contact, headers, sender: deps.sender });
+  await sendProblem(failure, { req, res, handle, contact, headers, sender: deps.sender });
   return true;
 }
 
@@ -234,7 +234,7 @@ async function sendLinkset(request: ResolvedRequest, links: RecordLinks): Promis
     contentType,
     text: links.linkset(contentType),
     headers: { ...pageHeaders(request), ...deps.sender.securityHeaders },
-    variesByAccept: query.linksetFormat === undefined,
+    varies: query.linksetFormat === undefined ? ['Accept'] : [],
   });
 }
 
@@ -338,7 +338,7 @@ async function sendRecordPage(
   const html = await run(making, entry.values.length);
   const lines = links.flatMap((each) => each.onPage());
   const headers = { ...pageHeaders(request), ...Object.fromEntries(lines) };
-  await deps.sender.sendHtml(req, res, { html, headers, variesByAccept: true });
+  await deps.sender.sendHtml(req, res, { html, headers, varies: ['Accept'] });
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
@@ -347,7 +347,7 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { entry } = resolution;
   const { status, json } = await run(bodyOfEntry(entry, handle.text, query), entry.values.length);
   const rendered = await run(render(json, contextOf(res).format), json.length);
-  await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
+  await deps.sender.sendText(req, res, { status, ...rendered, headers, varies: ['Accept'] });
 }
 
 async function sendLocations(

@@ -6,7 +6,7 @@ import type { UnclaimedNames } from './unclaimed-names.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { type SendError, createReportUnexpected } from '../http/error-reply.js';
+import { type RenderError, createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import { type Listener, type RoutedPath, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
@@ -14,13 +14,13 @@ import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.
 import { listCollection, listPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { createSendProblem, send } from './response.js';
+import { renderProblem, send } from './response.js';
 import type { V2Id } from './routes.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export interface V2Interface {
   route: Listener;
-  sendError: SendError;
+  renderError: RenderError;
 }
 
 interface V2Parts extends Pick<
@@ -46,7 +46,7 @@ export function createV2(config: Pick<Config, 'v2' | 'http'>, context: Context, 
   };
   return {
     route: (req, res) => answer(deps, { req, res, run: deps.runStepsOf(res) }),
-    sendError: createSendProblem(deps),
+    renderError: (failure, call) => renderProblem(failure, { ...call, ...config.v2 }),
   };
 }
 

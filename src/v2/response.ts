@@ -4,12 +4,11 @@ import { type ErrorCode, ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import { VARY } from '../http/cache-headers.js';
-import { contextOf, requestIdOf } from '../http/context.js';
+import { contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
-import { type SendError, asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
+import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
 import type { RecordAnswer } from '../upstream/reply.js';
-import type { V2Deps } from './call.js';
 
 interface Payload {
   status: number;
@@ -40,35 +39,28 @@ export function send(res: ServerResponse, { status, headers, contentType, body }
 /** Default Retry-After for 503 (s). */
 const RETRY_AFTER_SECONDS = '1';
 
-/** Creates the sender for problem documents. An unexpected error is reported and sent as INTERNAL. */
-export function createSendProblem({
-  settings,
-  onUnexpected,
-}: Pick<V2Deps, 'settings' | 'onUnexpected'>): SendError {
-  return function sendProblem(_req, res, error) {
-    const failure = asRefusal(asServiceError(error, onUnexpected, requestIdOf(res)));
-    if (res.headersSent) return Promise.reject(failure);
-    const context = contextOf(res);
-    const { status, retryAfter } = statusOf(failure);
-    context.result = resultOfError(status);
-    context.failure = failure;
-    if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
-    // The connection closes, because the rest of an oversized body is not read.
-    if (status === 413) res.setHeader('Connection', 'close');
-    const { message: detail, code, responseCode } = failure;
-    const title = STATUS_CODES[status] ?? 'Error';
-    const handle = context.handle?.text;
-    const problem = { type: 'about:blank', title, status, detail, code, responseCode };
-    send(res, {
-      status,
-      contentType: 'application/problem+json',
-      body: writeJson(handle === undefined ? problem : { ...problem, handle }),
-      headers: {
-        ...errorHeaders(failure, requestIdOf(res)),
-        ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
-      },
-    });
-    return Promise.resolve();
+/** Renders an error as a problem document. */
+export function renderProblem(
+  error: ServiceError,
+  { res, handle, requestId, realm }: FailedCall & { realm: string },
+): ErrorReply {
+  const failure = asRefusal(error);
+  contextOf(res).failure = failure;
+  const { status, retryAfter } = statusOf(failure);
+  // The connection closes, because the rest of an oversized body is not read.
+  if (status === 413) res.setHeader('Connection', 'close');
+  const { message: detail, code, responseCode } = failure;
+  const title = STATUS_CODES[status] ?? 'Error';
+  const problem = { type: 'about:blank', title, status, detail, code, responseCode };
+  return {
+    status,
+    contentType: 'application/problem+json',
+    text: writeJson(handle === undefined ? problem : { ...problem, handle }),
+    headers: {
+      ...(status === 401 && { 'WWW-Authenticate': `Basic realm="${realm}"` }),
+      ...errorHeaders(failure, requestId),
+      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
+    },
   };
 }
 

@@ -1,16 +1,17 @@
 // Creates the admin listener: probes, metrics, status page, API and call log.
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../../errors.js';
 import type { Context } from '../../context.js';
 import type { Hooks } from '../../hooks.js';
 import type { Metrics } from '../../observe/metrics.js';
 import type { Readiness } from '../../observe/health.js';
-import { errorHeaders, problemOf } from '../../http/error-reply.js';
+import { type ErrorReply, createSendError, errorHeaders, problemOf } from '../../http/error-reply.js';
 import { expressListener } from '../../http/express-listener.js';
-import { guard } from '../../http/guard.js';
+import { complete, guard } from '../../http/guard.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import { RouteTable } from '../../http/route-table.js';
+import { errorHandler } from '../../http/router.js';
 import type { AdminInterfaces, AdminHandlers, Host, Started } from '../../app/plugin.js';
 import type { Operations } from '../../app/operations.js';
 import { createApi } from './api.js';
@@ -60,18 +61,7 @@ export function createAdmin(
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
   app.use(createTokenCheck(token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
-  // Express recognises an error handler by its four parameters.
-  app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
-    if (res.headersSent) {
-      next(error);
-      return;
-    }
-    if (!(error instanceof ServiceError)) onUnexpected(error);
-    const failure =
-      error instanceof ServiceError ? error : new ServiceError('INTERNAL', { detail: 'see the log' });
-    Object.assign(res.locals, { code: failure.code });
-    sendProblem(res, failure);
-  });
+  app.use(errorHandler(createSendError({ onUnexpected, render: renderProblem, send: sendProblem })));
   return guard(expressListener(app), onUnexpected);
 }
 
@@ -94,14 +84,23 @@ interface HandlerDeps extends AdminParts {
   onUnexpected: (error: unknown) => void;
 }
 
-/** Responds with problem JSON (RFC 9457). */
-function sendProblem(res: Response, failure: ServiceError): void {
-  const problem = problemOf(failure);
-  res
-    .status(problem.status)
-    .set(errorHeaders(failure))
-    .type('application/problem+json')
-    .send(JSON.stringify(problem));
+/** Sends an error without `Vary`, because nothing on this listener is cached. */
+function sendProblem(_req: unknown, res: ServerResponse, reply: ErrorReply): Promise<void> {
+  const { status, headers, body } = complete(reply);
+  res.writeHead(status, headers).end(body);
+  return Promise.resolve();
+}
+
+/** Renders problem JSON (RFC 9457). */
+function renderProblem(failure: ServiceError): ErrorReply {
+  const isUnexpected = failure.code === 'INTERNAL';
+  const problem = problemOf(isUnexpected ? new ServiceError('INTERNAL', { detail: 'see the log' }) : failure);
+  return {
+    status: problem.status,
+    headers: errorHeaders(failure),
+    contentType: 'application/problem+json; charset=utf-8',
+    text: JSON.stringify(problem),
+  };
 }
 
 function createHandlers({
@@ -173,7 +172,7 @@ function createCallLog({ log }: Context): RequestHandler {
     const startedAt = performance.now();
     const { method, path } = req;
     res.once('close', () => {
-      const { route, details = handleInQuery(req), code } = callOf(res);
+      const { route, details = handleInQuery(req), failure } = callOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const isRepeated = method === 'GET' && route?.isRoutine === true && res.statusCode < 400;
       const call = {
@@ -182,7 +181,7 @@ function createCallLog({ log }: Context): RequestHandler {
         details,
         from: req.socket.remoteAddress,
         status: res.statusCode,
-        code,
+        code: failure?.code,
         ms,
       };
       log[isRepeated ? 'debug' : 'info'](call, 'admin call');
