@@ -11,7 +11,7 @@ const { configKeys } = await sources.ssrLoadModule('/src/app/config.ts');
 const { rowOf } = await sources.ssrLoadModule('/src/config/keys.ts');
 const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');
 const { metricRows } = await sources.ssrLoadModule('/src/observe/metric-list.ts');
-const { allMetrics } = await sources.ssrLoadModule('/src/app/plugins.ts');
+const { allErrors, allMetrics } = await sources.ssrLoadModule('/src/app/plugins.ts');
 const { createProgram } = await sources.ssrLoadModule('/src/cli/program.ts');
 await sources.close();
 
@@ -83,5 +83,5 @@ for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(pat
   writeFileSync(path(`config/helm/${name}`), text);
 replaceTable('config/README.md', 'key', configKeys().map(rowOf));
 replaceTable('src/observe/README.md', 'name', metricRows(allMetrics()));
-replaceTable('config/troubleshooting.md', 'code', errorRows());
+replaceTable('config/troubleshooting.md', 'code', errorRows(allErrors()));
 replaceTable('CONTRIBUTING.md', 'module', moduleRows());

@@ -1,16 +1,32 @@
-// The catalogue of the proxy's errors, and their error class. Table: config/troubleshooting.md.
+// The catalogue of the core's errors, and the error class. Table: config/troubleshooting.md.
 
-/** HTTP status, Handle response code (record interface) and title of each error. */
-export const CATALOGUE = {
+/** HTTP status, Handle response code (record interface) and title of an error. */
+interface ErrorDefinition {
+  status: number;
+  responseCode: number;
+  title: string;
+}
+
+export interface ErrorEntry extends ErrorDefinition {
+  code: string;
+}
+
+/** Adds to each definition its key as the code. */
+export const defineErrors = <Code extends string>(
+  definitions: Record<Code, ErrorDefinition>,
+): Readonly<Record<Code, ErrorEntry>> =>
+  Object.fromEntries(
+    Object.entries<ErrorDefinition>(definitions).map(([code, entry]) => [code, { code, ...entry }]),
+  ) as Record<Code, ErrorEntry>;
+
+/** The errors of the core; those of a plugin are in its `plugin.ts`. */
+export const CATALOGUE = defineErrors({
   BAD_PATH: { status: 400, responseCode: 4, title: 'Invalid percent-encoding in the path' },
   BAD_PARAMETER: { status: 400, responseCode: 4, title: 'Invalid query parameter' },
   EMPTY_HANDLE: { status: 400, responseCode: 102, title: 'Empty handle invalid' },
   HANDLE_TOO_LONG: { status: 400, responseCode: 102, title: 'Handle longer than 2048 bytes' },
   BAD_REQUEST: { status: 400, responseCode: 4, title: 'Malformed HTTP request' },
-  BATCH_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of handles (batch)' },
-  BATCH_WITH_LOGIN: { status: 400, responseCode: 4, title: 'A batch accepts no credentials' },
   V2_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of values (ePIC v2)' },
-  ADMIN_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid admin request body' },
   V2_INDEX_TAKEN: {
     status: 400,
     responseCode: 201,
@@ -23,13 +39,7 @@ export const CATALOGUE = {
     title: 'The write would lock the caller out (ePIC v2)',
   },
   NOT_RESPONSIBLE: { status: 400, responseCode: 301, title: 'No Handle server here serves this prefix' },
-  ADMIN_TOKEN_NEEDED: { status: 401, responseCode: 402, title: 'Admin token required' },
   V2_LOGIN_NEEDED: { status: 401, responseCode: 402, title: 'Login required (ePIC v2)' },
-  ADMIN_CROSS_ORIGIN: {
-    status: 403,
-    responseCode: 400,
-    title: 'Cross-origin request rejected',
-  },
   UPSTREAM_READ_ONLY: {
     status: 403,
     responseCode: 7,
@@ -37,34 +47,23 @@ export const CATALOGUE = {
   },
   NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete' },
   JSONP_WITH_LOGIN: { status: 403, responseCode: 400, title: 'JSONP is not available with credentials' },
-  TRAFFIC_REFUSED: { status: 403, responseCode: 400, title: 'Refused by a traffic rule' },
   V2_FORBIDDEN: { status: 403, responseCode: 400, title: 'The Handle server denied the request (ePIC v2)' },
   V2_NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete (ePIC v2)' },
   V2_NOT_FOUND: { status: 404, responseCode: 100, title: 'No such handle or collection (ePIC v2)' },
   REDIRECT_NOT_FOUND: { status: 404, responseCode: 100, title: 'This handle does not exist' },
-  REDIRECT_INACTIVE: { status: 404, responseCode: 100, title: 'This prefix is inactive' },
   REDIRECT_NOT_SERVED: { status: 404, responseCode: 301, title: 'This prefix is not served here' },
   REDIRECT_ALIAS_LOOP: {
     status: 404,
     responseCode: 100,
     title: 'Too many aliases or an alias loop',
   },
-  ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
-  REPORTS_DISABLED: { status: 404, responseCode: 100, title: 'Resolution reports are disabled' },
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
-  REPOSITORY_MINTS: {
-    status: 405,
-    responseCode: 7,
-    title: 'Handles of this prefix can only be read here: the repository mints and changes them',
-  },
   METHOD_NOT_ALLOWED: { status: 405, responseCode: 4, title: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'Timeout while receiving the request' },
   PRECONDITION_FAILED: { status: 412, responseCode: 4, title: 'Precondition failed' },
   BODY_TOO_LARGE: { status: 413, responseCode: 4, title: 'Request body too large' },
-  BATCH_TOO_LARGE: { status: 413, responseCode: 4, title: 'Too many handles in one request' },
   REQUEST_LINE_TOO_LONG: { status: 414, responseCode: 4, title: 'Request line too long' },
   V2_NOT_JSON: { status: 415, responseCode: 4, title: 'JSON body required (ePIC v2)' },
-  RATE_LIMITED: { status: 429, responseCode: 3, title: 'Too many requests' },
   HEADERS_TOO_LARGE: { status: 431, responseCode: 4, title: 'Request headers too large' },
   UNKNOWN_METHOD: { status: 501, responseCode: 4, title: 'Unknown method' },
   V2_NOT_SUPPORTED: { status: 501, responseCode: 5, title: 'Listing or search not supported (ePIC v2)' },
@@ -109,18 +108,20 @@ export const CATALOGUE = {
   },
   CONCURRENT_MODIFICATION: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many viewers' },
-  REPORT_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The reports in Redis are unavailable' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
   LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },
-} as const satisfies Record<string, { status: number; responseCode: number; title: string }>;
+});
 
 export type ErrorCode = keyof typeof CATALOGUE;
+
+/** An error of the core by its code, or that of a plugin. */
+export type ErrorKind = ErrorCode | ErrorEntry;
 
 /**
  * Errors that the record interface sends in a Handle server's format, without `code` (recordings "unknown:
  * …", "empty handle: …").
  */
-const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const OF_HANDLE_SERVER: ReadonlySet<string> = new Set<ErrorCode>([
   'EMPTY_HANDLE',
   'NOT_RESPONSIBLE',
   'UNKNOWN_ENDPOINT',
@@ -171,11 +172,12 @@ interface ErrorDetails {
 }
 
 /**
- * An error with a code from the catalogue. `message` and `detail` are for the client, `diagnosis` and `cause`
+ * An error of the core or of a plugin. `message` and `detail` are for the client, `diagnosis` and `cause`
  * for the operator.
  */
 export class ServiceError extends Error {
-  readonly code: ErrorCode;
+  readonly code: string;
+  readonly title: string;
   readonly status: number;
   readonly responseCode: number;
   /** `message` without the title. */
@@ -188,12 +190,13 @@ export class ServiceError extends Error {
   /** Value of Retry-After, present in every temporary error unless a retry is unsafe. */
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+  constructor(kind: ErrorKind, details: ErrorDetails = {}) {
     const { detail, message, cause, upstreamAnswer, upstreamStatus, retryAfterMs } = details;
-    const { title, status, responseCode } = CATALOGUE[code];
+    const { code, title, status, responseCode } = entryOf(kind);
     super(message ?? (detail === undefined ? title : `${title}: ${detail}`), { cause });
     this.name = 'ServiceError';
     this.code = code;
+    this.title = title;
     this.status = status;
     this.responseCode = details.responseCode ?? responseCode;
     this.detail = detail ?? withoutTitle(message, title);
@@ -204,6 +207,8 @@ export class ServiceError extends Error {
     this.retryAfterSeconds = retryAfterSeconds(upstreamAnswer?.status ?? status, retryAfterMs);
   }
 }
+
+const entryOf = (kind: ErrorKind): ErrorEntry => (typeof kind === 'string' ? CATALOGUE[kind] : kind);
 
 /** Removes the title from a message that was copied from an error with the same code. */
 function withoutTitle(message: string | undefined, title: string): string | undefined {
@@ -218,7 +223,7 @@ function retryAfterSeconds(status: number, retryAfterMs: number | 'never' | unde
 }
 
 /** Returns the rows of the error table in config/troubleshooting.md. */
-export const errorRows = (): string[] =>
-  Object.entries(CATALOGUE).map(
-    ([code, { status, responseCode, title }]) => `| \`${code}\` | ${status} | ${responseCode} | ${title}. |`,
+export const errorRows = (errors: readonly ErrorEntry[]): string[] =>
+  errors.map(
+    ({ code, status, responseCode, title }) => `| \`${code}\` | ${status} | ${responseCode} | ${title}. |`,
   );

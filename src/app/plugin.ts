@@ -7,7 +7,7 @@ import type { Config } from '../config/schema.js';
 import type { ConfigPart } from '../config/sections.js';
 import type { Context } from '../context.js';
 import type { Hooks, PluginListener } from '../hooks.js';
-import type { ServiceError } from '../errors.js';
+import type { ErrorEntry, ServiceError } from '../errors.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import type { AdminHandler } from '../http/express-listener.js';
 import type { MemoryBudget, WithBody } from '../http/request-body.js';
@@ -121,6 +121,7 @@ interface PluginModule<Settings extends Config> {
 /** `Settings`: the sections of the core, and those of the plugin. */
 export interface Plugin<Settings extends Config = Config> extends ConfigPart<Settings> {
   readonly name: string;
+  readonly errors?: Readonly<Record<string, ErrorEntry>>;
   /** Metrics, whose series exist also while the plugin is off. */
   readonly metrics?: Readonly<Record<string, MetricEntry>>;
   /** Members of `GET /stats` while the plugin is off. */

@@ -17,6 +17,7 @@ import { signposting } from '../plugins/signposting/plugin.js';
 import { snapshot } from '../plugins/snapshot/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
 import { traffic } from '../plugins/traffic/plugin.js';
+import { CATALOGUE, type ErrorEntry } from '../errors.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
 
@@ -44,5 +45,9 @@ export const PLUGINS: readonly Plugin[] = LISTED;
 
 /** The sections of the core and of all plugins. */
 export type PluginSettings = SettingsOf<(typeof LISTED)[number]>;
+
+/** The errors of the core and of all plugins. */
+export const allErrors = (): ErrorEntry[] =>
+  [CATALOGUE, ...PLUGINS.map(({ errors = {} }) => errors)].flatMap((errors) => Object.values(errors));
 
 export const allMetrics = (): MetricEntry[] => [...Object.values(METRICS), ...metricsOf(PLUGINS)];

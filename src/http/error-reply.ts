@@ -1,7 +1,7 @@
 // Turns errors into responses: one function for all interfaces, each with a renderer.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
-import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
+import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { runToEnd } from '../time-slicer.js';
 import { bodyOfMembers, render } from './body.js';
@@ -36,18 +36,18 @@ export interface Problem {
   title: string;
   status: number;
   detail?: string;
-  /** Error code from the catalogue, also logged. */
-  code: ErrorCode;
+  /** Also logged. */
+  code: string;
   /** Handle System response code, which clients expect in every JSON response, especially in a 404. */
   responseCode: number;
   handle?: string;
 }
 
 export function problemOf(failure: ServiceError, handle?: string): Problem {
-  const { code, detail, upstreamAnswer: answer } = failure;
+  const { code, title, detail, upstreamAnswer: answer } = failure;
   const answered = answer?.members['responseCode'] ?? RESPONSE_CODE.error;
   return {
-    title: CATALOGUE[code].title,
+    title,
     status: answer?.status ?? failure.status,
     ...(detail !== undefined && { detail }),
     code,
@@ -76,7 +76,7 @@ export function renderError(
   return { status, headers, json: bodyOfMembers(members, named) };
 }
 
-const NAMING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['PRECONDITION_FAILED', 'NO_DELETE']);
+const NAMING: ReadonlySet<string> = new Set<ErrorCode>(['PRECONDITION_FAILED', 'NO_DELETE']);
 
 const optional = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };

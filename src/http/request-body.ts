@@ -1,7 +1,7 @@
 // Receives request bodies within a limit per body and a total limit, decompresses them and parses JSON.
 import type { IncomingMessage } from 'node:http';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { type ErrorKind, ServiceError } from '../errors.js';
 import { type JsonLimits, describeExcess, findExcess } from './json-limits.js';
 
 interface RequestBodyDeps {
@@ -158,14 +158,14 @@ interface DecompressOptions {
   maxBodyBytes: number;
   /** Counts the decompressed bytes. */
   memory: BodyMemory;
-  /** The interface's error codes for an unreadable body and for an unknown encoding. */
-  codes: { invalid: ErrorCode; encoding: ErrorCode };
+  /** The interface's errors for an unreadable body and for an unknown encoding. */
+  codes: { invalid: ErrorKind; encoding: ErrorKind };
 }
 
 interface ParseOptions {
   limits: JsonLimits;
-  /** The interface's error codes: for a list with too many elements (default: `invalid`), and for the rest. */
-  codes: { invalid: ErrorCode; tooLong?: ErrorCode };
+  /** The interface's errors: for a list with too many elements (default: `invalid`), and for the rest. */
+  codes: { invalid: ErrorKind; tooLong?: ErrorKind };
 }
 
 /** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes` */

@@ -49,7 +49,7 @@ const isOfHandle = (failure: ServiceError): boolean =>
 const MAX_ANSWER_CHARS = 4096;
 
 function withinBounds(failure: ServiceError): ServiceError {
-  const { code, message, upstreamAnswer } = failure;
+  const { message, upstreamAnswer } = failure;
   const isShort = JSON.stringify(upstreamAnswer?.members ?? {}).length <= MAX_ANSWER_CHARS;
-  return isShort ? failure : new ServiceError(code, { message });
+  return isShort ? failure : new ServiceError(failure, { message });
 }

@@ -1,6 +1,6 @@
 // One server: anonymous reads of whole records, behind a limiter, a circuit breaker and Retry-After pauses.
 import type { Context } from '../context.js';
-import { CATALOGUE, type ErrorCode, ServiceError } from '../errors.js';
+import { CATALOGUE, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
@@ -104,11 +104,9 @@ export function createServer(
   };
 }
 
-type CallResult = Outcome['kind'] | ErrorCode;
-
 /** Creates the function that counts and traces an upstream read. */
 function createReport(server: string, { metrics, hooks: { spans } }: Context) {
-  return (result: CallResult, durationMs: number): void => {
+  return (result: string, durationMs: number): void => {
     metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
     for (const { addCall } of spans)
       addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });

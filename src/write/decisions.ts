@@ -1,6 +1,6 @@
 // Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
 // record.
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { ServiceError } from '../errors.js';
 import { compileGlobs } from '../handle/glob.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -64,7 +64,7 @@ const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 
 /** Error codes of writes that failed before sending a byte. BAD_REQUEST: the client left the queue. */
-const NEVER_SENT: readonly ErrorCode[] = [
+const NEVER_SENT: readonly string[] = [
   'BAD_REQUEST',
   'UPSTREAM_CONNECT_FAILED',
   'OVERLOADED',

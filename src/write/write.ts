@@ -239,7 +239,7 @@ async function sendSequentially<Answer extends WriteAnswer>(
 /** Removes Retry-After, because a client must not be told to repeat a write that may have been executed. */
 function withoutRetryAfter(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
-  const { code, message, responseCode, upstreamStatus, diagnosis, cause } = error;
+  const { message, responseCode, upstreamStatus, diagnosis, cause } = error;
   const details = { message, responseCode, upstreamStatus, diagnosis, cause };
-  return new ServiceError(code, { ...details, retryAfterMs: 'never' });
+  return new ServiceError(error, { ...details, retryAfterMs: 'never' });
 }

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
-import { CATALOGUE } from '../../src/errors.js';
+import { allErrors } from '../../src/app/plugins.js';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
 const rows = tableRows(readDocument('config/troubleshooting.md'), '| symptom').map(cells);
@@ -24,7 +24,7 @@ describe('config/troubleshooting.md', () => {
   });
 
   it.each([...new Set(quoted(2))])('names only catalogued errors: %s', (code) => {
-    expect(Object.keys(CATALOGUE)).toContain(code);
+    expect(allErrors().map((error) => error.code)).toContain(code);
   });
 
   const keys = configKeys().map(({ key }) => key);

@@ -4,6 +4,7 @@ import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
 import type { Host, Plugin, Started } from '../../src/app/plugin.js';
 import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
+import { ERRORS } from '../../src/plugins/traffic/plugin.js';
 import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange } from '../../src/handle/change.js';
@@ -47,8 +48,8 @@ const purgeHandle = ({ app: { operations } }: Proxy): Promise<unknown> =>
 const refuses: RequestJudge = {
   judgesHits: false,
   judgesHandles: false,
-  judge: () => ({ refusal: new ServiceError('TRAFFIC_REFUSED') }),
-  judgeMessage: () => ({ refusal: new ServiceError('TRAFFIC_REFUSED') }),
+  judge: () => ({ refusal: new ServiceError(ERRORS.TRAFFIC_REFUSED) }),
+  judgeMessage: () => ({ refusal: new ServiceError(ERRORS.TRAFFIC_REFUSED) }),
 };
 const admits: RequestJudge = { ...refuses, judge: () => ({}) };
 

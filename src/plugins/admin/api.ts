@@ -6,12 +6,13 @@ import { ServiceError } from '../../errors.js';
 import { parseUpToIssue } from '../../http/json-limits.js';
 import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../../http/request-body.js';
 import type { Operations, PurgeRequest } from '../../app/operations.js';
+import { ERRORS } from './plugin.js';
 
 /** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
-const BODY_ERRORS = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
+const BODY_ERRORS = { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY } as const;
 
 type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
@@ -27,7 +28,7 @@ const createReadJson =
       const json = await parseJsonBody(body, { encoding, memory, ...bounds, codes: BODY_ERRORS });
       const parsed = parseUpToIssue(schema, json);
       if (parsed.success) return parsed.data;
-      throw new ServiceError('ADMIN_BAD_BODY', { detail: parsed.error.issues[0]?.message ?? 'invalid' });
+      throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });
 
 export function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {

@@ -6,6 +6,7 @@ import { isLoopback } from '../../config/addresses.js';
 import { ServiceError } from '../../errors.js';
 import { callOf } from '../../http/admin-call.js';
 import { isProbe } from './routes.js';
+import { ERRORS } from './plugin.js';
 
 /** Creates the access check. If no token is configured, it allows only requests to a loopback host. */
 export function createTokenCheck(token: string | undefined): RequestHandler {
@@ -15,7 +16,7 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
     if (route !== undefined && isProbe(route)) next();
     else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
       next(
-        new ServiceError('ADMIN_CROSS_ORIGIN', {
+        new ServiceError(ERRORS.ADMIN_CROSS_ORIGIN, {
           detail: 'the Origin or Host does not match the admin listener',
         }),
       );
@@ -23,7 +24,9 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
     else {
       // Sends one header per scheme, because browsers ignore a header that starts with an unknown scheme.
       res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
-      next(new ServiceError('ADMIN_TOKEN_NEEDED', { detail: 'send "Authorization: Bearer <admin.token>"' }));
+      next(
+        new ServiceError(ERRORS.ADMIN_TOKEN_NEEDED, { detail: 'send "Authorization: Bearer <admin.token>"' }),
+      );
     }
   };
 }

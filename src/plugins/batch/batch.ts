@@ -19,7 +19,7 @@ import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
 import { type HoldFor, type HoldUnsent, createHoldFor } from '../../server/unsent.js';
 import type { Caller } from '../../upstream/caller.js';
 import { type ElementDeps, createStartElement } from './elements.js';
-import { METRICS } from './plugin.js';
+import { ERRORS, METRICS } from './plugin.js';
 import { BATCH_LIMITS, type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
 import { type StreamElements, createStreamElements } from './stream.js';
 
@@ -85,7 +85,11 @@ function createHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByBody',
   };
 }
 
-const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY', tooLong: 'BATCH_TOO_LARGE' } as const;
+const CODES = {
+  invalid: ERRORS.BATCH_BAD_BODY,
+  encoding: ERRORS.BATCH_BAD_BODY,
+  tooLong: ERRORS.BATCH_TOO_LARGE,
+} as const;
 
 /**
  * Rejects credentials. A read with credentials always goes to the Handle server, so a batch could try a
@@ -93,7 +97,7 @@ const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY', tooLong: 
  */
 function assertAnonymous({ headers }: IncomingMessage): void {
   if (headers.authorization === undefined) return;
-  throw new ServiceError('BATCH_WITH_LOGIN', { detail: 'send one GET for each handle' });
+  throw new ServiceError(ERRORS.BATCH_WITH_LOGIN, { detail: 'send one GET for each handle' });
 }
 
 interface BatchCall {

@@ -18,6 +18,7 @@ import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { RenderedElement, StartElement } from './stream.js';
+import { ERRORS } from './plugin.js';
 
 export interface ElementDeps {
   resolver: Pick<Resolver, 'fromMemory' | 'resolve' | 'refOf'>;
@@ -47,7 +48,7 @@ const MAX_SELECTED_CHARS = 64 * 1024 * 1024;
 const MAX_ECHOED_CHARS = 200;
 
 const tooMuchWork = (): ServiceError =>
-  new ServiceError('BATCH_TOO_LARGE', {
+  new ServiceError(ERRORS.BATCH_TOO_LARGE, {
     detail: 'the preceding records exceed 64 MiB; request the rest in another batch',
   });
 

@@ -3,8 +3,15 @@ import type { Plugin } from '../../app/plugin.js';
 import { flag } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
+import { defineErrors } from '../../errors.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 import { batchRoutes } from './routes.js';
+
+export const ERRORS = defineErrors({
+  BATCH_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of handles (batch)' },
+  BATCH_WITH_LOGIN: { status: 400, responseCode: 4, title: 'A batch accepts no credentials' },
+  BATCH_TOO_LARGE: { status: 413, responseCode: 4, title: 'Too many handles in one request' },
+});
 
 export const METRICS = {
   handles: {
@@ -29,6 +36,7 @@ type BatchConfig = Config & SectionsOf<typeof SECTIONS>;
 export const batch: Plugin<BatchConfig> = {
   name: 'batch',
   sections: SECTIONS,
+  errors: ERRORS,
   metrics: METRICS,
   isEnabled: ({ batch: { enabled } }) => enabled,
   routes: ({ batch: { enabled } }) => (enabled ? batchRoutes : []),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
 import { type JsonLimits, parseUpToIssue } from '../../http/json-limits.js';
 import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
+import { ERRORS } from './plugin.js';
 
 /** Maximum number of handles per batch; smaller for GET, whose handles are in the request line. */
 export const MAX_HANDLES = { GET: 100, POST: 1000 };
@@ -35,10 +36,6 @@ export const batchBody = z.strictObject({
   index: oneOrMore(z.union([z.int(), z.string()])),
 });
 
-/** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */
-export const isBatch = (parameters: URLSearchParams): boolean =>
-  parameters.has('handle') && !parameters.has('prefix');
-
 /** Reads a batch from the query. @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
 export function readBatchQuery(query: string): BatchRequest {
   const parameters = readParameters(query);
@@ -62,7 +59,7 @@ export function readBatchBody(body: unknown, query: string): BatchRequest {
 function badBody(issue: z.core.$ZodIssue | undefined): ServiceError {
   const place = issue?.path.join('.') ?? '';
   const reason = `${place}${place === '' ? '' : ': '}${issue?.message ?? 'invalid'}`;
-  return new ServiceError('BATCH_BAD_BODY', {
+  return new ServiceError(ERRORS.BATCH_BAD_BODY, {
     detail: `give {"handles": ["…"]}, and "type": ["…"] and "index": [1] to select values (${reason})`,
   });
 }
@@ -70,7 +67,7 @@ function badBody(issue: z.core.$ZodIssue | undefined): ServiceError {
 function readBatch(handles: readonly string[], parameters: URLSearchParams, max: number): BatchRequest {
   if (handles.length > max) {
     const detail = `${handles.length}; GET accepts at most ${MAX_HANDLES.GET}, POST /api/resolve at most ${MAX_HANDLES.POST}`;
-    throw new ServiceError('BATCH_TOO_LARGE', { detail });
+    throw new ServiceError(ERRORS.BATCH_TOO_LARGE, { detail });
   }
   const query = readRecordQuery(parameters);
   // Neither option can be served from the cache, so a batch would cause up to a thousand requests to the

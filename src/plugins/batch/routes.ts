@@ -1,7 +1,10 @@
 // The batch routes, which read many handles in one request.
 import { readParameters } from '../../http/query.js';
 import { defineRoutes } from '../../http/route-table.js';
-import { isBatch } from './request.js';
+
+/** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */
+const isBatch = (parameters: URLSearchParams): boolean =>
+  parameters.has('handle') && !parameters.has('prefix');
 
 export const batchRoutes = defineRoutes(
   { interface: 'batch' },

@@ -24,7 +24,7 @@ import {
 } from './gather.js';
 import { createLocationListParser, listsIn, mayRedirect } from './location-list.js';
 import { type Namespace, createOtherRecords, createPrefixRecords } from './other-records.js';
-import type { LocationsConfig } from './plugin.js';
+import { ERRORS, type LocationsConfig } from './plugin.js';
 import { findTarget } from './target.js';
 import { writeLocations } from './template.js';
 
@@ -85,7 +85,7 @@ async function startRequest(request: RedirectRequest, deps: LocationsDeps): Prom
 function inactiveError(handle: string, { isInactive, statusMessage }: Namespace): ServiceError | undefined {
   if (!isInactive) return undefined;
   const [prefix = ''] = handle.split('/', 1);
-  return new ServiceError('REDIRECT_INACTIVE', {
+  return new ServiceError(ERRORS.REDIRECT_INACTIVE, {
     detail: statusMessage === '' ? prefix : `${prefix}: ${statusMessage}`,
   });
 }

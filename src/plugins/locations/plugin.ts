@@ -4,6 +4,11 @@ import { flag, list, reloadable, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
+import { defineErrors } from '../../errors.js';
+
+export const ERRORS = defineErrors({
+  REDIRECT_INACTIVE: { status: 404, responseCode: 100, title: 'This prefix is inactive' },
+});
 
 /**
  * Headers that the proxy sets itself, hop-by-hop headers, and headers that control reverse proxies in front.
@@ -51,6 +56,7 @@ const databaseProblem: Judge = (content, path) =>
 export const locations: Plugin<LocationsConfig> = {
   name: 'locations',
   sections: SECTIONS,
+  errors: ERRORS,
   startProblems: ({ redirect }, readFile) => [
     ['redirect.countryDatabase', fileProblem(redirect.countryDatabase, readFile, databaseProblem)],
   ],

@@ -4,8 +4,13 @@ import type { Plugin } from '../../app/plugin.js';
 import { flag, text, wholeNumber } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
-import { ServiceError } from '../../errors.js';
+import { ServiceError, defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
+
+export const ERRORS = defineErrors({
+  REPORTS_DISABLED: { status: 404, responseCode: 100, title: 'Resolution reports are disabled' },
+  REPORT_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The reports in Redis are unavailable' },
+});
 
 export const reportQuery = z.object({
   prefix: z.string().regex(/^[^/]+$/),
@@ -59,8 +64,9 @@ export type ReportsConfig = Config & SectionsOf<typeof SECTIONS>;
 export const reports: Plugin<ReportsConfig> = {
   name: 'reports',
   sections: SECTIONS,
+  errors: ERRORS,
   adminRoutes: defineRoutes({}, { 'GET /reports': 'report' }),
-  offError: () => new ServiceError('REPORTS_DISABLED', { detail: 'set reports.enabled' }),
+  offError: () => new ServiceError(ERRORS.REPORTS_DISABLED, { detail: 'set reports.enabled' }),
   isEnabled: ({ reports: { enabled } }) => enabled,
   load: () => import('./reports.js'),
 };

@@ -11,7 +11,7 @@ import {
 import { ServiceError } from '../../errors.js';
 import { upperAscii } from '../../handle/handle.js';
 import { FileReportStore } from './file-store.js';
-import { type ResolutionReport, type ReportsConfig, reportQuery } from './plugin.js';
+import { ERRORS, type ResolutionReport, type ReportsConfig, reportQuery } from './plugin.js';
 import { ReadCounter, type TakenRow } from './read-counter.js';
 
 /** Identifies a report; the month is the current one by default. */
@@ -81,7 +81,7 @@ export function createReports(
     async read({ prefix: given, month = new Date(clock.wall()).toISOString().slice(0, 7) }) {
       const prefix = given === OTHER_PREFIXES ? given : upperAscii(given);
       const counts = (await publish()) ? await store.read(prefix, month) : undefined;
-      if (counts === undefined) throw new ServiceError('REPORT_UNAVAILABLE', { retryAfterMs: 1000 });
+      if (counts === undefined) throw new ServiceError(ERRORS.REPORT_UNAVAILABLE, { retryAfterMs: 1000 });
       return reportOf({ prefix, month }, counts);
     },
     async close() {

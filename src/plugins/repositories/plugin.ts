@@ -3,6 +3,15 @@ import type { Plugin } from '../../app/plugin.js';
 import { readBaseUrl } from '../../config/addresses.js';
 import type { Config } from '../../config/schema.js';
 import type { Rule } from '../../config/sections.js';
+import { defineErrors } from '../../errors.js';
+
+export const ERRORS = defineErrors({
+  REPOSITORY_MINTS: {
+    status: 405,
+    responseCode: 7,
+    title: 'Handles of this prefix can only be read here: the repository mints and changes them',
+  },
+});
 
 /** Checks the address against the kind of the repository. */
 function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule[] {
@@ -24,6 +33,7 @@ function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at
 
 export const repositories: Plugin = {
   name: 'repositories',
+  errors: ERRORS,
   rules: ({ upstreams }) => upstreams.flatMap(addressRule),
   isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => kind === 'dspace' || kind === 'template'),
   load: () => import('./repositories.js'),

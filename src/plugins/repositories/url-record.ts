@@ -4,13 +4,14 @@ import { writeJson } from '../../handle/json.js';
 import type { Found } from '../../handle/outcome.js';
 import { ServiceError } from '../../errors.js';
 import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
+import { ERRORS } from './plugin.js';
 
 /** A repository mints its own handles, with case-sensitive suffixes, and has neither logins nor prefix records. */
 export const REPOSITORY = {
   keepsCase: true,
   holdsPrefixRecords: false,
   forwards: false,
-  refusal: () => new ServiceError('REPOSITORY_MINTS', { allow: ['GET', 'HEAD', 'OPTIONS'] }),
+  refusal: () => new ServiceError(ERRORS.REPOSITORY_MINTS, { allow: ['GET', 'HEAD', 'OPTIONS'] }),
 } as const;
 
 /** Readable by administrators and the public, not writable. */

@@ -65,7 +65,7 @@ function parsed(json: string): unknown {
 
 /** Names the reverse lookup service in the message, so that operators do not check the Handle server. */
 const asLookupFailure = (failure: ServiceError): ServiceError =>
-  new ServiceError(failure.code, {
+  new ServiceError(failure, {
     message: failure.message.replace('The Handle server', 'The reverse lookup service'),
     diagnosis: explain(failure, KEYS),
     cause: failure,

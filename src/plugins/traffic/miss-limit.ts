@@ -5,7 +5,7 @@ import type { EnumerationSettings, LimitedNetworks } from './limited-networks.js
 import { ServiceError } from '../../errors.js';
 import type { AroundMiss } from '../../upstream/caller.js';
 import type { LimiterUsage } from '../../upstream/concurrency-limiter.js';
-import { type LimitReason, METRICS } from './plugin.js';
+import { ERRORS, type LimitReason, METRICS } from './plugin.js';
 
 interface MissLimitParts {
   networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe' | 'list'>;
@@ -40,7 +40,7 @@ export function createMissLimit(
     if (limited === undefined) return;
     countLimited({ reason: limited.reason });
     const detail = `${WHY[limited.reason]} from ${network}; cached records are served`;
-    throw new ServiceError('RATE_LIMITED', { detail, retryAfterMs: limited.until - now() });
+    throw new ServiceError(ERRORS.RATE_LIMITED, { detail, retryAfterMs: limited.until - now() });
   }
 
   function count(network: string, added: Partial<MissCounts>): void {

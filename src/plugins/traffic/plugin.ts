@@ -2,9 +2,16 @@
 import type { Plugin } from '../../app/plugin.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
+import { defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 import { traffic as section } from './schema.js';
+
+export const ERRORS = defineErrors({
+  TRAFFIC_REFUSED: { status: 403, responseCode: 400, title: 'Refused by a traffic rule' },
+  ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
+  RATE_LIMITED: { status: 429, responseCode: 3, title: 'Too many requests' },
+});
 
 export const RULE_RESULTS = ['matched', 'limited', 'shadowed'] as const;
 export type RuleResult = (typeof RULE_RESULTS)[number];
@@ -55,6 +62,7 @@ export type TrafficConfig = Config & SectionsOf<typeof SECTIONS>;
 export const traffic: Plugin<TrafficConfig> = {
   name: 'traffic',
   sections: SECTIONS,
+  errors: ERRORS,
   metrics: METRICS,
   adminRoutes: defineRoutes(
     {},

@@ -17,6 +17,7 @@ import {
 } from './rules.js';
 import type { TrafficRule } from './schema.js';
 import { type BucketState, type TakeTokens, untilTokens, type BucketLimit } from './token-bucket.js';
+import { ERRORS } from './plugin.js';
 
 interface PolicyParts {
   takeTokens: TakeTokens;
@@ -192,8 +193,8 @@ function appliedLimit(rule: CompiledRule, state: BucketState, tokens: number): A
 
 const refusalBy = ({ answer }: TrafficRule, detail: string, retryAfterMs: number): ServiceError =>
   answer === 403
-    ? new ServiceError('TRAFFIC_REFUSED', { detail })
-    : new ServiceError('RATE_LIMITED', { detail, retryAfterMs });
+    ? new ServiceError(ERRORS.TRAFFIC_REFUSED, { detail })
+    : new ServiceError(ERRORS.RATE_LIMITED, { detail, retryAfterMs });
 
 function setLimitHeaders(res: ServerResponse, { rule, state }: Applied): void {
   if (state === undefined || rule.window === undefined || res.headersSent) return;

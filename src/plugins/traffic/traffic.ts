@@ -7,7 +7,7 @@ import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../server/client-address.js';
 import { type LimitedNetworks, createLimitedNetworks } from './limited-networks.js';
 import { createMissLimit } from './miss-limit.js';
-import type { TrafficConfig, TrafficReport } from './plugin.js';
+import { ERRORS, type TrafficConfig, type TrafficReport } from './plugin.js';
 import { createTrafficPolicy } from './policy.js';
 import { createRuleCounts } from './rule-counts.js';
 import { createTokenBuckets } from './token-bucket.js';
@@ -74,7 +74,7 @@ const createUnblock =
     // The slash of the network may be percent-encoded.
     const network = networkNamed(decodeParameter(callOf(res).rest));
     if (network === undefined || !(await networks.lift(network))) {
-      throw new ServiceError('ADMIN_NOT_BLOCKED', {
+      throw new ServiceError(ERRORS.ADMIN_NOT_BLOCKED, {
         detail: 'GET /traffic lists limited networks as blocked',
       });
     }
