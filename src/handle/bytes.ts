@@ -107,3 +107,12 @@ export function tryDecode<T>(decode: (bytes: Buffer) => T, bytes: Buffer): T | u
     return undefined;
   }
 }
+
+/** Appends to a doubling buffer: a list of one-byte chunks would need a hundred times their memory. */
+export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer {
+  const needed = size + chunk.length;
+  const target = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
+  if (target !== bytes) bytes.copy(target, 0, 0, size);
+  chunk.copy(target, size);
+  return target;
+}

@@ -1,7 +1,8 @@
 // Receives request bodies within a limit per body and a total limit, decompresses them and parses JSON.
 import type { IncomingMessage } from 'node:http';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { type ErrorKind, ServiceError } from '../errors.js';
+import { appendChunk } from '../handle/bytes.js';
+import { createDecompressor, decompressBody, isCoding } from '../handle/decompress.js';
 import { type JsonLimits, describeExcess, findExcess } from './json-limits.js';
 
 interface RequestBodyDeps {
@@ -136,15 +137,6 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
   });
 }
 
-/** Appends to a doubling buffer: a list of one-byte chunks would need a hundred times their memory. */
-export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer {
-  const needed = size + chunk.length;
-  const target = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
-  if (target !== bytes) bytes.copy(target, 0, 0, size);
-  chunk.copy(target, size);
-  return target;
-}
-
 const aborted = (): ServiceError =>
   new ServiceError('BAD_REQUEST', { detail: 'the request body was aborted' });
 
@@ -193,11 +185,6 @@ export function parseJsonBytes(bytes: Buffer, { codes, limits }: ParseOptions): 
   }
 }
 
-const DECOMPRESSORS = { gzip: createGunzip, deflate: createInflate, br: createBrotliDecompress };
-
-/** Size of the pieces in which a body is decompressed and counted. */
-const PIECE_BYTES = 64 * 1024;
-
 /**
  * Decompresses gzip, deflate or br, unless the result exceeds the memory budget.
  *
@@ -207,36 +194,24 @@ export async function decompress(body: Buffer, options: DecompressOptions): Prom
   const { encoding = 'identity', maxBodyBytes, memory, codes } = options;
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
-  if (!Object.hasOwn(DECOMPRESSORS, name)) {
+  if (!isCoding(name)) {
     throw new ServiceError(codes.encoding, {
       detail: `unknown Content-Encoding ${JSON.stringify(encoding)}`,
     });
   }
-  const pieces = DECOMPRESSORS[name as keyof typeof DECOMPRESSORS]({ chunkSize: PIECE_BYTES });
-  const holder: MemoryHolder = { giveWay: () => void pieces.destroy(tooManyBodies()) };
+  const decompressor = createDecompressor(name);
+  const holder: MemoryHolder = { giveWay: () => void decompressor.destroy(tooManyBodies()) };
   memory.holders.add(holder);
   try {
-    return await collect(pieces.end(body), maxBodyBytes, memory);
+    return await decompressBody(body, decompressor, {
+      maxBytes: maxBodyBytes,
+      tooLarge: () => tooLarge(maxBodyBytes),
+      onPiece: memory.add,
+    });
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
     throw new ServiceError(codes.invalid, { detail: `not valid ${name}`, cause });
   } finally {
     memory.holders.delete(holder);
   }
-}
-
-async function collect(
-  pieces: AsyncIterable<Buffer>,
-  maxBytes: number,
-  memory: Pick<BodyMemory, 'add'>,
-): Promise<Buffer> {
-  let bytes: Buffer = Buffer.alloc(0);
-  let size = 0;
-  for await (const piece of pieces) {
-    memory.add(piece.length);
-    bytes = appendChunk(bytes, size, piece);
-    size += piece.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-  }
-  return bytes.subarray(0, size);
 }

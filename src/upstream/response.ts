@@ -1,9 +1,8 @@
 // Server responses: headers, content codings, JSON, and errors for invalid responses.
 import { ServiceError } from '../errors.js';
+import { createDecompressor, decompressBody, isCoding } from '../handle/decompress.js';
 import { foldHandle } from '../handle/handle.js';
 import { JsonLimitError, parseJson } from '../handle/json.js';
-import { promisify } from 'node:util';
-import zlib from 'node:zlib';
 
 export interface UpstreamResponse {
   status: number;
@@ -130,26 +129,6 @@ const printable = (text: string): string =>
 /** Maximum codings to decode, because each could contain a decompression bomb. */
 const MAX_CODINGS = 5;
 
-const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants;
-
-type Decode = (body: Buffer, maxOutputLength: number) => Promise<Buffer>;
-
-const gunzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip);
-const inflate = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate);
-const brotli = promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress);
-
-// Some servers omit the last bytes. Like browsers, these decoders accept a truncated body.
-const ungzip: Decode = (body, maxOutputLength) =>
-  gunzip(body, { finishFlush: Z_SYNC_FLUSH, maxOutputLength });
-
-/** A Map, because coding names are untrusted: a plain object would also match `constructor`. */
-const DECODERS = new Map<string, Decode>([
-  ['gzip', ungzip],
-  ['x-gzip', ungzip],
-  ['deflate', (body, maxOutputLength) => inflate(body, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })],
-  ['br', (body, maxOutputLength) => brotli(body, { finishFlush: BROTLI_OPERATION_FLUSH, maxOutputLength })],
-]);
-
 /** A response with an undecoded body. */
 export interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
   body: Buffer;
@@ -169,18 +148,17 @@ export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
 export async function decodeBody(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
   const { status, body } = response;
   const codings = headerOf(response, CONTENT_ENCODING) ?? '';
-  const decoders = codings
+  const names = codings
     .toLowerCase()
     .split(',')
-    .map((name) => DECODERS.get(name.trim()))
+    .map((name) => name.trim().replace(/^x-(?=gzip$)/, ''))
     .reverse();
-  if (decoders.length > MAX_CODINGS || !decoders.every((decode) => decode !== undefined)) return body;
+  if (names.length > MAX_CODINGS || !names.every(isCoding)) return body;
+  const bounds = { maxBytes: maxBodyBytes, tooLarge: () => bodyTooLarge(status, maxBodyBytes) };
   let decoded = body;
-  try {
-    for (const decode of decoders) decoded = await decode(decoded, maxBodyBytes);
-  } catch (error) {
-    const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw isTooLarge ? bodyTooLarge(status, maxBodyBytes) : error;
+  for (const name of names) {
+    // Some servers omit the last bytes.
+    decoded = await decompressBody(decoded, createDecompressor(name, { acceptsCut: true }), bounds);
   }
   return decoded;
 }

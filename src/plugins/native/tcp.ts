@@ -1,7 +1,8 @@
 // TCP listener: one request and one response per connection, as on a Handle server.
 import { type Server, type Socket, createServer } from 'node:net';
 import type { Context } from '../../context.js';
-import { type MemoryBudget, appendChunk, tooManyBodies } from '../../http/request-body.js';
+import { appendChunk } from '../../handle/bytes.js';
+import { type MemoryBudget, tooManyBodies } from '../../http/request-body.js';
 import { type Hooks, firstOf } from '../../hooks.js';
 import { RESPONSE_CODE } from '../../handle/response-codes.js';
 import { type Use, boundConnections } from '../../server/connection-bounds.js';
