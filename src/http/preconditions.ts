@@ -2,11 +2,21 @@
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 
-export interface ConditionHeaders {
-  'if-match'?: string | undefined;
-  'if-none-match'?: string | undefined;
-  'if-unmodified-since'?: string | undefined;
-}
+const CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'] as const;
+
+export type ConditionHeaders = { [Name in (typeof CONDITIONS)[number]]?: string | undefined };
+
+/** Returns the names of the conditions of a write (§13.1.1, §13.1.2, §13.1.4). */
+export const conditionsOf = (headers: ConditionHeaders): (keyof ConditionHeaders)[] =>
+  CONDITIONS.filter((name) => headers[name] !== undefined);
+
+/** Whether a write is conditional. Only then is the previous record's ETag needed. */
+export const isConditional = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  conditionsOf(headers).length > 0;
+
+/** Whether a write has a condition on ETags. */
+export const hasEtagCondition = (headers: ConditionHeaders): boolean =>
+  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
 
 /** Request method and resource state. */
 export interface ResourceState {
@@ -35,10 +45,7 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
  * lock, because the Handle server checks and writes atomically.
  */
 export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
-  method === 'PUT' &&
-  headers['if-none-match']?.trim() === '*' &&
-  headers['if-match'] === undefined &&
-  headers['if-unmodified-since'] === undefined;
+  method === 'PUT' && headers['if-none-match']?.trim() === '*' && conditionsOf(headers).length === 1;
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 
@@ -62,6 +69,16 @@ function isModified(headers: ConditionHeaders, { exists, etags = [] }: ResourceS
   // Weak comparison ignores `W/`.
   if (tags === undefined) return true;
   return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
+}
+
+/**
+ * Evaluates the If-None-Match of a public read, which never fails: a text that is no tag matches nothing. `etag`
+ * is strong.
+ */
+export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch === etag) return true;
+  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(opaque(tag.trim())));
 }
 
 const opaque = (tag: string): string => tag.replace(/^W\//, '');

@@ -8,7 +8,8 @@ import { linesWithCors } from './cors.js';
 import type { FastHeaders, ScanHeaders } from './fast-headers.js';
 import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
 import type { RequestCheck } from './request-check.js';
-import { type Representation, acceptsGzip, matchesEtag } from './representation.js';
+import { isNotModified } from './preconditions.js';
+import { type Representation, acceptsGzip } from './representation.js';
 import type { Hits, PreparedHit } from '../observe/hits.js';
 
 /** A response that depends only on its target and an entry in memory. */
@@ -125,7 +126,7 @@ function createSendHit(parts: SendHitParts): SendHit {
     const variant = variantFor(prepared, headers.acceptEncoding);
     if (variant === undefined) return false;
     const { head, commonLength, body, etag } = variant;
-    const isKnown = etag !== undefined && matchesEtag(headers.ifNoneMatch, etag);
+    const isKnown = etag !== undefined && isNotModified(headers.ifNoneMatch, etag);
     const status = isKnown ? 304 : prepared.status;
     const ofEntry = hitLines[prepared.family](prepared, now);
     const lines = (ofEntry + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;

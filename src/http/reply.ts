@@ -8,7 +8,8 @@ import type { Format } from './query.js';
 import { linesOf, sendByNode } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
-import { type Representation, matchesEtag, represent } from './representation.js';
+import { isNotModified } from './preconditions.js';
+import { type Representation, represent } from './representation.js';
 
 interface ReplyHead {
   status: number;
@@ -66,7 +67,7 @@ function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | 
   const headers: string[] = [];
   for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
   headers.push(...made.common);
-  if (made.etag !== undefined && matchesEtag(ifNoneMatch, made.etag))
+  if (made.etag !== undefined && isNotModified(ifNoneMatch, made.etag))
     return { status: 304, headers, body: undefined };
   headers.push(...made.ofBody);
   return { status: reply.status, headers, body: made.body };

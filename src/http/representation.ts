@@ -69,13 +69,6 @@ export function etagOf(text: string, encoding: Encoding): string {
   return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
 }
 
-/** Compares weakly with If-None-Match: `*` or any listed tag matches (RFC 9110 §13.1.2). */
-export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  if (ifNoneMatch === etag) return true;
-  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
-}
-
 /** Memoised decisions: clients send few distinct, short Accept-Encoding values. */
 const decisions = new Map<string, boolean>();
 const MAX_DECISIONS = 1000;

@@ -22,7 +22,7 @@ export function answerUnrouted(req: IncomingMessage, res: ServerResponse): void 
     answerOptions(req, res, match?.allow ?? ['OPTIONS']);
     return;
   }
-  if (match === undefined || isConditional(match.routes)) {
+  if (match === undefined || haveConditions(match.routes)) {
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
   }
   // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
@@ -36,4 +36,4 @@ export function answerUnrouted(req: IncomingMessage, res: ServerResponse): void 
 const isForwarded = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
 
 /** Whether all routes have a condition; without an unconditional route the path does not exist. */
-const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
+const haveConditions = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);

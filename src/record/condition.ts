@@ -1,5 +1,5 @@
 // The ETag of a record as the caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
@@ -59,9 +59,6 @@ export function* recordEtag(
   const { text } = yield* render(json, format);
   return etagOf(text, encoding);
 }
-
-export const isConditional = (headers: IncomingHttpHeaders): boolean =>
-  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
 
 interface ConditionalWrite extends Pick<IncomingMessage, 'method' | 'headers'> {
   /** The handle as spelled by the caller. */

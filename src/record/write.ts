@@ -6,7 +6,7 @@ import type { LoggedChange } from '../handle/change.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from '../http/body.js';
 import { contextOf } from '../http/context.js';
-import { isCreateOnly } from '../http/preconditions.js';
+import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
 import { sendReply } from '../http/reply.js';
 import type { WithBody } from '../http/request-body.js';
@@ -17,7 +17,7 @@ import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Deletion } from '../write/write.js';
-import { assertCondition, isConditional } from './condition.js';
+import { assertCondition } from './condition.js';
 import { type ForwardRequest, handleTarget } from './forward-request.js';
 import { parseAnswer, peekResponseBody, forwardResponse } from './forward-response.js';
 
@@ -60,7 +60,8 @@ export function createWriteRoute(deps: WriteRouteDeps): Listener {
       ...(req.method === 'DELETE' && { deletion: deletionOf(request, deps.resolver) }),
       withBody: (work) => deps.withBody(req, work),
       // The Handle server checks and executes a create-only write atomically.
-      ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
+      ...(hasEtagCondition(req.headers) &&
+        !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
       attempt(body, _current, send) {
         const target = handleTarget(handle, query);
         const forward = async (beforeSend: () => void): Promise<ForwardedResponse> => {

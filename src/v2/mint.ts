@@ -2,13 +2,14 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+import { isConditional } from '../http/preconditions.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { noBody } from '../write/write.js';
 import { type V2Call, type V2Deps, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
-import { type SizedValues, assertPreconditions, isConditional, validatorsOf } from './read.js';
+import { type SizedValues, assertPreconditions, validatorsOf } from './read.js';
 import { assertJson, holdsValues, sendCreation, sendWritten, withInputs } from './write.js';
 
 /**

@@ -6,7 +6,7 @@ import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { type Verdict, evaluatePreconditions } from '../http/preconditions.js';
+import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preconditions.js';
 import { etagOf } from '../http/representation.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readValues } from '../resolver/parsed-records.js';
@@ -178,17 +178,9 @@ export function assertPreconditions(
 }
 
 function describeFailure(headers: AnonymousCall['req']['headers'], etag: string | undefined): string {
-  const conditions = WRITE_CONDITIONS.filter((name) => headers[name] !== undefined).map(
-    (name) => `${name}: ${String(headers[name])}`,
-  );
+  const conditions = conditionsOf(headers).map((name) => `${name}: ${String(headers[name])}`);
   if (headers['if-match'] === undefined && headers['if-unmodified-since'] !== undefined)
     return 'records have no modification date: use If-Match with an ETag instead of If-Unmodified-Since';
   const state = etag === undefined ? 'the handle does not exist' : `the handle exists with the ETag ${etag}`;
   return `${conditions.join(', ')}, but ${state}`;
 }
-
-const WRITE_CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'] as const;
-
-/** Whether a write is conditional. Only then is the previous record's ETag needed. */
-export const isConditional = ({ headers }: AnonymousCall['req']): boolean =>
-  WRITE_CONDITIONS.some((name) => headers[name] !== undefined);

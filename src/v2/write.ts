@@ -6,7 +6,7 @@ import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
-import { isCreateOnly } from '../http/preconditions.js';
+import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
@@ -20,7 +20,6 @@ import {
   type SizedValues,
   assertLogin,
   assertPreconditions,
-  isConditional,
   readAsCaller,
   validatorsOf,
 } from './read.js';

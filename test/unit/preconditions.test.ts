@@ -3,7 +3,10 @@ import {
   type ConditionHeaders,
   type ResourceState,
   evaluatePreconditions,
+  hasEtagCondition,
+  isConditional,
   isCreateOnly,
+  isNotModified,
 } from '../../src/http/preconditions.js';
 
 const there = { exists: true, etags: ['"a"'] };
@@ -116,5 +119,36 @@ describe('create-only write', () => {
     ['PUT', { 'if-unmodified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' }, false],
   ])('is recognised: %s with %j is %s', (method, headers, expected) => {
     expect(isCreateOnly({ method, headers })).toBe(expected);
+  });
+});
+
+describe('condition of a public read', () => {
+  it.each([
+    [undefined, false],
+    ['"a"', true],
+    ['W/"a"', true],
+    ['"b", W/"a"', true],
+    ['*', true],
+    ['"b",*', true],
+    ['"b"', false],
+    ['a', false],
+    ['x"a"', false],
+    ['xW/"a"', false],
+    ['', false],
+  ])('is evaluated without an error: %s is %s', (header, expected) => {
+    expect(isNotModified(header, '"a"')).toBe(expected);
+  });
+});
+
+describe('conditional write', () => {
+  it.each<[ConditionHeaders & { 'if-modified-since'?: string }, boolean, boolean]>([
+    [{}, false, false],
+    [{ 'if-match': '*' }, true, true],
+    [{ 'if-none-match': '*' }, true, true],
+    [{ 'if-unmodified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' }, true, false],
+    [{ 'if-modified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' }, false, false],
+  ])('is recognised: %j is %s, by its ETag %s', (headers, expected, isByEtag) => {
+    expect(isConditional({ headers })).toBe(expected);
+    expect(hasEtagCondition(headers)).toBe(isByEtag);
   });
 });
