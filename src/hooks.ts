@@ -11,7 +11,7 @@ import type { RequestContext } from './http/context.js';
 import type { PreparedHit } from './observe/hits.js';
 import type { LabelValue } from './observe/metric-list.js';
 import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
-import type { HandleServer, ReadFallback } from './upstream/contract.js';
+import type { OriginServer, ReadFallback } from './upstream/contract.js';
 import type { Config } from './config/schema.js';
 import type { RedirectExtension } from './redirect/extension.js';
 import type { LoggedChange } from './handle/change.js';
@@ -150,7 +150,7 @@ export interface Hooks {
   /** Judges a message of a client that is no HTTP request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
   /** A server with the records of all prefixes, which is asked for them last. */
-  root: HandleServer[];
+  root: OriginServer[];
   /** Reads a handle that no configured server holds. */
   fallback: ReadFallback[];
   /** Creates what a plugin adds to redirects, at the start and at each reload. */

@@ -10,7 +10,7 @@ import { mayNameSession, originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { Sessions } from '../upstream/sessions.js';
-import type { HandleServer } from '../upstream/contract.js';
+import type { OriginServer } from '../upstream/contract.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
@@ -107,7 +107,7 @@ export interface ForwardingHop {
 
 /** Creates the forwarder of a server. A read-only server receives no credentials. */
 export function createForwardRequest(
-  server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
+  server: Pick<OriginServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
   { pseudonym, isTrustedProxy }: ForwardingHop,
 ): ForwardRequest {
   const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;

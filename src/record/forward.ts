@@ -12,7 +12,7 @@ import { type Place, restOf } from '../http/route-table.js';
 import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { HandleServer } from '../upstream/contract.js';
+import type { OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import { assertForwards } from '../upstream/source.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';
@@ -137,8 +137,8 @@ function* etagFor(
 
 /** Returns a forwarder that selects the responsible server. */
 function routeForwards(parts: ForwardingParts): ForwardRequest {
-  const forwards = new Map<HandleServer, ForwardRequest>();
-  const forwardTo = (server: HandleServer): ForwardRequest => {
+  const forwards = new Map<OriginServer, ForwardRequest>();
+  const forwardTo = (server: OriginServer): ForwardRequest => {
     const forward =
       forwards.get(server) ?? limitForwards(createForwardRequest(server, parts), server.limiter);
     forwards.set(server, forward);
@@ -158,7 +158,7 @@ function routeForwards(parts: ForwardingParts): ForwardRequest {
 function serverFor(
   context: RequestContext,
   { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
-): HandleServer | undefined {
+): OriginServer | undefined {
   const { handle, target, parameters } = context;
   if (handle !== undefined) return findServers(handle)[0];
   const verified = handleToVerify(context);

@@ -39,7 +39,8 @@ export interface UpstreamClient {
 /** Reads a handle that no configured server holds; undefined if it cannot be elsewhere. @throws ServiceError UPSTREAM_* */
 export type ReadFallback = (read: HandleRead) => Promise<Outcome> | undefined;
 
-export interface HandleServer extends Pick<
+/** A server with records, such as a Handle server or a repository, at one or more addresses (RFC 9110 §3.6). */
+export interface OriginServer extends Pick<
   ServerConfig,
   'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
 > {

@@ -7,7 +7,7 @@ import type { TimeSlicer } from '../time-slicer.js';
 import { createUpstreamClient } from './client.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type createPools, createConnections, readTrust } from './connections.js';
-import type { HandleServer, ServerSettings, UpstreamClient } from './contract.js';
+import type { OriginServer, ServerSettings, UpstreamClient } from './contract.js';
 import { type ServerKeys, keysAt } from './failure.js';
 import { createRecordClient } from './record-client.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
@@ -16,14 +16,14 @@ import type { SourceServer } from './source.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
-  servers: readonly HandleServer[];
+  servers: readonly OriginServer[];
   /**
    * Serves requests without a handle, such as those for sessions: the first writable server, else the first
    * that takes logins.
    */
-  main: HandleServer | undefined;
+  main: OriginServer | undefined;
   /** Returns the responsible servers in order of preference. */
-  findServers: FindServers<HandleServer>;
+  findServers: FindServers<OriginServer>;
   /** Returns the responsible server's address; undefined if no server is responsible. */
   serverOf: (handle: HandleRef) => string | undefined;
   /** Whether every server for the handle verifies the credentials of reads. */
@@ -40,14 +40,14 @@ interface UpstreamsSettings extends Pick<Config, 'upstream'> {
 export function createUpstreams(
   { upstream, unserved, servers: configured }: UpstreamsSettings,
   context: Context,
-  parts: Omit<HandleServerParts, 'mainUrl' | 'keysOf'>,
+  parts: Omit<OriginServerParts, 'mainUrl' | 'keysOf'>,
 ): Upstreams {
   const { root: roots, fallback: fallbacks } = context.hooks;
   const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
   const ofEach = { ...parts, mainUrl: findMain(configured)?.url };
   const servers = configured.map((server) =>
-    createHandleServer({ ...server, ...ofAll }, context, { ...ofEach, keysOf: (url) => keysAt(server, url) }),
+    createOriginServer({ ...server, ...ofAll }, context, { ...ofEach, keysOf: (url) => keysAt(server, url) }),
   );
   const findServers = createPrefixRouting(servers, { roots, unserved });
   context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
@@ -64,10 +64,10 @@ export function createUpstreams(
   };
 }
 
-const usageOf = ({ url, usage }: HandleServer) =>
+const usageOf = ({ url, usage }: OriginServer) =>
   Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
 
-const findMain = <Server extends Pick<HandleServer, 'readOnly' | 'source'>>(
+const findMain = <Server extends Pick<OriginServer, 'readOnly' | 'source'>>(
   servers: readonly Server[],
 ): Server | undefined =>
   servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ source }) => source.forwards);
@@ -76,13 +76,13 @@ const findMain = <Server extends Pick<HandleServer, 'readOnly' | 'source'>>(
  * @throws ServiceError NOT_RESPONSIBLE with a Handle server's message (recording
  * "create: prefix not homed here")
  */
-export function assertFound(server: HandleServer | undefined): HandleServer {
+export function assertFound(server: OriginServer | undefined): OriginServer {
   if (server === undefined)
     throw new ServiceError('NOT_RESPONSIBLE', { message: "That prefix doesn't live here" });
   return server;
 }
 
-interface HandleServerParts {
+interface OriginServerParts {
   /** Returns the configuration keys for the server at an address. */
   keysOf: (url: string) => ServerKeys;
   /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
@@ -95,11 +95,11 @@ interface HandleServerParts {
 }
 
 /** Creates one server. */
-export function createHandleServer(
+export function createOriginServer(
   settings: ServerSettings,
   context: Context,
-  { keysOf, createDispatcher, mainUrl, ...parts }: HandleServerParts,
-): HandleServer {
+  { keysOf, createDispatcher, mainUrl, ...parts }: OriginServerParts,
+): OriginServer {
   const { url, prefixes, source, readOnly, concurrency, writeTimeoutMs, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(
     { url, connections, ...readTrust(settings) },

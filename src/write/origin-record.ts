@@ -18,7 +18,7 @@ import type {
 } from '../upstream/record-client.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt, type FindServers } from '../upstream/routing.js';
-import type { HandleServer } from '../upstream/contract.js';
+import type { OriginServer } from '../upstream/contract.js';
 import { assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
@@ -31,7 +31,7 @@ type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
 export interface OriginRecord {
   handle: HandleRef;
   /** The server that accepts writes; undefined if no server is responsible. */
-  server: HandleServer | undefined;
+  server: OriginServer | undefined;
   caller: Caller | undefined;
   /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity: string | undefined;
@@ -44,7 +44,7 @@ export interface OriginRecord {
 }
 
 interface OriginParts {
-  upstreams: { findServers: FindServers<HandleServer> };
+  upstreams: { findServers: FindServers<OriginServer> };
   resolver: Pick<Resolver, 'learn' | 'resolve'>;
   hooks: Pick<Hooks, 'aroundMiss'>;
 }
@@ -93,14 +93,14 @@ export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): Ori
 }
 
 /** Whether the Handle server checks the login of a read. If so, the miss limit ignores the read. */
-const checksLogin = (servers: readonly HandleServer[], authorization: string | undefined): boolean =>
+const checksLogin = (servers: readonly OriginServer[], authorization: string | undefined): boolean =>
   identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
 
 const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
 interface PublicRecord extends Pick<OriginRecord, 'handle' | 'caller'> {
-  server: HandleServer;
+  server: OriginServer;
   /** The error of a write. */
   refusal: () => ServiceError;
 }
@@ -142,7 +142,7 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
 }
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
-export function assertWritable(server: HandleServer | undefined): void {
+export function assertWritable(server: OriginServer | undefined): void {
   if (assertFound(server).readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 

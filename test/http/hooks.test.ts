@@ -14,7 +14,7 @@ import type { Outcome } from '../../src/handle/outcome.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/source.js';
-import { createHandleServer } from '../../src/upstream/upstreams.js';
+import { createOriginServer } from '../../src/upstream/upstreams.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -114,7 +114,7 @@ describe('hooks of servers', () => {
       .get('/api/handles/0.NA/99.FAR')
       .reply(200, recordOf([], '0.NA/99.FAR').body as object);
     const start = (host: Host): Started => ({
-      root: createHandleServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, {
+      root: createOriginServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, {
         ...host,
         mainUrl: undefined,
         keysOf: () => keysAt({ key: 'root', url: ROOT_SERVER.url }, ''),

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
-import type { HandleServer } from '../../src/upstream/contract.js';
+import type { OriginServer } from '../../src/upstream/contract.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { type HandleLock, type Held, NOT_HELD } from '../../src/write/lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';
@@ -13,7 +13,7 @@ import { createCarryOut, noBody } from '../../src/write/write.js';
 
 const origin = {
   handle: handleRef('21.T1/x', false),
-  server: { readOnly: false, source: HANDLE_SERVER } as HandleServer,
+  server: { readOnly: false, source: HANDLE_SERVER } as OriginServer,
   caller: undefined,
 } as OriginRecord;
 

@@ -7,7 +7,7 @@ import { type HandleRef, refOfKey } from '../../handle/handle.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import type { RecordAnswer } from '../../upstream/reply.js';
-import type { HandleServer } from '../../upstream/contract.js';
+import type { OriginServer } from '../../upstream/contract.js';
 import { assertFound } from '../../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
 import { mirroredPage } from './list-decision.js';
@@ -133,7 +133,7 @@ function createReadPage(
   };
 }
 
-const isSecure = ({ url }: HandleServer): boolean =>
+const isSecure = ({ url }: OriginServer): boolean =>
   url.startsWith('https:') || isLoopback(new URL(url).hostname);
 
 /** Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2). */

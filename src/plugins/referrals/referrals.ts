@@ -4,9 +4,9 @@ import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Resolution } from '../../resolver/resolution.js';
-import type { HandleServer } from '../../upstream/contract.js';
+import type { OriginServer } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
-import { createHandleServer } from '../../upstream/upstreams.js';
+import { createOriginServer } from '../../upstream/upstreams.js';
 import { type Referral, createReferrals, referralIn } from './follow.js';
 import type { ReferralsConfig } from './plugin.js';
 import { createReferredServers, settingsAt } from './referred-servers.js';
@@ -45,9 +45,9 @@ function referralOf(resolution: Resolution): Referral | undefined {
 
 const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
 
-function createRoot(upstream: ReferralsConfig['upstream'], host: Host): HandleServer {
+function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginServer {
   const { pseudonym, slicer, createDispatcher, upstreams } = host;
-  return createHandleServer(settingsAt(upstream.referralRoot, upstream), host, {
+  return createOriginServer(settingsAt(upstream.referralRoot, upstream), host, {
     pseudonym,
     slicer,
     createDispatcher,
