@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
+import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
@@ -37,6 +38,8 @@ export interface Proxy {
   pass: (ms: number) => void;
   /** Returns the metrics as JSON. */
   metrics: () => ReturnType<Metrics['registry']['getMetricsAsJSON']>;
+  /** Returns one metric. @throws Error when it does not exist */
+  metric: (name: string) => Promise<MetricObjectWithValues<MetricValue<string>>>;
   /** Returns the number of open client connections. */
   connections: () => Promise<number>;
   close: () => Promise<void>;
@@ -146,6 +149,11 @@ export async function openProxy(
       time += ms;
     },
     metrics: () => metrics.registry.getMetricsAsJSON(),
+    metric: (name) => {
+      const found = metrics.registry.getSingleMetric(name);
+      if (found === undefined) throw new Error(`no metric ${name}`);
+      return Promise.resolve(found.get());
+    },
     connections: () => promisify(server.getConnections.bind(server))(),
     close,
   };

@@ -62,11 +62,8 @@ export function describeTwoProxies(
 export const redisIs = (proxy: Proxy, up: 0 | 1): Promise<void> =>
   expect.poll(() => metric(proxy, 'handle_proxy_redis_up')).toBe(up);
 
-/** Returns the sum of a metric over all labels. */
+/** Returns the sum of a counter or gauge over all labels. It reads one metric, because tests poll it. */
 export async function metric(proxy: Proxy, name: string): Promise<number> {
-  const { text } = await request(proxy.app.admin).get('/metrics');
-  return text
-    .split('\n')
-    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
-    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  const { values } = await proxy.metric(name);
+  return values.reduce((sum, { value }) => sum + value, 0);
 }
