@@ -60,7 +60,7 @@ describe('warm command', () => {
     expect(done).toBeLessThan(900);
     expect(readFileSync(`${list}.done`, 'utf8').trimEnd().split('\n')).toHaveLength(done);
 
-    const resumed = await cli(['warm', list, '--state', `${list}.done`], env);
+    const resumed = await cli(['warm', list, '--state', `${list}.done`, '--rate', '1000'], env);
     expect(resumed).toMatchObject({
       code: 0,
       stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} not due; 0 left\n`,

@@ -157,7 +157,7 @@ createApp({ logger, metrics: createMetrics() });
 export const host: string = config.server.port;
 `,
       );
-      const compilerOptions = { strict: true, skipLibCheck: false, target: 'ES2023', module: 'NodeNext' };
+      const compilerOptions = { strict: true, skipLibCheck: false, lib: ['ES2023'], module: 'NodeNext' };
       const typesOfNode = { types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')] };
       write('tsconfig.json', {
         compilerOptions: { ...compilerOptions, ...typesOfNode },
