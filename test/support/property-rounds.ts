@@ -1,9 +1,9 @@
 // How many random inputs a property tries, if it needs another number than 100, the default of fast-check.
-import { thorough } from './thorough.js';
+import { isWhole, thorough } from './thorough.js';
 
-const QUICK_ROUNDS = 100;
-const QUICK_SHARE = 1 / 5;
+/** Maximum of `npm test` and of the check, which try a fifth of the inputs of `npm run test:all`. */
+const MOST = thorough(1000, 100);
+const SHARE = 1 / 5;
 
-/** Returns the number in the check; `npm test` tries a fifth of it, at most 100. */
-export const rounds = (inCheck: number): number =>
-  thorough(inCheck, Math.min(QUICK_ROUNDS, Math.ceil(QUICK_SHARE * inCheck)));
+/** Returns how many of the inputs of `npm run test:all` this run tries. */
+export const rounds = (all: number): number => (isWhole ? all : Math.min(MOST, Math.ceil(SHARE * all)));

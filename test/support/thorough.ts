@@ -1,7 +1,10 @@
-// `npm test` runs part of the longest loops, and the check (`npm run test:all`) all of them.
+// `npm test` runs part of the longest loops, the check more of them, and `npm run test:all` all.
 
-/** Whether `THOROUGH` is set, as `npm run test:all` does. */
+/** Whether `THOROUGH` is set, as by the check and `npm run test:all`. */
 export const isThorough = process.env['THOROUGH'] !== undefined;
+
+/** Whether `npm run test:all` runs, which takes as long as it needs. */
+export const isWhole = process.env['THOROUGH'] === 'all';
 
 /** Chooses between the whole and a part of it that shows the same in a fraction of the time. */
 export const thorough = <T>(whole: T, part: T): T => (isThorough ? whole : part);
