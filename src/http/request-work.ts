@@ -85,9 +85,15 @@ class WaitingChars {
   }
 }
 
+/** The signal of each response, because a batch asks for it once for each of its records. */
+const SIGNALS = new WeakMap<ServerResponse, AbortSignal>();
+
 /** Returns a signal that aborts on disconnect, and after a complete response. */
 export function signalOfLeaving(res: ServerResponse): AbortSignal {
+  const known = SIGNALS.get(res);
+  if (known !== undefined) return known;
   const leaving = new AbortController();
+  SIGNALS.set(res, leaving.signal);
   const abort = (): void => {
     leaving.abort(new ServiceError('BAD_REQUEST', { detail: 'the client has left' }));
   };

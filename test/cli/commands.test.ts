@@ -176,7 +176,8 @@ describe('CLI commands', () => {
     expect(stdout).toMatch(/^ {2}Hit ratio +50 % \(2 of 4\)$/m);
     expect(stdout).toMatch(/^ {2}Handle server +median [\d.]+ ms, 99th percentile [\d.]+ ms$/m);
     expect(stdout).toMatch(/^ {2}21\.T11998\/page +3 requests$/m);
-    expect(stdout).toMatch(/^ {2}found +2 entries, 0\.\d MiB, 0 evictions$/m);
+    expect(stdout).toMatch(/^ {2}found +1 entry, 0\.\d MiB, 0 evictions$/m);
+    expect(stdout).toMatch(/^ {2}newcomers +1 entry, 0\.\d MiB, 0 evictions$/m);
   });
 
   test('start the proxy with serve, which exits with 2 when configuration is missing', async () => {

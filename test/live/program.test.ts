@@ -155,7 +155,7 @@ describe('built program', () => {
       .toContain('handle_proxy_requests_total{interface="record",result="miss",status="200"} 1');
     expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({
       memory: expect.arrayContaining([
-        expect.objectContaining({ store: 'found', entries: 1 }) as unknown,
+        expect.objectContaining({ store: 'newcomers', entries: 1 }) as unknown,
       ]) as unknown,
     });
     for (const path of ['/healthz', '/readyz', '/metrics', '/stats', '/purge']) {

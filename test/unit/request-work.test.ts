@@ -36,7 +36,8 @@ function start() {
     const res = Object.assign(new EventEmitter(), { destroyed: false, req: { url: network } });
     return { res, run: runOf(res as unknown as ServerResponse) };
   };
-  return { ...request(), request, work, turn: () => turns.shift()?.(), done: () => ({ steps, ended }) };
+  const { res, run } = request();
+  return { res, run, runOf, request, work, turn: () => turns.shift()?.(), done: () => ({ steps, ended }) };
 }
 
 describe('request work', () => {
@@ -51,6 +52,12 @@ describe('request work', () => {
     expect(running).toBeInstanceOf(Promise);
     while (done().ended === 0) turn();
     expect(await running).toBe('done');
+  });
+
+  test('watches the connection once for all records of a batch', () => {
+    const { res, runOf, work } = start();
+    for (let at = 0; at < 20; at++) void runOf(res as unknown as ServerResponse)(work(), Infinity);
+    expect(res.listenerCount('close')).toBe(1);
   });
 
   test('stops when the client disconnects', async () => {
