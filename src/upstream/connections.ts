@@ -6,13 +6,17 @@ import type { UpstreamDispatcher } from './exchange.js';
 import { PIN_MISMATCH } from './failure.js';
 import { readFileSync } from 'node:fs';
 import { X509Certificate } from 'node:crypto';
-import { isIP, type Socket } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 
 export interface ConnectionOptions extends Trust {
   /** Maximum connections per server, separately for reads and for writes. */
   connections: number;
+  /** Resolves host names; by default as the system does. */
+  lookup?: LookupFunction | undefined;
+  /** Monotonic clock (ms). */
+  now?: () => number;
 }
 
 export interface Connections {
@@ -51,10 +55,21 @@ const IDLE_MS = 4000;
 /** Connect timeout (ms), so that an unreachable server does not use up the whole request timeout. */
 const CONNECT_MS = 10_000;
 
-/** Creates one undici pool per origin; secondaries share the options. */
+/**
+ * Maximum age of a connection (ms). A connection in use never looks up its host name again, and would send reads
+ * and writes to a server that has moved.
+ */
+export const MAX_AGE_MS = 120_000;
+
+const monotonic = (): number => performance.now();
+
+/**
+ * Creates one undici pool per origin; secondaries share the options. A pool of the maximum age is replaced, and
+ * closes once its requests have ended.
+ */
 export function createPools(
-  { connections, ...trust }: ConnectionOptions,
-  connect = createConnector(trust),
+  { connections, now = monotonic, ...given }: ConnectionOptions,
+  connect = createConnector(given),
 ): ClosableDispatcher {
   const options = {
     connect,
@@ -64,13 +79,23 @@ export function createPools(
     headersTimeout: 0,
     bodyTimeout: 0,
   };
-  const pools = new Map<string, Pool>();
+  const pools = new Map<string, { pool: Pool; createdAt: number }>();
+  /** Pools that were replaced, until their last request has ended. */
+  const replaced = new Set<Pool>();
   const retries = new Set<Client>();
 
   function poolOf(origin: string): Pool {
-    const pool = pools.get(origin) ?? new Pool(origin, { ...options, connections });
-    pools.set(origin, pool);
+    const known = pools.get(origin);
+    if (known !== undefined && now() - known.createdAt < MAX_AGE_MS) return known.pool;
+    const pool = new Pool(origin, { ...options, connections });
+    pools.set(origin, { pool, createdAt: now() });
+    if (known !== undefined) closeReplaced(known.pool);
     return pool;
+  }
+
+  function closeReplaced(pool: Pool): void {
+    replaced.add(pool);
+    void pool.close().finally(() => replaced.delete(pool));
   }
 
   /** Opens a connection outside the pool, whose idle connections may be dead too. */
@@ -92,13 +117,17 @@ export function createPools(
       return isReady;
     },
     async destroy() {
-      await Promise.all([...pools.values(), ...retries].map((client) => client.destroy()));
+      const current = [...pools.values()].map(({ pool }) => pool);
+      await Promise.all([...current, ...replaced, ...retries].map((client) => client.destroy()));
     },
   };
 }
 
-function createConnector(trust: Trust): buildConnector.connector {
-  const connect = buildConnector({ ...tlsOptions(trust), timeout: CONNECT_MS });
+function createConnector({
+  lookup,
+  ...trust
+}: Omit<ConnectionOptions, 'connections'>): buildConnector.connector {
+  const connect = buildConnector({ ...tlsOptions(trust), ...(lookup && { lookup }), timeout: CONNECT_MS });
   const checkPin = createPinCheck(trust);
   return function connectTrusted(options, connected) {
     // undici writes the request as soon as it gets the socket, so the pin is checked first.
@@ -214,19 +243,36 @@ function describe(raw: Buffer): Certificate | undefined {
 function createWriteAgent({
   url,
   connections,
+  lookup,
+  now = monotonic,
   ...trust
-}: Trust & { url: string; connections: number }): http.Agent {
+}: ConnectionOptions & { url: string }): http.Agent {
   // Writes are never retried, so they must not use a connection that the server is about to close. Idle
   // connections close before servers close them (Jetty after 30 s, Node after 5 s).
-  const options = { keepAlive: true, maxSockets: connections, timeout: 4000 };
-  if (new URL(url).protocol === 'https:') return new TlsAgent(options, trust);
-  const agent = new http.Agent(options);
+  const options = { keepAlive: true, maxSockets: connections, timeout: 4000, ...(lookup && { lookup }) };
+  const isTls = new URL(url).protocol === 'https:';
+  const agent = isTls ? new TlsAgent(options, trust) : new http.Agent(options);
+  const openedAt = new WeakMap<Duplex, number>();
+  const prepare = (socket: Duplex): void => {
+    openedAt.set(socket, now());
+    destroyOnUnsolicitedData(socket);
+  };
   const create = agent.createConnection.bind(agent);
   agent.createConnection = (given, created) => {
+    if (isTls) {
+      return create(given, (error, socket) => {
+        prepare(socket);
+        created?.(error, socket);
+      });
+    }
     const socket = create(given, created) as Socket;
-    destroyOnUnsolicitedData(socket);
+    prepare(socket);
     return socket;
   };
+  // As the first listener, it runs before the agent's listener gives the connection to the next request.
+  agent.prependListener('free', (socket: Duplex) => {
+    if (now() - (openedAt.get(socket) ?? 0) >= MAX_AGE_MS) socket.destroy();
+  });
   return agent;
 }
 
@@ -252,7 +298,6 @@ export class TlsAgent extends https.Agent {
 
   override createConnection(options: https.RequestOptions, created?: Created): undefined {
     const socket = super.createConnection(options) as TLSSocket;
-    destroyOnUnsolicitedData(socket);
     this.#handshaking.add(socket);
     socket.once('close', () => this.#handshaking.delete(socket));
     const fail = (error: Error): void => {
@@ -286,7 +331,7 @@ export class TlsAgent extends https.Agent {
  * different caller. Node detaches the parser when a response is complete, even if the application is still
  * reading it. undici closes these connections itself.
  */
-function destroyOnUnsolicitedData(socket: Socket & { parser?: unknown }): void {
+function destroyOnUnsolicitedData(socket: Duplex & { parser?: unknown }): void {
   // As the first listener, it runs before Node's listener detaches the parser (_http_client.js).
   socket.prependListener('data', () => {
     if (socket.parser === undefined || socket.parser === null) socket.destroy();
