@@ -30,10 +30,9 @@ interface RequestWorkDeps {
 export function createRunStepsOf({ slicer, findClient, maxRecordBytes }: RequestWorkDeps): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
   return function runStepsOf(res) {
-    let signal: AbortSignal | undefined;
     return function runSteps(steps, chars) {
       if (chars <= SMALL_CHARS) return runToEnd(steps);
-      signal ??= signalOfLeaving(res);
+      const signal = signalOfLeaving(res);
       const { network } = findClient(res.req);
       const isHolding = chars !== Infinity;
       if (!isHolding) return slicer.run(steps, { client: network, signal });

@@ -92,13 +92,16 @@ export class LruIndex {
     const isKept = home.peek(key) === at;
     if (isKept) this.#keys[at] = key;
     else this.#options.rows.drop(at);
-    if (name !== 'notFound') this.#evictRecords();
+    if (name !== 'notFound') this.#evictRecords(home);
     else if (home.size > this.#options.bounds.notFound.maxEntries) home.pop();
     return isKept;
   }
 
-  /** Evicts newcomers while they exceed their share, otherwise the least recently used record. */
-  #evictRecords(): void {
+  /**
+   * Evicts newcomers while they exceed their share, otherwise the least recently used record, but not the record that
+   * was just stored in `home`.
+   */
+  #evictRecords(home: List): void {
     const { maxEntries } = this.#options.bounds.found;
     for (;;) {
       const { entries, bytes } = this.used('found');
@@ -106,8 +109,8 @@ export class LruIndex {
       const isAboveShare =
         this.#newcomers.size > maxEntries * NEWCOMER_SHARE ||
         this.#newcomers.calculatedSize > this.#found.maxSize * NEWCOMER_SHARE;
-      // A single newcomer stays, because it was just stored.
-      const isFromNewcomers = this.#found.size === 0 || (isAboveShare && this.#newcomers.size > 1);
+      const canEvict = (list: List): boolean => list.size > (list === home ? 1 : 0);
+      const isFromNewcomers = !canEvict(this.#found) || (isAboveShare && canEvict(this.#newcomers));
       (isFromNewcomers ? this.#newcomers : this.#found).pop();
     }
   }

@@ -52,6 +52,15 @@ describe('memory store', () => {
     ]);
   });
 
+  test('evicts a newcomer rather than the record that was just stored', () => {
+    const store = open({ maxBytes: 8000 });
+    put(store, 'A', entryOf('x'.repeat(1000)));
+    store.peek('A');
+    put(store, 'B', entryOf('x'.repeat(1000)));
+    expect(put(store, 'A', entryOf('x'.repeat(6000)))).toBe(true);
+    expect(['A', 'B'].map((key) => store.peek(key) !== undefined)).toEqual([true, false]);
+  });
+
   test('puts restored records among those that were read again', () => {
     const store = open();
     expect(store.restore('A', entryOf('A'), store.moment())).toBe('restored');
