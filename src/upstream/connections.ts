@@ -95,7 +95,8 @@ export function createPools(
 
   function closeReplaced(pool: Pool): void {
     replaced.add(pool);
-    void pool.close().finally(() => replaced.delete(pool));
+    const forget = () => replaced.delete(pool);
+    pool.close().then(forget, forget);
   }
 
   /** Opens a connection outside the pool, whose idle connections may be dead too. */

@@ -51,6 +51,12 @@ describeInBrowser('status page in a browser', (open) => {
     proxy.pass(1000);
     await page.getByText('21 in 2 s').waitFor();
     expect(await page.locator('#rate-chart .line').getAttribute('d')).not.toBe(line);
+    await proxy.ask('/api/handles/21.T11998/DEMO');
+    proxy.pass(1000);
+    const stores = page.locator('#memory-more');
+    await expect
+      .poll(() => stores.textContent())
+      .toMatch(/^1 record, .*\n1 new record, .*\n0 unknown handles, /);
     await titleIsHealthy(page);
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);

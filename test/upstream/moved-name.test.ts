@@ -67,6 +67,7 @@ async function startMoving(most = 2) {
   };
   return {
     old,
+    connections,
     read,
     write,
     moves: () => {
@@ -102,5 +103,15 @@ describe('connections to a host name that moves', () => {
     world.old.release();
     expect(await slow).toBe('old');
     expect(await world[kind]()).toBe('new');
+  });
+
+  test('are closed with the others, even while a request keeps a replaced one open', async () => {
+    const world = await startMoving();
+    const slow = world.read('/held');
+    await expect.poll(() => world.old.held.length).toBe(1);
+    world.pass(MAX_AGE_MS + 1);
+    await world.read();
+    await world.connections.close();
+    await expect(slow).rejects.toThrow();
   });
 });

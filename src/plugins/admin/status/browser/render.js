@@ -8,6 +8,9 @@ import { renderTraffic } from './traffic.js';
 /** Maximum chart points, one per second. */
 const POINTS = 60;
 
+/** What each store of the memory contains. */
+const STORED = { found: 'record', newcomers: 'new record', notFound: 'unknown handle' };
+
 function drawAll(history) {
   const missing = Math.max(0, POINTS - history.length);
   const of = (read) => [...new Array(missing).fill(null), ...history.map(read)];
@@ -96,7 +99,7 @@ function renderParts(stats) {
   putHealth('server', server, [...servers.map(describeServer), server.detail].join('\n'));
   putHealth('redis', redis);
   const stores = stats.memory.map(({ store, entries, bytes: size, evictions }) => {
-    const stored = plural(entries, store === 'found' ? 'record' : 'unknown handle');
+    const stored = plural(entries, STORED[store]);
     return `${stored}, ${joined(bytes(size))}, ${plural(evictions, 'eviction')}`;
   });
   putFigure('memory', bytes(stats.process.rssBytes), stores.join('\n'));
