@@ -57,7 +57,7 @@ interface Judged {
 
 /** Creates the admission. All judges judge each request; the first refusal and the first class count. */
 export function createAdmission(
-  { admission }: Pick<Hooks, 'admission'>,
+  { admission }: Hooks,
   { findClient, isTrustedProxy }: AdmissionParts,
 ): Admission {
   const judges = admission.flatMap((create) => create() ?? []);

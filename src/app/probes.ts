@@ -117,8 +117,8 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
 
 interface StartProbesDeps {
   probes: readonly Probe[];
-  logger: Pick<Logger, 'info' | 'warn'>;
-  metrics: Pick<Metrics, 'setCertificateExpiry'>;
+  logger: Logger;
+  metrics: Metrics;
   /** Called once the upstream or a secondary has responded. */
   onAnswered: () => void;
 }

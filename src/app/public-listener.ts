@@ -19,7 +19,7 @@ import { createUnclaimedNames } from '../v2/unclaimed-names.js';
 import { createSharedLock } from '../write/lock.js';
 import { type Admission, createAdmission } from './admission.js';
 import { type KeptParts, createInterfaces } from './interfaces.js';
-import type { Host } from './plugin.js';
+import type { CreateHandlers, Host, Plugin } from './plugin.js';
 import { routesOf } from './routes.js';
 
 export interface PublicListener {
@@ -31,14 +31,16 @@ export interface PublicListener {
 /** Creates the public listener; after a reload, requests in flight finish with the previous settings. */
 export function createPublicListener(
   host: Host,
-  ofPlugins: Pick<KeptParts, 'plugins' | 'handlers'>,
+  plugins: readonly Plugin[],
+  handlers: readonly CreateHandlers[],
 ): PublicListener {
   const { settings, cache, clock } = host;
   const servers = upstreamServers(settings.current);
   const kept: KeptParts = {
     ...host,
     ...createForwarding(settings.current, host),
-    ...ofPlugins,
+    plugins,
+    handlers,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
     lock: createSharedLock({ ...settings.current, servers }, cache, host.findClient),
     unclaimed: createUnclaimedNames({ now: clock.now, shared: cache.commands }),

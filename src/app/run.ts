@@ -76,13 +76,13 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
   const systemd = createSystemdNotifier({ logger, env: process.env });
-  const { onUncaught, stop } = await starting;
+  const service = await starting;
   systemd.listening();
-  const stopAndNotify: Service['stop'] = (timeoutMs) => {
+  const stop: Service['stop'] = (timeoutMs) => {
     systemd.stopping();
-    return stop(timeoutMs);
+    return service.stop(timeoutMs);
   };
-  stopOnSignal(config, { onUncaught, stop: stopAndNotify }, { skip: isReload ? ['SIGHUP'] : [] });
+  stopOnSignal(config, { ...service, stop }, isReload ? ['SIGHUP'] : []);
   stopWithNpmShell();
 }
 
@@ -94,20 +94,21 @@ function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): voi
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }
 
-interface StopOptions extends Partial<Pick<ShutdownOptions, 'skip'>> {
-  /** Called when the service has stopped, for example to close the demo's Handle server. */
-  onStopped?: () => Promise<void>;
-}
-
+/** Stops the service on a signal, except those to `skip`. `onStopped` may close the demo's Handle server. */
 export function stopOnSignal(
   config: Config,
-  { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
-  { skip = [], onStopped }: StopOptions = {},
+  { onUncaught, stop }: Service,
+  skip: ShutdownOptions['skip'] = [],
+  onStopped?: () => Promise<void>,
 ): void {
   const delayMs = config.server.shutdownTimeoutMs + shutdownMsOf(PLUGINS, config) + SHUTDOWN_SPARE_MS;
-  const stopAll: Service['stop'] = async (timeoutMs) => {
-    await stop(timeoutMs);
-    await onStopped?.();
-  };
-  closeOnSignal({ skip, delayMs, onUncaught, stop: stopAll });
+  closeOnSignal({
+    skip,
+    delayMs,
+    onUncaught,
+    async stop(timeoutMs) {
+      await stop(timeoutMs);
+      await onStopped?.();
+    },
+  });
 }

@@ -88,7 +88,7 @@ async function servePublic(config: Config, logger: Logger) {
 
 async function serveAdmin(
   config: Config,
-  { admin, context }: Pick<App, 'admin' | 'context'>,
+  { admin, context }: App,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const server = createAdminServer(admin, context);
   const drain = createDrain(server);

@@ -21,15 +21,10 @@ import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
 import { TieredStore } from './tiered-store.js';
 
-export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
+export interface RedisOptions extends RedisCommandsOptions {
   /** Age up to which an entry in memory counts as fresh while there is no lease (ms). */
   disconnectedMaxAgeMs: number;
   disconnectedWrites: DisconnectedWrites;
-}
-
-interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
-  /** Handle servers; instances with the same servers share their entries. */
-  servers: readonly ServerConfig[];
 }
 
 interface CacheEvents {
@@ -84,14 +79,15 @@ interface Inspection {
 /** Time after `upstream.writeTimeout` during which the upstream may still execute a write. */
 const FENCE_MARGIN_MS = 15_000;
 
-export function createCache(settings: CacheSettings, context: Context): Cache {
-  const { maxBytes, found, notFound } = settings.cache;
+/** Creates the cache. Instances with the same Handle servers share their entries. */
+export function createCache(config: Config, servers: readonly ServerConfig[], context: Context): Cache {
+  const { maxBytes, found, notFound } = config.cache;
   const { log, metrics, clock } = context;
   const cache = assembleCache({
     ...eventsOf(context.hooks),
     bounds: { maxBytes, found, notFound },
-    redis: redisOptions(settings, context),
-    fenceLifeMs: maxWriteMs(settings.servers) + FENCE_MARGIN_MS,
+    redis: redisOptions(config, servers, context),
+    fenceLifeMs: maxWriteMs(servers) + FENCE_MARGIN_MS,
     now: clock.now,
     onEvict: (list) => {
       metrics.countEviction(list);
@@ -123,7 +119,8 @@ const eventsOf = ({ invalidated, banned, deleted, written }: Hooks): CacheEvents
 
 /** Returns the Redis options; undefined if no Redis is configured. */
 function redisOptions(
-  { redis, servers }: CacheSettings,
+  { redis }: Config,
+  servers: readonly ServerConfig[],
   { log, metrics }: Context,
 ): RedisOptions | undefined {
   const address = redisAddress(redis);
@@ -197,7 +194,10 @@ function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () 
   };
 }
 
-interface InstanceDeps extends Pick<CacheDeps, 'redis' | 'now' | 'clock'> {
+interface InstanceDeps {
+  redis?: RedisOptions | undefined;
+  now: () => number;
+  clock?: Clock | undefined;
   deliver: Deliver;
   /** Called when the Redis state or the lease may have changed. */
   onState: () => void;

@@ -5,11 +5,14 @@ import type { Entry, LoadOrigin } from './entry.js';
 
 type Awaitable<T> = T | Promise<T>;
 
-/** The entry of a key, and a ticket for storing a load that starts now. */
-export interface Lookup<TierTicket = Ticket> {
+export interface KeptEntry {
   entry: Entry | undefined;
   /** The tier that holds the entry. */
   from: 'memory' | 'redis';
+}
+
+/** The entry of a key, and a ticket for storing a load that starts now. */
+export interface Lookup<TierTicket = Ticket> extends KeptEntry {
   ticket: TierTicket;
 }
 

@@ -59,7 +59,7 @@ async function serveNative({ host, nativePort, url, onStopped }: NativeOptions):
     readFile: () => '',
   });
   const service = await serve(config);
-  stopOnSignal(config, service, { onStopped });
+  stopOnSignal(config, service, [], onStopped);
   return service;
 }
 

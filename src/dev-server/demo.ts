@@ -48,7 +48,7 @@ await exitOnFailure(async () => {
   };
   const config = loadConfig({ env, readFile: () => '' });
   const service = await serve(config);
-  stopOnSignal(config, service, { onStopped: () => demo.close() });
+  stopOnSignal(config, service, [], () => demo.close());
   const { url, adminUrl, addresses } = service;
   const { nativeTcp = 'off', nativeUdp = 'off' } = addresses;
   process.stdout.write(`A demo Handle server and the proxy before it are running. Try:

@@ -1,5 +1,5 @@
 // Renders Handle JSON response bodies, in a Handle server's property order.
-import type { Entry } from '../cache/entry.js';
+import type { RecordContent } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
 import { indentJson } from '../handle/indent.js';
 import { writeJson } from '../handle/json.js';
@@ -12,9 +12,6 @@ import type { Format } from './query.js';
 /** Spelled as in the recordings (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
-
-/** Entry members that a body contains. */
-export type RecordContent = Pick<Entry, 'kind' | 'values' | 'message'>;
 
 export interface Body {
   status: number;

@@ -29,7 +29,7 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 
 /** Decides which requests to log. By default, hits are excluded, because they are the most frequent. */
 export const createIsLogged =
-  (settings: Live<Pick<Config, 'log'>>): IsLogged =>
+  (settings: Live<Config>): IsLogged =>
   (result) => {
     const { requests } = settings.current.log;
     return requests === 'all' || (requests === 'misses-and-errors' && result !== 'hit');

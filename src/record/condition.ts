@@ -1,11 +1,12 @@
 // The ETag of a record as the caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
+import { type RecordContent } from '../cache/entry.js';
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
-import { type RecordContent, bodyOfEntry, render } from '../http/body.js';
+import { bodyOfEntry, render } from '../http/body.js';
 import { evaluatePreconditions } from '../http/preconditions.js';
 import { type Format, readParameters } from '../http/query.js';
 import { type Encoding, etagOf } from '../http/representation.js';

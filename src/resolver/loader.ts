@@ -8,11 +8,11 @@ import {
   judge,
   makeEntry,
 } from '../cache/policy.js';
-import type { Lookup, Store } from '../cache/store.js';
+import type { KeptEntry, Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { Caller } from '../upstream/caller.js';
+import type { HandleRead } from '../upstream/contract.js';
 import { FailureCache } from './failure-cache.js';
 import { keepLoaded } from './parsed-records.js';
 import type { Resolution } from './resolution.js';
@@ -22,7 +22,7 @@ import { maybe } from '../maybe.js';
 export interface LoaderDeps {
   store: Store;
   upstream: {
-    resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'noFallback'>) => Promise<Outcome>;
+    resolve: (read: HandleRead) => Promise<Outcome>;
     preferPrimary?: (key: string) => void;
   };
   /** Time after a failure in which the handle is not requested again (ms). */
@@ -38,8 +38,6 @@ export interface LoaderDeps {
   onHit?: readonly ((handle: HandleRef, entry: Entry) => void)[];
 }
 
-export type KeptEntry = Pick<Lookup, 'entry' | 'from'>;
-
 /** A load in flight. */
 export interface EntryLoad {
   startedAt: number;
@@ -48,17 +46,12 @@ export interface EntryLoad {
   answer: Promise<Resolution>;
 }
 
-export interface LoadTask {
-  handle: HandleRef;
-  authoritative: boolean;
+export interface LoadTask extends HandleRead {
   /**
    * A fresh entry is used only if it was requested after this time (ms). A refresh ahead excludes the current
    * entry.
    */
   newerThan: number;
-  caller: Caller | undefined;
-  /** Whether only configured servers are asked. */
-  noFallback?: boolean | undefined;
 }
 
 /** Loads that ask the same servers: callers of a handle share its load in flight, and its failure. */

@@ -1,30 +1,42 @@
 // The contract of a server: reads that all callers share, and requests with one caller's credentials.
-import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';
 import type { Connections } from './connections.js';
+import type { UpstreamDispatcher } from './exchange.js';
+import type { TimeSlicer } from '../time-slicer.js';
 import type { RecordClient } from './record-client.js';
 import type { Sessions } from './sessions.js';
-import type { RecordSource } from './source.js';
+import type { SourceServer } from './source.js';
 
 /** The settings of a server, and those of `upstream` that all servers share. */
-export interface ServerSettings
-  extends
-    Omit<ServerConfig, 'kind'>,
-    Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {
-  source: RecordSource;
+export interface ServerSettings extends SourceServer {
+  caseSensitive: boolean;
+  retryAfterMs: number;
+  secondaryMaxTtlMs: number;
 }
 
-export interface HandleRead {
-  handle: HandleRef;
+/** What all calls to a server share. */
+export interface ServerAccess {
+  /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */
+  pseudonym: string;
+  dispatcher: UpstreamDispatcher;
+  limiter: ConcurrencyLimiter;
+  /** Processes large records in time slices. */
+  slicer: TimeSlicer;
+}
+
+export interface ResolveOptions {
   authoritative: boolean;
   /** Default: an unknown client of class `normal`. */
   caller?: Caller | undefined;
   /** Whether only configured servers are asked. */
   noFallback?: boolean | undefined;
+}
+
+export interface HandleRead extends ResolveOptions {
+  handle: HandleRef;
 }
 
 export interface UpstreamClient {
@@ -40,11 +52,7 @@ export interface UpstreamClient {
 export type ReadFallback = (read: HandleRead) => Promise<Outcome> | undefined;
 
 /** A server with records, such as a Handle server or a repository, at one or more addresses (RFC 9110 §3.6). */
-export interface OriginServer extends Pick<
-  ServerConfig,
-  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
-> {
-  source: RecordSource;
+export interface OriginServer extends ServerSettings {
   /** Shared reads. */
   reads: UpstreamClient;
   /** Requests with one caller's credentials. */

@@ -1,15 +1,13 @@
 // Reads and writes records with one caller's credentials; results are never shared.
-import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { ListPage } from '../handle/handle-list.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue, Selection } from '../handle/value.js';
-import type { TimeSlicer } from '../time-slicer.js';
 import type { Caller } from './caller.js';
-import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
-import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
+import { callerKey } from './concurrency-limiter.js';
+import type { ServerAccess, ServerSettings } from './contract.js';
+import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
 import { type RecordAnswer, readAnswer, readInSlices, valuesOf } from './reply.js';
 import type { Sessions } from './sessions.js';
@@ -70,20 +68,7 @@ export interface RecordClient {
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 
-interface RecordClientSettings
-  extends
-    Pick<
-      ServerConfig,
-      'url' | 'readOnly' | 'timeoutMs' | 'writeTimeoutMs' | 'maxBodyBytes' | 'maxRecordBytes'
-    >,
-    Pick<Config['upstream'], 'caseSensitive'> {}
-
-interface RecordClientParts {
-  /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
-  limiter: Pick<ConcurrencyLimiter, 'run'>;
-  dispatcher: UpstreamDispatcher;
-  slicer: TimeSlicer;
+interface LoginAccess extends ServerAccess {
   sessions: Sessions;
   /** Called after a refused write whose login the server ignored. */
   onIgnoredLogin: (() => void) | undefined;
@@ -100,7 +85,7 @@ interface CallerRequest {
   beforeSend?: SendOptions['beforeSend'];
 }
 
-export function createRecordClient(settings: RecordClientSettings, parts: RecordClientParts): RecordClient {
+export function createRecordClient(settings: ServerSettings, parts: LoginAccess): RecordClient {
   const send = createSend(settings, parts);
 
   async function write(request: CallerRequest): Promise<RecordAnswer> {
@@ -113,14 +98,19 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
       throw error;
     }
   }
-  const read = (request: Omit<CallerRequest, 'method'>): Promise<RecordAnswer> =>
-    send({ ...request, method: 'GET' }, settings.timeoutMs);
+  const read = (request: CallerRequest): Promise<RecordAnswer> => send(request, settings.timeoutMs);
   const putWith = (handle: HandleRef, { values, ...given }: WriteOptions, query: string) =>
     write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle: handle.text, values }) });
 
   return {
     async get(handle, { authorization, caller, ...options }) {
-      const answer = await read({ handle, query: readQueryOf(options), authorization, caller });
+      const answer = await read({
+        method: 'GET',
+        handle,
+        query: readQueryOf(options),
+        authorization,
+        caller,
+      });
       return { ...answer, values: valuesOf(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
@@ -134,6 +124,7 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
       }),
     list: (prefix, { authorization, caller, page, pageSize }) =>
       read({
+        method: 'GET',
         query: queryOf([
           `prefix=${encodeURIComponent(prefix)}`,
           ...(page === undefined || pageSize === undefined ? [] : [`page=${page}`, `pageSize=${pageSize}`]),
@@ -149,8 +140,8 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
  * attempt may have taken effect.
  */
 function createSend(
-  settings: RecordClientSettings,
-  { pseudonym, limiter, dispatcher, slicer, sessions }: RecordClientParts,
+  settings: ServerSettings,
+  { pseudonym, limiter, dispatcher, slicer, sessions }: LoginAccess,
 ) {
   const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);

@@ -3,16 +3,12 @@ import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { Steps, TimeSlicer } from '../time-slicer.js';
-import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import type { UpstreamDispatcher, UpstreamRequest } from './exchange.js';
+import type { Steps } from '../time-slicer.js';
+import type { ServerAccess } from './contract.js';
+import type { UpstreamRequest } from './exchange.js';
 import type { RecordClient } from './record-client.js';
 import type { UpstreamReply } from './reply.js';
 import type { UpstreamResponse } from './response.js';
-
-/** The configuration of a server, or of its secondary at `url`. */
-export type SourceSettings = Pick<ServerConfig, 'url' | 'prefixes'> &
-  Partial<Pick<ServerConfig, 'existenceCheck'>>;
 
 /** A kind of server. */
 export type RecordSource = {
@@ -22,7 +18,7 @@ export type RecordSource = {
   readonly keepsCase: boolean;
   /** Whether the server of a prefix may also hold the prefix record (`0.NA/<prefix>`). */
   readonly holdsPrefixRecords: boolean;
-  protocol(settings: SourceSettings): SourceProtocol;
+  protocol(settings: ServerConfig): SourceProtocol;
 } & (Forwards | ReadsOnly);
 
 /** Takes logins and writes: these, lists and all other requests are forwarded. */
@@ -36,16 +32,7 @@ interface ReadsOnly {
   /** The error of any other request. */
   readonly refusal: () => ServiceError;
   /** Creates the function that lists the handles of a prefix, in a Handle server's JSON. */
-  createList(settings: ListSettings, parts: ListParts): RecordClient['list'];
-}
-
-export type ListSettings = SourceSettings & Pick<ServerConfig, 'timeoutMs' | 'maxBodyBytes'>;
-
-export interface ListParts {
-  pseudonym: string;
-  limiter: Pick<ConcurrencyLimiter, 'run'>;
-  dispatcher: UpstreamDispatcher;
-  slicer: TimeSlicer;
+  createList(settings: ServerConfig, access: ServerAccess): RecordClient['list'];
 }
 
 /** The protocol of one server. All functions are pure. */
@@ -58,7 +45,10 @@ export interface SourceProtocol {
   probe: (probeHandle: string) => ProbeQuestion;
 }
 
-export type SourceRequest = Pick<UpstreamRequest, 'method' | 'path'>;
+export interface SourceRequest {
+  method: UpstreamRequest['method'];
+  path: string;
+}
 
 /** The requests of a probe, and the validation of its response. */
 export interface ProbeQuestion extends SourceRequest {
@@ -88,6 +78,6 @@ export const withSources = (
   });
 
 /** Asserts that a server, if any, takes requests besides anonymous reads. @throws ServiceError its refusal */
-export function assertForwards(server: Pick<SourceServer, 'source'> | undefined): void {
+export function assertForwards(server: { source: RecordSource } | undefined): void {
   if (server?.source.forwards === false) throw server.source.refusal();
 }

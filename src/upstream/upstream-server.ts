@@ -4,28 +4,13 @@ import { CATALOGUE, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
-import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import type { ServerSettings } from './contract.js';
-import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import type { TimeSlicer } from '../time-slicer.js';
+import type { ServerAccess, ServerSettings } from './contract.js';
+import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { readInSlices } from './reply.js';
 import type { SourceRequest } from './source.js';
 import type { ServerKeys } from './failure.js';
 import { ServerHealth } from './health.js';
 import { createHealthReport } from './health-report.js';
-
-export interface ServerParts {
-  /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */
-  pseudonym: string;
-  dispatcher: UpstreamDispatcher;
-  limiter: ConcurrencyLimiter;
-  /** Processes large records in time slices. */
-  slicer: TimeSlicer;
-  /** Undefined for a server that reports neither health nor breaker state. */
-  keys: ServerKeys | undefined;
-  /** Metric label; defaults to the address. */
-  label?: string;
-}
 
 interface ServerRead {
   handle: HandleRef;
@@ -41,10 +26,16 @@ export interface UpstreamServer {
   health: ServerHealth;
 }
 
+/**
+ * Creates one server. `keys`: undefined if it reports neither health nor breaker state; `label`: its name in
+ * metrics.
+ */
 export function createServer(
   settings: ServerSettings,
   context: Context,
-  { pseudonym, dispatcher, limiter, slicer, keys, label = settings.url }: ServerParts,
+  { pseudonym, dispatcher, limiter, slicer }: ServerAccess,
+  keys: ServerKeys | undefined,
+  label = settings.url,
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes } = settings;
   const { now } = context.clock;

@@ -1,4 +1,5 @@
 // Memory in front of Redis: an old entry read from Redis during a publication does not remain in memory.
+import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import type { Change, Replacement } from '../../src/cache/coherence/message.js';
@@ -64,7 +65,7 @@ describe('tiered store (memory before Redis)', () => {
     };
     const store = new TieredStore({
       memory,
-      coherence: { publish },
+      coherence: partial({ publish }),
       redis,
       fenceLifeMs: 1000,
       disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,

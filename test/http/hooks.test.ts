@@ -11,7 +11,6 @@ import type { LoggedChange } from '../../src/handle/change.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
 import { traffic } from '../../src/plugins/traffic/plugin.js';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { keysAt } from '../../src/upstream/failure.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/source.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
@@ -25,7 +24,8 @@ const KEY = recordKey(HANDLE, false);
 
 const ROOT_SERVER = {
   ...{ source: HANDLE_SERVER, url: 'http://root.test', prefixes: [], secondaries: [], readOnly: true },
-  ...{ caFile: undefined, fingerprint: undefined, existenceCheck: false },
+  ...{ caFile: undefined, fingerprint: undefined, existenceCheck: false, key: 'upstream' },
+  kind: 'handle-server' as const,
 };
 
 const pluginWith = (started: Started): Plugin => ({
@@ -114,11 +114,7 @@ describe('hooks of servers', () => {
       .get('/api/handles/0.NA/99.FAR')
       .reply(200, recordOf([], '0.NA/99.FAR').body as object);
     const start = (host: Host): Started => ({
-      root: createOriginServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, {
-        ...host,
-        mainUrl: undefined,
-        keysOf: () => keysAt({ key: 'root', url: ROOT_SERVER.url }, ''),
-      }),
+      root: createOriginServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, host, undefined),
     });
     const plugin: Plugin = { name: 'root', isEnabled: () => true, load: () => Promise.resolve({ start }) };
     const proxy = await startProxy({}, { plugins: [plugin] });

@@ -1,4 +1,5 @@
 // Creates the admission with traffic rules alone, without the app.
+import { createHooks } from '../../src/hooks.js';
 import { type Admission, createAdmission } from '../../src/app/admission.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { createTrafficPolicy } from '../../src/plugins/traffic/policy.js';
@@ -17,7 +18,7 @@ export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Adm
   };
   const admission = [() => createTrafficPolicy(rules, context, parts)];
   return createAdmission(
-    { admission },
+    { ...createHooks(), admission },
     {
       findClient: () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
       isTrustedProxy: () => false,

@@ -1,4 +1,5 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
+import { partial } from './partial.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
@@ -49,11 +50,7 @@ export interface RaceTrack {
 }
 
 /** Creates the store; `coherence` reports changes to memory. */
-export type MakeStore = (tiers: {
-  memory: MemoryStore;
-  coherence: Pick<Hub, 'publish'>;
-  now: () => number;
-}) => Store;
+export type MakeStore = (tiers: { memory: MemoryStore; coherence: Hub; now: () => number }) => Store;
 
 const tiered: MakeStore = (tiers) => new TieredStore({ ...tiers, fenceLifeMs: FENCE_LIFE_MS });
 
@@ -85,7 +82,7 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
   const member: Membership = {
     id: 'me',
     isJoining: () => false,
-    pauses: { uninterruptedMs: () => Infinity },
+    pauses: partial({ uninterruptedMs: () => Infinity }),
     leaseLeftMs: () => 1000,
     async publish() {
       await upstream.step('a change is published');

@@ -26,7 +26,7 @@ export interface Published {
 /** The membership of this instance among those that share a Redis. */
 export interface Membership {
   readonly id: string;
-  readonly pauses: Pick<PauseDetector, 'uninterruptedMs'>;
+  readonly pauses: PauseDetector;
   /** Remaining lease time (ms); 0 if messages may have been missed. */
   leaseLeftMs: () => number;
   /**

@@ -22,12 +22,12 @@ export interface Moment {
 }
 
 export class Lease {
-  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly #clock: Clock;
   #endsAt = -Infinity;
   /** Wall clock minus monotonic clock at the lease request (ms). */
   #shift = 0;
 
-  constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

@@ -9,13 +9,13 @@ import { LEASE_MS, type Moment } from './lease.js';
 const MAX_BEAT_GAP_MS = LEASE_MS / 2;
 
 export class PauseDetector {
-  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly #clock: Clock;
   /** The last beat, or the moment at which a later pause was noticed. */
   #seen: Moment;
   /** End of the last pause (monotonic, ms). */
   #resumedAt = -Infinity;
 
-  constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
     this.#seen = this.#moment();
   }

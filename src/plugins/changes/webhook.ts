@@ -8,7 +8,7 @@ import type { ChangeLog, LogEntry } from './change-log.js';
 
 interface WebhookDeps {
   feed: ChangeLog;
-  clock: Pick<Clock, 'wall' | 'randomId' | 'after'>;
+  clock: Clock;
   /** Called with the minimum number of changes that left the feed before they were posted. */
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */

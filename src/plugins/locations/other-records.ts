@@ -16,7 +16,9 @@ import {
 import type { HandleValue } from '../../handle/value.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import type { FromEntry } from '../../resolver/resolution.js';
-import type { ResolveOptions, Resolver } from '../../resolver/resolver.js';
+import type { Resolver } from '../../resolver/resolver.js';
+import type { Caller } from '../../upstream/caller.js';
+import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';
 import { isOfType, textOf } from '../../redirect/values.js';
 import { isYes } from './location-list.js';
@@ -235,7 +237,7 @@ export interface PrefixRecord extends OtherRecord {
 
 export interface PrefixRecords {
   /** Reads a prefix record, for example 0.NA/21.T11998. `caller` must be exempt from miss accounting. */
-  read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
+  read: (prefixHandle: HandleRef, caller: Caller | undefined) => Promise<PrefixRecord>;
   /**
    * Returns a dependency for prepared redirects; undefined if the record of the prefix or 0.NA/0.NA affects
    * redirects or is unknown.

@@ -36,7 +36,7 @@ export function start(host: Host, { mirror }: MirrorConfig): Started {
   const readWritten = oneAtATime(async () => {
     for (const key of written) {
       written.delete(key);
-      await resolver.refresh(refOfKey(key), { newerThan: 0, caller: OWN_WORK }).catch(exceptServiceError);
+      await resolver.refresh(refOfKey(key), 0, OWN_WORK).catch(exceptServiceError);
     }
   });
   return {

@@ -163,7 +163,7 @@ export class PrefixMirror {
   async #read(visit: Visit, walk: Walk): Promise<void> {
     const { key, newerThan } = visit;
     try {
-      const read = await this.#parts.resolver.refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
+      const read = await this.#parts.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();

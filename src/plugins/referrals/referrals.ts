@@ -46,12 +46,6 @@ function referralOf(resolution: Resolution): Referral | undefined {
 const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
 
 function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginServer {
-  const { pseudonym, slicer, createDispatcher, upstreams } = host;
-  return createOriginServer(settingsAt(upstream.referralRoot, upstream), host, {
-    pseudonym,
-    slicer,
-    createDispatcher,
-    mainUrl: upstreams.main?.url,
-    keysOf: () => ROOT_KEYS,
-  });
+  const settings = settingsAt(upstream.referralRoot, upstream);
+  return createOriginServer(settings, host, host, host.upstreams.main?.url, () => ROOT_KEYS);
 }

@@ -7,7 +7,8 @@ import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.
 import type { RecordClient } from '../../upstream/record-client.js';
 import { type RecordAnswer, answerWith, readInSlices } from '../../upstream/reply.js';
 import type { UpstreamResponse } from '../../upstream/response.js';
-import type { ListParts, ListSettings } from '../../upstream/source.js';
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import type { ServerAccess } from '../../upstream/contract.js';
 
 /** The requests for lists of one repository. */
 export interface ListProtocol {
@@ -27,8 +28,8 @@ interface Listed {
 
 export function createRepositoryList(
   list: ListProtocol,
-  settings: ListSettings,
-  { pseudonym, limiter, dispatcher, slicer }: ListParts,
+  settings: ServerConfig,
+  { pseudonym, limiter, dispatcher, slicer }: ServerAccess,
 ): RecordClient['list'] {
   const { origin } = parseAddress(settings.url);
   const headers = requestHeaders({ pseudonym });
