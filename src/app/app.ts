@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
 import { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
-import { isUpstreamGiven, upstreamServers } from '../config/upstream-servers.js';
+import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createMemoryBudget } from '../http/request-body.js';
 import { createRunStepsOf } from '../http/request-work.js';
@@ -41,7 +41,7 @@ import { type Hooks, type PluginListener, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
-import { type RecordSource, withSources } from '../upstream/source.js';
+import { type RecordSource, withSources } from '../upstream/contract.js';
 import { createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
 
@@ -113,7 +113,9 @@ function assemble(
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
   const core = createCore(settings, context, sourcesOf(loaded), createDispatcher);
-  const operations = createOperations(core, () => readStatistics(plugins, hooks));
+  const operations = createOperations(context, core.cache, core.resolver, () =>
+    readStatistics(plugins, hooks),
+  );
   const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
   const { handlers, listeners, ...started } = startPlugins(loaded, { host, settings: config });
   const { listener, close: closeListener } = createPublicListener(host, plugins, handlers);
@@ -164,7 +166,11 @@ function createCore(
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache(config, servers, context);
-  const upstreams = createUpstreams(config, servers, context, { pseudonym, slicer, createDispatcher });
+  const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {
+    pseudonym,
+    slicer,
+    createDispatcher,
+  });
   const resolver = createResolver(settings, context, {
     cache,
     upstream: upstreams.reads,

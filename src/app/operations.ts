@@ -6,7 +6,7 @@ import { VERSION } from '../config/package-files.js';
 import type { LoggedChange } from '../handle/change.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Statistics, readStatistics } from '../observe/statistics.js';
-import type { Core } from './plugin.js';
+import type { Context } from '../context.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -42,7 +42,9 @@ const MAX_CONCURRENT_PURGES = 200;
 
 /** @internal `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
-  { log, metrics, hooks, clock, cache, resolver }: Core,
+  { log, metrics, hooks, clock }: Context,
+  cache: Cache,
+  resolver: Resolver,
   statistics: () => object,
 ): Operations {
   const { now, wall } = clock;

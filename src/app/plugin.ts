@@ -23,7 +23,7 @@ import type { createPools } from '../upstream/connections.js';
 import type { ServerKeys } from '../upstream/failure.js';
 import type { RefOf } from '../upstream/routing.js';
 import { HANDLE_SERVER } from '../upstream/handle-server.js';
-import type { RecordSource } from '../upstream/source.js';
+import type { RecordSource } from '../upstream/contract.js';
 import type { Upstreams } from '../upstream/upstreams.js';
 import type { OriginOf } from '../write/origin-record.js';
 import type { Operations } from './operations.js';

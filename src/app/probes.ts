@@ -17,7 +17,7 @@ import {
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';
-import { type SourceServer, withSources } from '../upstream/source.js';
+import { type SourceServer, withSources } from '../upstream/contract.js';
 import { loadPlugins, sourcesOf } from './plugin.js';
 import { PLUGINS } from './plugins.js';
 

@@ -1,26 +1,43 @@
-// The public listener: what happens to a request before the handler of its route.
+// The public listener: the steps of a request before its handler, and the handlers and routes of all interfaces.
 import type { RequestListener } from 'node:http';
+import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
 import { allowOrigin } from '../http/cors.js';
-import { createReportUnexpected } from '../http/error-reply.js';
+import {
+  createReportUnexpected,
+  type RenderError,
+  type SendError,
+  createSendError,
+  renderRecordError,
+} from '../http/error-reply.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type FailingListener, guard } from '../http/guard.js';
-import { createChecksLogin } from '../http/identity.js';
+import { createChecksLogin, type ChecksLogin } from '../http/identity.js';
 import { createSendPrepared } from '../http/prepared-responses.js';
 import { createSendRaw } from '../http/raw-response.js';
 import { createCheckStep, createRequestCheck } from '../http/request-check.js';
 import { createRequestLog } from '../http/request-log.js';
+import type { Listener, Route } from '../http/route-table.js';
 import { createRouter, step, unlessSent } from '../http/router.js';
-import { createForwarding } from '../record/forward.js';
-import { createUnclaimedNames } from '../v2/unclaimed-names.js';
-import { createSharedLock } from '../write/lock.js';
+import { type Owner, ownerOf } from '../http/target.js';
+import { answerUnrouted } from '../http/unrouted.js';
+import { createForwardRead } from '../record/forward-read.js';
+import { createForwarding, type Forwarding } from '../record/forward.js';
+import { createReadRecord } from '../record/read.js';
+import { endpointRoutes, recordRoutes } from '../record/routes.js';
+import { createWriteRoute } from '../record/write.js';
+import { createRedirect } from '../redirect/redirect.js';
+import { redirectRoutes } from '../redirect/routes.js';
+import { createV2 } from '../v2/answer.js';
+import { v2Routes } from '../v2/routes.js';
+import { createUnclaimedNames, type UnclaimedNames } from '../v2/unclaimed-names.js';
+import { createSharedLock, type HandleLock } from '../write/lock.js';
+import { createCarryOut } from '../write/write.js';
 import { type Admission, createAdmission } from './admission.js';
-import { type KeptParts, createInterfaces } from './interfaces.js';
-import type { CreateHandlers, Host, Plugin } from './plugin.js';
-import { routesOf } from './routes.js';
+import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
 
 export interface PublicListener {
   listener: RequestListener;
@@ -106,3 +123,84 @@ function createListener(
   const guarded = guard(listen, createReportUnexpected(host));
   return { listener: host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded), admitMessage };
 }
+
+/** The parts that a reload preserves. */
+interface KeptParts extends Host, Forwarding {
+  plugins: readonly Plugin[];
+  /** Creates the handlers of plugins. */
+  handlers: readonly CreateHandlers[];
+  lock: HandleLock;
+  /** Minted names whose response was lost. */
+  unclaimed: UnclaimedNames;
+  checksLogin: ChecksLogin;
+}
+
+interface InterfaceParts extends KeptParts, Admission {
+  prepared: PreparedCache;
+  routes: readonly Route[];
+}
+
+interface Interfaces {
+  /** By the `handler` of a route. */
+  handlers: Readonly<Record<string, Listener | undefined>>;
+  /** Responds to a path without a route for the method. */
+  otherwise: Listener;
+  sendError: SendError;
+}
+
+/** Creates the enabled interfaces. */
+function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
+  const carryOut = createCarryOut({ ...parts, rules: config.deletion });
+  const forwardRead = createForwardRead({
+    ...parts,
+    now: host.clock.now,
+    gzipMinBytes: config.http.gzipMinBytes,
+  });
+  const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
+  const redirect = config.redirect.enabled ? createRedirect(config, host, parts) : undefined;
+  const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
+  const renderers: { [owner in Owner]?: RenderError | undefined } = {
+    v2: v2?.renderError,
+    redirect: redirect?.renderError,
+  };
+  return {
+    handlers: {
+      ...(Object.assign({}, ...ofPlugins) as PublicHandlers),
+      ...redirect?.handlers,
+      read: createReadRecord(config, host, { ...parts, forwardRead }),
+      forwardRead,
+      forward: parts.forward,
+      write: createWriteRoute({ ...parts, carryOut }),
+      v2: v2?.route,
+    },
+    otherwise: (req, res) => {
+      const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
+      return ((isV2 && v2?.route) || answerUnrouted)(req, res);
+    },
+    sendError: createSendError({
+      onUnexpected: createReportUnexpected(host),
+      render: (failure, call) =>
+        (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
+    }),
+  };
+}
+
+type Switch = 'v2' | 'redirect';
+
+export const publicRoutes = (
+  has: Readonly<Record<Switch, boolean>>,
+  ofPlugins: readonly Route[],
+): readonly Route[] => [
+  ...recordRoutes,
+  ...endpointRoutes,
+  ...(has.v2 ? v2Routes : []),
+  ...(has.redirect ? redirectRoutes : []),
+  ...ofPlugins,
+];
+
+/** Returns the routes of the enabled interfaces. */
+const routesOf = (config: Config, plugins: readonly Plugin[]): readonly Route[] =>
+  publicRoutes(
+    { v2: config.v2.enabled, redirect: config.redirect.enabled },
+    plugins.flatMap((plugin) => plugin.routes?.(config) ?? []),
+  );

@@ -12,7 +12,7 @@ export interface StoredValues {
   values: Bytes;
 }
 
-/** What a response contains of an entry. */
+/** The members of an entry that a response contains. */
 export interface RecordContent extends StoredValues {
   /** Server message of a not-found answer; usually empty. */
   message: string;

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { ReadResult } from '../resolver/resolution.js';
+import type { ReadResult } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
 import { type Format, readFormat, readParameters } from './query.js';
 import type { RawResponse, SendRaw } from './raw-response.js';

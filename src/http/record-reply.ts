@@ -11,7 +11,7 @@ import type { RecordQuery } from './query.js';
 import { type Reply, sendReply } from './reply.js';
 import type { Representation } from './representation.js';
 import type { RunStepsOf } from './request-work.js';
-import { type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
+import { type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
 import { prepareResponse } from './prepared-responses.js';
 

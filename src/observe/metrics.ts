@@ -1,8 +1,7 @@
-// Creates the process's metrics, which every module updates through its `Context`.
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+// Creates the process's metrics, which every module updates through its `Context`, and measures the process.
+import { Counter, Gauge, Histogram, Registry, type Metric, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
-import { registerProcessMetrics } from './process-metrics.js';
 import { Recent } from './recent.js';
 
 interface RequestSample {
@@ -339,4 +338,34 @@ function valuesOf({ labels, counts, sum }: Series) {
     { metricName: `${name}_sum`, labels, value: sum },
     { metricName: `${name}_count`, labels, value: count },
   ];
+}
+
+/**
+ * Default prom-client gauges whose names end like a counter's, which promtool rejects; other default gauges
+ * report the same numbers by type.
+ */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+let shared: Registry | undefined;
+
+function collectOnce(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  return registry;
+}
+
+/**
+ * Registers the metrics of the process. All registries share them, because each set runs a timer and observes
+ * every garbage collection until the process ends.
+ */
+function registerProcessMetrics(registry: Registry): void {
+  shared ??= collectOnce();
+  for (const { name } of shared.getMetricsAsArray()) {
+    registry.registerMetric(shared.getSingleMetric(name) as Metric);
+  }
 }

@@ -12,7 +12,7 @@ import { type Format, readParameters } from '../http/query.js';
 import { type Encoding, etagOf } from '../http/representation.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
-import type { RecordRead } from '../upstream/record-client.js';
+import type { RecordRead } from '../upstream/contract.js';
 
 interface Members {
   responseCode?: unknown;

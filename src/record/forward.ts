@@ -12,9 +12,8 @@ import { type Place, restOf } from '../http/route-table.js';
 import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { OriginServer } from '../upstream/contract.js';
+import { type OriginServer, assertForwards } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
-import { assertForwards } from '../upstream/source.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 import { parseRecord, recordEtag } from './condition.js';
 import {

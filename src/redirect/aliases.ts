@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
-import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import type { FromEntry, Resolution } from '../resolver/loader.js';
 import { type RedirectValues, isOfType, textOf } from './values.js';
 
 /** Equals HDLProxy's limit. */

@@ -4,7 +4,7 @@ import type { HandleRef } from '../handle/handle.js';
 import { representRedirect } from '../html/send.js';
 import type { Hit } from '../http/prepared-responses.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
-import type { FromEntry } from '../resolver/resolution.js';
+import type { FromEntry } from '../resolver/loader.js';
 import { runToEnd } from '../time-slicer.js';
 import type { Extensions, HeaderLine, LinkedRecord } from './extension.js';
 import { type RedirectUrl, type UrlRules, toRedirectUrl } from './redirect-url.js';

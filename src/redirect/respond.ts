@@ -10,7 +10,7 @@ import { contextOf } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type RecordReplyDeps, answerRecord } from '../http/record-reply.js';
-import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
+import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import { type PlainDeps, plainRedirect } from './plain.js';
 import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';

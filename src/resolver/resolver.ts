@@ -12,8 +12,16 @@ import { type AroundMiss, type Caller, OWN_WORK, createAroundMiss } from '../ups
 import type { HandleRead, ResolveOptions, UpstreamClient } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
-import { type EntryLoad, Loader, type LoaderDeps, type LoadTask, exceptServiceError } from './loader.js';
-import type { FromEntry, Resolution, StaleReason } from './resolution.js';
+import {
+  type EntryLoad,
+  Loader,
+  type LoaderDeps,
+  type LoadTask,
+  exceptServiceError,
+  type FromEntry,
+  type Resolution,
+  type StaleReason,
+} from './loader.js';
 import { SerialFlight } from './single-flight.js';
 import { maybe } from '../maybe.js';
 

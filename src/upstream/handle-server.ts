@@ -4,7 +4,7 @@ import { parseAddress } from './exchange.js';
 import { readOutcome } from './reply.js';
 import { parseMembers } from './response.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
-import type { RecordSource, SourceProtocol } from './source.js';
+import type { RecordSource, SourceProtocol } from './contract.js';
 
 export const HANDLE_SERVER: RecordSource = {
   kind: 'handle-server',

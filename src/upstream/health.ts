@@ -1,5 +1,5 @@
 // The health of one server: whether it gets a read now, by its Retry-After, its circuit breaker and failover.
-import type { Clock } from '../cache/clock.js';
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { type FailureScope, scopeOf } from './failure.js';
@@ -37,7 +37,7 @@ const WORKING_MS = 1000;
  */
 export class ServerHealth {
   readonly #settings: ServerConfig;
-  readonly #clock: Clock;
+  readonly #clock: Context['clock'];
   readonly #report: HealthReport | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
@@ -49,7 +49,7 @@ export class ServerHealth {
   #succeededAt = -Infinity;
   #lastFailure: ServiceError | undefined;
 
-  constructor(settings: ServerConfig, clock: Clock, report?: HealthReport) {
+  constructor(settings: ServerConfig, clock: Context['clock'], report?: HealthReport) {
     this.#settings = settings;
     this.#clock = clock;
     this.#report = report;

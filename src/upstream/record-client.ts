@@ -1,72 +1,21 @@
 // Reads and writes records with one caller's credentials; results are never shared.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
-import type { ListPage } from '../handle/handle-list.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { HandleValue, Selection } from '../handle/value.js';
 import type { Caller } from './caller.js';
 import { callerKey } from './concurrency-limiter.js';
-import type { ServerAccess, ServerSettings } from './contract.js';
+import type {
+  ServerAccess,
+  ServerSettings,
+  ReadOptions,
+  RecordClient,
+  SendOptions,
+  WriteOptions,
+} from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
 import { type RecordAnswer, readAnswer, readInSlices, valuesOf } from './reply.js';
 import type { Sessions } from './sessions.js';
-
-export interface ReadOptions {
-  authorization?: string | undefined;
-  authoritative?: boolean;
-  /**
-   * True requests public values only. With false, the server refuses unless the caller may read all values.
-   */
-  publicOnly?: boolean;
-  /** Default: all values. */
-  selection?: Selection;
-  caller?: Caller | undefined;
-}
-
-interface SendOptions {
-  authorization?: string | undefined;
-  caller?: Caller | undefined;
-  /** Called just before the request is sent; an exception cancels the request. */
-  beforeSend?: (() => void) | undefined;
-}
-
-export interface WriteOptions extends SendOptions {
-  values: readonly HandleValue[];
-  /** With false, the server refuses if a record or value exists, checking and writing atomically. */
-  overwrite: boolean;
-}
-
-export interface RemoveOptions extends SendOptions {
-  /** Default: the whole record. */
-  indexes?: readonly number[];
-}
-
-export interface ListOptions extends ListPage {
-  authorization?: string | undefined;
-  caller?: Caller | undefined;
-}
-
-/** A read response; `values` is undefined for a refusal. */
-export interface RecordRead extends RecordAnswer {
-  values: HandleValue[] | undefined;
-}
-
-/**
- * Returns refusals (401, 403, 404, 409, 5xx in Handle JSON) as results.
- *
- * @throws ServiceError for an invalid response
- */
-export interface RecordClient {
-  get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
-  /** Creates or replaces a record. */
-  put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Adds or replaces values of an existing record. */
-  putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Removes a record, or the values at `indexes`. */
-  remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
-  list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
-}
 
 interface LoginAccess extends ServerAccess {
   sessions: Sessions;

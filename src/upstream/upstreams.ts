@@ -1,6 +1,5 @@
-// Creates the clients for all servers, and routes handles to them.
+// Creates the clients of all servers: shared reads go to the primary or to a working secondary.
 import type { Config } from '../config/schema.js';
-import { unservedPrefixes } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -8,14 +7,20 @@ import type { Outcome } from '../handle/outcome.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { ConcurrencyLimiter, type LimiterUsage, sumUsages } from './concurrency-limiter.js';
 import { type createPools, createConnections, readTrust } from './connections.js';
-import type { OriginServer, ServerSettings, UpstreamClient, HandleRead, ServerAccess } from './contract.js';
+import type {
+  OriginServer,
+  ServerSettings,
+  UpstreamClient,
+  HandleRead,
+  ServerAccess,
+  SourceServer,
+} from './contract.js';
 import { ExpiringMap } from './expiring-map.js';
 import { keysAt, scopeOf, type ServerKeys } from './failure.js';
 import { inOrder } from './health.js';
 import { createRecordClient } from './record-client.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 import { sessionsOf } from './sessions.js';
-import type { SourceServer } from './source.js';
 import { type UpstreamServer, createServer } from './upstream-server.js';
 
 export interface Upstreams {
@@ -35,7 +40,7 @@ export interface Upstreams {
   close: () => Promise<void>;
 }
 
-/** What the calls to all servers share. */
+/** Parts that the calls to all servers share. */
 export interface Outgoing {
   /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
@@ -44,18 +49,18 @@ export interface Outgoing {
   createDispatcher?: typeof createPools | undefined;
 }
 
-/** Creates the clients of the configured servers. */
+/** Creates the clients of the configured servers; `unserved` are prefixes without a server. */
 export function createUpstreams(
-  config: Config,
+  upstream: Config['upstream'],
   configured: readonly SourceServer[],
+  unserved: readonly string[],
   context: Context,
   outgoing: Outgoing,
 ): Upstreams {
   const { root: roots, fallback: fallbacks } = context.hooks;
-  const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = config.upstream;
+  const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
   const mainUrl = findMain(configured)?.url;
-  const unserved = unservedPrefixes(config);
   const servers = configured.map((server) =>
     createOriginServer({ ...server, ...ofAll }, context, outgoing, mainUrl),
   );

@@ -10,7 +10,7 @@ import type { ReportUnexpected } from '../http/error-reply.js';
 import { decodePercent, readBasic, readIdentity } from '../http/identity.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps, RunStepsOf } from '../http/request-work.js';
-import type { StaleReason } from '../resolver/resolution.js';
+import type { StaleReason } from '../resolver/loader.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { SearchService } from '../hooks.js';
 import type { IsTrustedProxy } from '../server/client-address.js';

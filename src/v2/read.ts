@@ -10,7 +10,7 @@ import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preco
 import { etagOf } from '../http/representation.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readValues } from '../resolver/parsed-records.js';
-import { type FromEntry, existsBy, resultOf } from '../resolver/resolution.js';
+import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
 import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';

@@ -6,19 +6,19 @@ import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { identityOf } from '../http/identity.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { Resolution } from '../resolver/resolution.js';
+import type { Resolution } from '../resolver/loader.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Caller, createAroundMiss } from '../upstream/caller.js';
+import { type RecordAnswer, answerWith } from '../upstream/reply.js';
+import { recordsAt, type FindServers } from '../upstream/routing.js';
 import type {
+  OriginServer,
   ListOptions,
   ReadOptions,
   RecordRead,
   RemoveOptions,
   WriteOptions,
-} from '../upstream/record-client.js';
-import { type RecordAnswer, answerWith } from '../upstream/reply.js';
-import { recordsAt, type FindServers } from '../upstream/routing.js';
-import type { OriginServer } from '../upstream/contract.js';
+} from '../upstream/contract.js';
 import { assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */

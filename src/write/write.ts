@@ -6,7 +6,7 @@ import type { WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import type { Hooks } from '../hooks.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { assertForwards } from '../upstream/source.js';
+import { assertForwards } from '../upstream/contract.js';
 import {
   type DeletionRules,
   type WriteAnswer,

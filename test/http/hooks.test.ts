@@ -12,7 +12,7 @@ import { admin } from '../../src/plugins/admin/plugin.js';
 import { traffic } from '../../src/plugins/traffic/plugin.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
-import type { RecordSource } from '../../src/upstream/source.js';
+import type { RecordSource } from '../../src/upstream/contract.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

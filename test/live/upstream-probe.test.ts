@@ -6,7 +6,7 @@ import type { Trust } from '../../src/upstream/connections.js';
 import { type ProbeReport, type ServerProbe, ping, probeServer } from '../../src/upstream/probe.js';
 import { DSPACE } from '../../src/plugins/repositories/dspace.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
-import type { ProbeQuestion } from '../../src/upstream/source.js';
+import type { ProbeQuestion } from '../../src/upstream/contract.js';
 import { TEMPLATE } from '../../src/plugins/repositories/template.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { KEYS } from '../../src/plugins/reverse-lookup/plugin.js';

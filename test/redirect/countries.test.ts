@@ -1,7 +1,7 @@
 // The operator may provide a database of client countries.
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/app/config.js';
-import { createReload } from '../../src/app/reload.js';
+import { createReload } from '../../src/app/serve.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { writeCountryDatabase } from '../support/country-database.js';
 import { startLeads, value } from '../support/leads.js';

@@ -7,9 +7,9 @@ import {
   MAX_DRIFT,
   MAX_REDIS_CLOCK_STEP_MS,
   MEMBERSHIP_MS,
+  type PauseDetector,
 } from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
-import type { PauseDetector } from './pauses.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
 export interface Published {

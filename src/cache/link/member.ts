@@ -3,9 +3,14 @@ import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
 import type { Deliver, Membership, Published } from '../coherence/hub.js';
-import { INSTANCE_LEASE_RENEWAL_MS, LEASE_MS, Lease, MEMBERSHIP_MS } from '../coherence/lease.js';
+import {
+  INSTANCE_LEASE_RENEWAL_MS,
+  LEASE_MS,
+  Lease,
+  MEMBERSHIP_MS,
+  PauseDetector,
+} from '../coherence/lease.js';
 import { type Change, isInvalidation, parseMessage } from '../coherence/message.js';
-import { PauseDetector } from '../coherence/pauses.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import type { RedisCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';

@@ -13,7 +13,7 @@ import type { RefusalOfHandle } from '../../http/guard.js';
 import type { RunSteps } from '../../http/request-work.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
 import { readHandle } from '../../http/target.js';
-import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/resolution.js';
+import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/loader.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';

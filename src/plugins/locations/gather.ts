@@ -1,6 +1,6 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
 import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
-import type { FromEntry } from '../../resolver/resolution.js';
+import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { Steps } from '../../time-slicer.js';
 import type { RedirectValues } from '../../redirect/values.js';

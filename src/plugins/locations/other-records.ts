@@ -15,7 +15,7 @@ import {
 } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
-import type { FromEntry } from '../../resolver/resolution.js';
+import type { FromEntry } from '../../resolver/loader.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { ResolveOptions } from '../../upstream/contract.js';

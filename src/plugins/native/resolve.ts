@@ -9,7 +9,7 @@ import { RESPONSE_CODE } from '../../handle/response-codes.js';
 import { type HandleValue, type Selection, createValueFilter } from '../../handle/value.js';
 import type { Result } from '../../http/context.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
-import { type Resolution, resultOf } from '../../resolver/resolution.js';
+import { type Resolution, resultOf } from '../../resolver/loader.js';
 import type { ResolverRead, Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { OriginOf } from '../../write/origin-record.js';

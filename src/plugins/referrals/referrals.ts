@@ -3,7 +3,7 @@ import type { Host, Started } from '../../app/plugin.js';
 import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
-import type { Resolution } from '../../resolver/resolution.js';
+import type { Resolution } from '../../resolver/loader.js';
 import type { OriginServer } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 import { createOriginServer } from '../../upstream/upstreams.js';

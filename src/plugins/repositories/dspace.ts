@@ -6,7 +6,7 @@ import { parseAddress } from '../../upstream/exchange.js';
 import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
 import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../../upstream/response.js';
 import type { ServerConfig } from '../../config/upstream-servers.js';
-import type { RecordSource, SourceProtocol } from '../../upstream/source.js';
+import type { RecordSource, SourceProtocol } from '../../upstream/contract.js';
 import { type ListProtocol, createRepositoryList } from './list.js';
 import { REPOSITORY, assertWebUrl, urlRecord } from './url-record.js';
 

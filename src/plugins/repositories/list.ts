@@ -4,11 +4,10 @@ import { type ListPage, listMembers } from '../../handle/handle-list.js';
 import { RESPONSE_CODE } from '../../handle/response-codes.js';
 import type { Steps } from '../../time-slicer.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
-import type { RecordClient } from '../../upstream/record-client.js';
 import { type RecordAnswer, answerWith, readInSlices } from '../../upstream/reply.js';
 import type { UpstreamResponse } from '../../upstream/response.js';
 import type { ServerConfig } from '../../config/upstream-servers.js';
-import type { ServerAccess } from '../../upstream/contract.js';
+import type { ServerAccess, RecordClient } from '../../upstream/contract.js';
 
 /** The requests for lists of one repository. */
 export interface ListProtocol {

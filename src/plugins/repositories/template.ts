@@ -5,7 +5,7 @@ import { inOneStep } from '../../time-slicer.js';
 import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
 import { invalidResponse, isTooBusy } from '../../upstream/response.js';
 import type { ServerConfig } from '../../config/upstream-servers.js';
-import type { RecordSource, SourceProtocol } from '../../upstream/source.js';
+import type { RecordSource, SourceProtocol } from '../../upstream/contract.js';
 import { NO_LISTS } from './list.js';
 import { REPOSITORY, urlRecord } from './url-record.js';
 
