@@ -84,7 +84,7 @@ function createListener(
   kept: KeptParts,
 ): { listener: RequestListener; admitMessage: Admission['admitMessage'] } {
   const { clock, hits, pseudonym } = host;
-  const admission = createAdmission(host.hooks, host);
+  const admission = createAdmission(host.hooks, host.findClient, host.isTrustedProxy);
   const { judgeHits, admit, admitMessage } = admission;
   const check = createRequestCheck({ ...config.http, ...admission });
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);

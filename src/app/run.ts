@@ -77,7 +77,7 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   // SIGHUP in a terminal means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
-  const systemd = createSystemdNotifier({ logger, env: process.env });
+  const systemd = createSystemdNotifier(logger, process.env);
   const service = await starting;
   systemd.listening();
   const stop: Service['stop'] = (timeoutMs) => {

@@ -47,7 +47,7 @@ export async function serve(
     url: open.url,
     adminUrl: admin.url,
     addresses: open.addresses,
-    reload: createReload({ config, logger, apply: open.app.reload }),
+    reload: createReload(config, logger, open.app.reload),
     onUncaught(error) {
       const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
       logger.fatal({ err }, 'uncaught exception, exiting');
@@ -108,16 +108,15 @@ function announce(config: Config, logger: Logger, addresses: Readonly<Record<str
 /** Reads the configuration. @throws ConfigError when it is invalid */
 type ReadConfig = () => StartConfig;
 
-interface ReloadDeps {
-  /** The initial configuration. */
-  config: Config;
-  logger: Logger;
-  /** Applies the changed keys. */
-  apply: (config: Config) => void;
-}
-
-/** Creates the reload function, which keeps the running configuration if the new one is invalid. */
-export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadConfig) => void {
+/**
+ * Creates the reload function, which keeps the running configuration if the new one is invalid. `apply` applies
+ * the changed keys.
+ */
+export function createReload(
+  config: Config,
+  logger: Logger,
+  apply: (config: Config) => void,
+): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
     let next: StartConfig;

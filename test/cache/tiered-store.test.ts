@@ -1,4 +1,5 @@
 // Memory in front of Redis: an old entry read from Redis during a publication does not remain in memory.
+import { createStoreEvents } from '../../src/cache/store.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
@@ -39,8 +40,7 @@ describe('tiered store (memory before Redis)', () => {
     const { isStored, isFenced, isAsked, isReadable } = { ...FAKE_REDIS, ...options };
     let clockError = 0;
     const memory = new MemoryStore({ bounds, now });
-    const nothing = (): void => undefined;
-    const { apply } = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
+    const { apply } = createMessageApplier(memory, now, createStoreEvents());
     const published = gate();
     const changes: Change[] = [];
     const far = { entry: entryOf('old') as Entry | undefined };

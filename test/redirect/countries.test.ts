@@ -69,7 +69,7 @@ describe('location selection by country', () => {
     writeCountryDatabase({ '127.0.0.0/8': 'US' }, path);
     const start = loadStartConfig(sourcesOf('MaxMind.com', path));
     const logger = createLogger({ level: 'silent' });
-    createReload({ config: start.config, logger, apply: leads.app.reload })(() => start);
+    createReload(start.config, logger, leads.app.reload)(() => start);
     expect(await leads.to('abroad')).toEqual(at('us'));
   });
 

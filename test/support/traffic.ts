@@ -19,9 +19,7 @@ export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Adm
   const admission = [() => createTrafficPolicy(rules, context, parts)];
   return createAdmission(
     { ...createHooks(), admission },
-    {
-      findClient: () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
-      isTrustedProxy: () => false,
-    },
+    () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
+    () => false,
   );
 }

@@ -1,4 +1,5 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
+import { createStoreEvents } from '../../src/cache/store.js';
 import { partial } from './partial.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
@@ -67,15 +68,18 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
     bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
     now: () => now,
   });
-  const { apply } = createMessageApplier({
-    memory,
-    now: () => now,
-    onInvalidated: (key) => {
-      resolver.detachLoads(key);
-    },
-    onBanned: (prefix) => {
-      resolver.detachLoadsUnder(prefix);
-    },
+  const { apply } = createMessageApplier(memory, () => now, {
+    ...createStoreEvents(),
+    invalidated: [
+      (key) => {
+        resolver.detachLoads(key);
+      },
+    ],
+    banned: [
+      (prefix) => {
+        resolver.detachLoadsUnder(prefix);
+      },
+    ],
   });
   let seq = 0;
   // Redis publishes a change some time after it was sent, and other instances acknowledge it later.
