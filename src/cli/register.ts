@@ -5,8 +5,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { type Jwk, encodePublicKey } from '../handle/predefined-data.js';
 import { privateKeyFile } from '../handle/private-key.js';
-import { type Field, type FieldName, FIELDS, isAccepted } from './registration-fields.js';
-import { type PublicKeys, type HandleService, registrationFiles } from './registration-files.js';
+import {
+  type Field,
+  type FieldName,
+  FIELDS,
+  isAccepted,
+  type PublicKeys,
+  type HandleService,
+  registrationFiles,
+} from './registration.js';
 import { EXIT, Failure, print, printNote } from './terminal.js';
 
 interface RegisterOptions extends Partial<Record<FieldName, string>> {

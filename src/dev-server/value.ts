@@ -125,7 +125,7 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
 };
 
 /** Parses the data of a value, whose format need not match the type. */
-export function dataFromJson(data: unknown): Buffer {
+function dataFromJson(data: unknown): Buffer {
   if (data === undefined) {
     throw badValue(
       'java.lang.NullPointerException: Cannot invoke "com.google.gson.JsonElement.isJsonPrimitive()" because "<parameter1>" is null',
@@ -148,7 +148,7 @@ function hexToBytes(digits: string): Buffer {
   return Buffer.from(digits, 'hex');
 }
 
-export function adminFromJson(json: unknown): Buffer {
+function adminFromJson(json: unknown): Buffer {
   const { handle, index, permissions, legacyByteLength } = json as Record<string, unknown>;
   return encodeAdmin({
     handle: String(handle),

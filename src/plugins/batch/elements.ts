@@ -21,10 +21,10 @@ import type { RenderedElement, StartElement } from './stream.js';
 import { ERRORS } from './plugin.js';
 
 export interface ElementDeps {
-  resolver: Pick<Resolver, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Resolver;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
-  hooks: Pick<Context['hooks'], 'answered'>;
+  hooks: Context['hooks'];
   onUnexpected: ReportUnexpected;
 }
 

@@ -23,7 +23,7 @@ const POLL_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 const CLOSE_MS = 1000;
 
-export interface Webhook {
+interface Webhook {
   /** Attempts to post the remaining changes within a second. */
   close: () => Promise<void>;
 }

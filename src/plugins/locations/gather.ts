@@ -35,7 +35,7 @@ export interface GatheredLists {
 }
 
 /** Reads lists from other handles; an unreadable handle yields no lists. */
-export interface ListReader {
+interface ListReader {
   readLists: (name: string) => Promise<HandleLists>;
   /** Reads the namespace of the record's prefix, or the global namespace. */
   readNamespace: (handle: HandleRef) => Promise<Namespace>;
@@ -153,7 +153,7 @@ export interface ListReaderDeps {
   refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;
   values: RedirectValues;
-  otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
+  otherRecords: OtherRecords;
   /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: PrefixRecords | undefined;
 }

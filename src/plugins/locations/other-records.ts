@@ -25,14 +25,14 @@ import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
-  resolver: Pick<Resolver, 'resolve' | 'fromMemory'>;
+  resolver: Resolver;
   /** Invalidation clock: `isCurrent` is false if the key was invalidated after `moment`. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
   /** Results from before this time (ms) may have missed an invalidation. */
   trustedSince: () => number;
 }
 
-export interface OtherRecord {
+interface OtherRecord {
   /** Undefined when the server refuses the record or fails. */
   record: FromEntry | undefined;
   hasFailed: boolean;
@@ -96,7 +96,7 @@ function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): R
 }
 
 export function createOtherRecords(
-  { upstream: { retryAfterMs } }: { upstream: Pick<Config['upstream'], 'retryAfterMs'> },
+  { upstream: { retryAfterMs } }: { upstream: Config['upstream'] },
   { clock: { now } }: Context,
   parts: OtherRecordsParts,
 ): OtherRecords {
@@ -248,9 +248,7 @@ export interface PrefixRecords {
 /** Maximum cached dependencies. All prepared redirects of a prefix share one. */
 const MAX_PREFIXES = 10_000;
 
-export function createPrefixRecords(
-  records: Pick<OtherRecords, 'known' | 'knownOrDue' | 'ask' | 'watch'>,
-): PrefixRecords {
+export function createPrefixRecords(records: OtherRecords): PrefixRecords {
   const plainPrefixes = new LRUCache<string, Dependency>({
     // `maxSize` instead of `max`, which would preallocate for all prefixes.
     maxSize: MAX_PREFIXES,

@@ -94,7 +94,7 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
 
 /** Returns the response version: the suggested version, at most our own, or else that of the message. */
-export function negotiateVersion({ version, suggested }: Pick<Envelope, 'version' | 'suggested'>): Version {
+export function negotiateVersion({ version, suggested }: Envelope): Version {
   if (suggested.major === 0) return version;
   return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;
 }

@@ -15,8 +15,8 @@ import type { Caller } from '../../upstream/caller.js';
 import type { OriginOf } from '../../write/origin-record.js';
 import { maybe } from '../../maybe.js';
 
-export interface ResolveParts {
-  resolver: Pick<Resolver, 'read'>;
+interface ResolveParts {
+  resolver: Resolver;
   originOf: OriginOf;
 }
 

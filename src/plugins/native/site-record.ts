@@ -11,7 +11,7 @@ import { UNKNOWN_SERIAL } from './codec.js';
 import type { NativeConfig } from './plugin.js';
 
 /** Configuration sections that determine the site record. */
-export type SiteConfig = Pick<NativeConfig, 'native' | 'server'>;
+export type SiteConfig = NativeConfig;
 
 /** Placeholder that makes clients resolve `domain` instead. */
 const NO_ADDRESS = '0.0.0.0';
@@ -75,7 +75,7 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-type SiteResolver = Pick<Resolver, 'resolve' | 'refOf'>;
+type SiteResolver = Resolver;
 
 export function createSiteInfo(config: SiteConfig, resolver: SiteResolver): SiteInfo {
   const { address, domain, handle } = config.native.site;

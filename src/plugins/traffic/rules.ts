@@ -33,7 +33,7 @@ export const concernsHits = ({ match, limit, answer, log, shadow, robot }: Traff
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 
 export function createReadFacts(
-  resolver: Pick<Resolver, 'fromMemory' | 'refOf'>,
+  resolver: Resolver,
 ): (req: IncomingMessage, place: RequestContext, address: string) => TrafficFacts {
   /** Whether an anonymous read of the handle would hit in memory now. */
   const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
