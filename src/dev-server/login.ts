@@ -118,11 +118,7 @@ function parseIdentity(text: string): ValueReference {
 }
 
 /** Returns why a password does not prove the identity, or undefined if the password is valid. */
-function passwordError(
-  store: RecordStore,
-  identity: ValueReference,
-  password: Buffer,
-): string | undefined {
+function passwordError(store: RecordStore, identity: ValueReference, password: Buffer): string | undefined {
   return keyError(store, identity, {
     type: 'HS_SECKEY',
     fits: (key) => key.equals(password),

@@ -223,10 +223,7 @@ function hiddenRefusal(question: {
  * Removes a handle or values. The login is checked before existence, and a foreign prefix is "not found"
  * (recordings "delete: …").
  */
-function removeHandle(
-  { handle, parameters, identity }: DemoCall,
-  { store, rights }: World,
-): DemoReply {
+function removeHandle({ handle, parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const indexes = parameters.getAll('index').map(parseJavaInt);
   if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
   const record = handle === '' ? undefined : store.get(handle);
