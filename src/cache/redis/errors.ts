@@ -27,7 +27,7 @@ export class TroubleReporter {
   }
 
   report(error: unknown): void {
-    const reason = reasonOf(error);
+    const reason = redisReason(error);
     if (this.#reasons.size >= MAX_REASONS || this.#reasons.has(reason)) return;
     this.#reasons.add(reason);
     this.#onTrouble?.(reason);
@@ -43,9 +43,9 @@ export class TroubleReporter {
  * Returns the error message without command arguments: a Redis that does not support AUTH quotes the
  * password.
  */
-export function reasonOf(error: unknown): string {
+export function redisReason(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
-  if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
+  if (lastNodeError instanceof Error) return redisReason(lastNodeError);
   // Node.js provides only a code (AggregateError) for a host with several addresses.
   const text = message === '' ? (code ?? 'unknown') : message;
   return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
@@ -71,7 +71,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
  * Returns the remedy for an error reply; undefined for connection errors. `key`: configuration key of the
  * address.
  */
-export function remedyOf(reason: string, key: string): string | undefined {
+export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   return REMEDIES[word]?.replace('{key}', key);

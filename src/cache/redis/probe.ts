@@ -19,7 +19,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
   const work = async (): Promise<string | undefined> => {
     await opened;
     const info = await commands.info();
-    assertWritable(info, isCluster);
+    assertMaster(info, isCluster);
     // Commands run one at a time, because the user may lack the right to any of them.
     const key = `${keyPrefix}probe:${randomUUID()}`;
     await commands.set(key, '1', 'PX', KEY_MS);
@@ -39,7 +39,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
  * Rejects a replica, because writes to it do not reach its master, and a single cluster node, because it
  * holds only some keys.
  */
-function assertWritable(info: string, isCluster: boolean): void {
+function assertMaster(info: string, isCluster: boolean): void {
   if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');
   if (!isCluster && /^cluster_enabled:1/m.test(info)) throw new Error('CLUSTER it is a node of a cluster');
 }
