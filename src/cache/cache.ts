@@ -110,8 +110,9 @@ function redisOptions(
     onError: (command) => {
       metrics.countRedisError(command);
     },
-    onTrouble: (reason) => {
-      log.warn({ reason, remedy: redisRemedy(reason, addressKey(address)) }, 'redis error');
+    onTrouble: (reason, count) => {
+      const remedy = redisRemedy(reason, addressKey(address));
+      log.warn({ reason, remedy, count: count > 1 ? count : undefined }, 'redis error');
     },
     onEvictionPolicy: (policy) => {
       const remedy = 'set maxmemory-policy to noeviction or volatile-lru';

@@ -1,4 +1,4 @@
-// Classifies Redis errors, suggests remedies to the operator, and reports each reason once.
+// Classifies Redis errors, suggests remedies to the operator, and reports each reason at most once a minute.
 
 const MAX_REASON_LENGTH = 200;
 
@@ -16,26 +16,41 @@ export const isErrorReply = (error: unknown): error is Error =>
 export const timeoutError = (): Error => new Error('Redis did not answer in time');
 
 const MAX_REASONS = 10;
+const REPEAT_MS = 60_000;
 
-/** Reports each reason for a Redis outage once, until Redis is back. */
+/** Called with a reason, and how often it has occurred since it was last reported. */
+export type OnTrouble = (reason: string, count: number) => void;
+
+/**
+ * Reports each reason for a failure once, and then at most once a minute with a count: Redis may refuse a command
+ * twice a second for days, or come and go.
+ */
 export class TroubleReporter {
-  readonly #onTrouble: ((reason: string) => void) | undefined;
-  readonly #reasons = new Set<string>();
+  readonly #onTrouble: OnTrouble | undefined;
+  readonly #now: () => number;
+  /** By reason, the time of its last report, and its occurrences since. */
+  readonly #reasons = new Map<string, { reportedAt: number; count: number }>();
 
-  constructor(onTrouble: ((reason: string) => void) | undefined) {
+  /** `now`: monotonic (ms). */
+  constructor(onTrouble: OnTrouble | undefined, now: () => number) {
     this.#onTrouble = onTrouble;
+    this.#now = now;
   }
 
   report(error: unknown): void {
     const reason = redisReason(error);
-    if (this.#reasons.size >= MAX_REASONS || this.#reasons.has(reason)) return;
-    this.#reasons.add(reason);
-    this.#onTrouble?.(reason);
-  }
-
-  /** Clears the reported reasons when Redis is back. */
-  clear(): void {
-    this.#reasons.clear();
+    const now = this.#now();
+    for (const [old, { reportedAt }] of this.#reasons)
+      if (old !== reason && now - reportedAt >= REPEAT_MS) this.#reasons.delete(old);
+    const known = this.#reasons.get(reason);
+    if (known === undefined && this.#reasons.size >= MAX_REASONS) return;
+    const { reportedAt, count } = known ?? { reportedAt: -Infinity, count: 0 };
+    if (now - reportedAt < REPEAT_MS) {
+      this.#reasons.set(reason, { reportedAt, count: count + 1 });
+      return;
+    }
+    this.#reasons.set(reason, { reportedAt: now, count: 0 });
+    this.#onTrouble?.(reason, count + 1);
   }
 }
 

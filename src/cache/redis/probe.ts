@@ -1,8 +1,10 @@
-// Tests Redis once: its role, and the user's rights to write, read, delete and run scripts.
+// Tests Redis once: its role, and the user's rights to write, read, delete, run scripts and exchange messages.
 import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import { untilDeadline } from '../clock.js';
-import { type RedisAddress, openRedis } from './connections.js';
+import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
 import { timeoutError } from './errors.js';
+import { createChannels } from './namespace.js';
 
 /** Covers the connection timeout (2 s), a login and a few commands. */
 const PROBE_TIMEOUT_MS = 5000;
@@ -11,7 +13,8 @@ const KEY_MS = 10_000;
 
 /** Probes Redis on a separate connection. Returns the server version. @throws Error when Redis is unusable */
 export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
-  const { commands, isCluster } = openRedis(address);
+  const connections = openRedis(address);
+  const { commands, isCluster } = connections;
   // ioredis keeps retrying, but only the first error counts.
   const opened = new Promise((resolve, reject) => {
     commands.on('error', reject).once('ready', resolve);
@@ -26,6 +29,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await commands.get(key);
     await commands.del(key);
     await commands.eval("return redis.call('DEL', KEYS[1])", 1, key);
+    await exchangeMessages(connections, keyPrefix);
     return /^redis_version:(\S+)/m.exec(info)?.[1];
   };
   try {
@@ -33,6 +37,20 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
   } finally {
     commands.disconnect();
   }
+}
+
+/** Subscribes at each master, and publishes: without messages, an instance never gets a lease. */
+async function exchangeMessages(connections: RedisConnections, keyPrefix: string): Promise<void> {
+  const member = randomUUID();
+  const channels = createChannels(keyPrefix, connections.isCluster);
+  const watch = (opened: Redis) => opened.on('error', () => undefined);
+  const ignored = { onMessage: () => undefined, onLost: () => undefined };
+  for (const master of connections.masters()) {
+    const names = channels.at(master, member);
+    const subscription = await openSubscription(connections, { master, channels: names, watch }, ignored);
+    subscription.close();
+  }
+  await connections.commands.call(channels.publish, channels.ofMember(member), '');
 }
 
 /**
