@@ -9,6 +9,7 @@ export const WORKLOADS = [
   'redirect-tail',
   'redirect-cold',
   'tail',
+  'crawler',
   'mixed',
   'servers',
   'herd',
@@ -85,7 +86,7 @@ export const USAGE = `npm run bench -- [options]
   --seconds NUMBER    how long a peer is driven in a round (${FULL.seconds})
   --handles NUMBER    handles of zipf, redirect, mixed and servers (${FULL.handles})
   --records NUMBER    records of the workload memory (${FULL.records})
-  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect…, mixed, tail, miss and first
+  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect…, mixed, tail, crawler, miss and first
   --hdlproxy URL      an HDLProxy on this machine as one more peer of redirect-tail, redirect-cold and tail
   --json FILE         where the figures are written (bench.json)
 `;

@@ -11,6 +11,7 @@ export const COLUMNS = {
   addedP99Ms: 'added p99 ms',
   busyAnswersPerSecond: 'answers/s, 64 callers',
   upstreamPer1000: 'upstream requests per 1,000',
+  readerHitsPercent: 'hits of readers, %',
   upstreamRequests: 'upstream requests',
   cpuMicroseconds: 'CPU µs per answer',
   politeAsked: 'misses of polite clients',

@@ -11,7 +11,7 @@ import { native } from './workloads/native.js';
 import { overload } from './workloads/overload.js';
 import { redirectCold, redirectTail } from './workloads/redirect-once.js';
 import { revalidate } from './workloads/revalidate.js';
-import { tail } from './workloads/tail.js';
+import { crawler, tail } from './workloads/tail.js';
 import { hot, redirect, startFilledPeers, zipf } from './workloads/throughput.js';
 import type { Bench, Workload } from './workloads/workload.js';
 import { write } from './workloads/write.js';
@@ -45,6 +45,7 @@ export const STAGES: readonly Stage[] = [
   alone('redirect-tail', redirectTail),
   alone('redirect-cold', redirectCold),
   alone('tail', tail),
+  alone('crawler', crawler),
   alone('mixed', mixed),
   alone('servers', servers),
   alone('herd', herd),

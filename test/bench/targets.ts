@@ -112,6 +112,17 @@ export function tailTargets({ handles, length, seed }: Size): string[] {
   return Array.from({ length }, one);
 }
 
+/** Returns the requests of readers for a long tail of records; one request in five is a crawler's, for a new name. */
+export function crawledTargets({ handles, length, seed }: Size): string[] {
+  const random = createRandom(seed);
+  const draw = createZipf(handles, random, 0.7);
+  const first = handles + seed * length;
+  return Array.from({ length }, (_, at) => targetOf(nameOf(at % CRAWLED_EVERY === 0 ? first + at : draw())));
+}
+
+/** One request in this many is the crawler's. */
+export const CRAWLED_EVERY = 5;
+
 /** Returns requests that alternate between new and earlier handles, and between redirects and records. */
 export function firstTargets(length: number): string[] {
   const random = createRandom(1);

@@ -117,6 +117,12 @@ const GOALS: readonly Goal[] = [
   hdlProxyGoal('tail', 0.5),
   { workload: 'tail', text: 'times the answers of nginx', figure: timesOf('nginx'), least: 3 },
   { workload: 'tail', text: 'µs of CPU per answer', figure: (of) => of(OURS, 'cpuMicroseconds'), most: 60 },
+  {
+    workload: 'crawler',
+    text: '% of hits for readers',
+    figure: (of) => of(OURS, 'readerHitsPercent'),
+    least: 50,
+  },
   ...mixedGoals('mixed', 'nginx', 4),
   ...mixedGoals('mixed', 'Varnish', 4),
   ...mixedGoals('servers', 'nginx', 4),
