@@ -12,10 +12,9 @@ import {
 import type { ChecksLogin } from '../http/identity.js';
 import type { Listener, Route } from '../http/route-table.js';
 import { type Owner, ownerOf } from '../http/target.js';
-import { answerUnrouted } from '../http/unrouted.js';
+import { answerUnrouted } from '../http/router.js';
 import type { Forwarding } from '../record/forward.js';
-import { createForwardRead } from '../record/forward-read.js';
-import { createReadRecord } from '../record/read.js';
+import { createForwardRead, createReadRecord } from '../record/read.js';
 import { createWriteRoute } from '../record/write.js';
 import { createRedirect } from '../redirect/redirect.js';
 import { createV2 } from '../v2/answer.js';

@@ -4,7 +4,7 @@ import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
 import type { Context } from '../context.js';
-import type { LoggedChange } from '../handle/change.js';
+import type { LoggedChange } from '../handle/outcome.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Statistics, readStatistics } from '../observe/statistics.js';
 

@@ -3,8 +3,8 @@ import type { Config } from '../config/schema.js';
 import type { Route } from '../http/route-table.js';
 import { endpointRoutes, recordRoutes } from '../record/routes.js';
 import type { Plugin } from './plugin.js';
-import { redirectRoutes } from '../redirect/routes.js';
-import { v2Routes } from '../v2/routes.js';
+import { redirectRoutes } from '../redirect/redirect.js';
+import { v2Routes } from '../v2/answer.js';
 
 type Switch = 'v2' | 'redirect';
 

@@ -1,7 +1,6 @@
 // Builds the registration files of a Handle service, as CNRI's set-up tool does.
 import { zipSync } from 'fflate';
-import { decodePublicKey } from '../handle/predefined-data.js';
-import { type SiteJson, type SiteServer, encodeSite } from '../handle/site-data.js';
+import { decodePublicKey, type SiteJson, type SiteServer, encodeSite } from '../handle/value-data.js';
 
 /** A Handle service to register. */
 export interface HandleService {

@@ -1,6 +1,6 @@
 // GET, DELETE and list requests.
-import { RIGHT } from '../handle/predefined-data.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RIGHT } from '../handle/value-data.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isPublic, createValueFilter } from '../handle/value.js';
 import { type DemoCall, type DemoReply, type World, notHere, refuse, succeed } from './reply.js';
 import { isOn } from './respond.js';

@@ -1,7 +1,7 @@
 // Routing of requests, and redirect pages.
 import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { SiteJson } from '../handle/site-data.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
+import type { SiteJson } from '../handle/value-data.js';
 import { isPublic } from '../handle/value.js';
 import { type DemoLogin, readLogin } from './login.js';
 import { listHandles, listPrefixes, readHandle, removeHandle } from './operations.js';

@@ -1,5 +1,5 @@
 // Reads a seed file: one JSON object per line with `handle` and `values`, as written by `export`.
-import { readFileLines } from '../handle/file-lines.js';
+import { readFileLines } from '../handle/streams.js';
 import type { RecordInput } from './store.js';
 import { valueFromJson } from './value.js';
 

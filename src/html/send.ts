@@ -2,10 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toBytes } from '../handle/bytes.js';
 import { varyOf } from '../http/cache-headers.js';
-import { type TextReply, endOfTurn, sendMade, sendText } from '../http/reply.js';
-import type { Representation } from '../http/representation.js';
-import { escapeText } from './html.js';
-import { type PageBranding, type SitePage, createPageLayout } from './layout.js';
+import { type TextReply, endOfTurn, sendMade, sendText, type Representation } from '../http/reply.js';
+import { escapeText, type PageBranding, type SitePage, createPageLayout } from './html.js';
 
 export const HTML_TYPE = 'text/html;charset=utf-8';
 

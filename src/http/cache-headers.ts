@@ -25,7 +25,7 @@ type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
  * Freshness of records. Clients revalidate every reuse: a write invalidates only its own URL in a client
  * cache (RFC 9111 §4.4), so other URLs of the handle would still serve the old record.
  */
-export const recordFreshness =
+const recordFreshness =
   ({ sharedMaxAgeMs }: Pick<ReuseLimits, 'sharedMaxAgeMs'>): Freshness =>
   (ttlSeconds) => ({
     'Cache-Control': `public, max-age=0, must-revalidate${sharedMaxAge(ttlSeconds, sharedMaxAgeMs)}`,

@@ -6,10 +6,9 @@ import type { LabelValue } from '../observe/metric-list.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { ReadResult } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
-import { type Format, readFormat, readParameters } from './query.js';
+import { type Format, readFormat, readParameters, ownerOf, readTarget, routableTarget } from './target.js';
 import type { RawResponse, SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
-import { ownerOf, readTarget, routableTarget } from './target.js';
 
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';

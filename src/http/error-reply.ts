@@ -1,12 +1,14 @@
-// Turns errors into responses: one function for all interfaces, each with a renderer.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+// Turns errors into responses: one function for all interfaces, each with a renderer, and a guard against uncaught errors.
+import type { IncomingMessage, ServerResponse, RequestListener } from 'node:http';
 import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { HandleRef } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
-import { bodyOfMembers, render } from './body.js';
 import { contextOf, hasContext, requestIdOf, REQUEST_ID } from './context.js';
-import { type Reply, type TextReply, sendText } from './reply.js';
+import { NOSNIFF } from './raw-response.js';
+import { bodyOfMembers, render, type Reply, type TextReply, sendText, JSON_TYPE } from './reply.js';
+import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
@@ -151,4 +153,60 @@ export function createSendError({
     context.result = resultOfError(resultStatus ?? reply.status);
     await send(req, res, reply);
   };
+}
+
+/** Returns the error with which a judge rejects the handle, if any. */
+export type RefusalOfHandle = (
+  req: IncomingMessage,
+  handle: HandleRef,
+) => ServiceError | undefined | Promise<ServiceError | undefined>;
+
+/** A listener that passes unhandled errors to `fail`; Express' default response would expose the stack. */
+export type FailingListener = (
+  ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
+) => unknown;
+
+/** Wraps a listener, because an exception or rejected promise in a bare listener would end the process. */
+export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
+  return function guarded(req, res) {
+    const fail = (error: unknown): void => {
+      const requestId = hasContext(res) ? requestIdOf(res) : undefined;
+      // A ServiceError was already reported at its origin.
+      if (!(error instanceof ServiceError)) onUnexpected(error, requestId);
+      if (!res.headersSent) sendInternalError(res, requestId);
+      // A truncated response must not look complete.
+      else if (!res.writableEnded) res.destroy();
+    };
+    try {
+      const returned = listener(req, res, fail);
+      if (returned instanceof Promise) returned.catch(fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+}
+
+function sendInternalError(res: ServerResponse, requestId: string | undefined): void {
+  const { status, headers, body } = completeError(new ServiceError('INTERNAL'), requestId);
+  // Headers that the listener set belong to the failed response.
+  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  res.writeHead(status, headers).end(body);
+}
+
+interface WholeResponse {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Creates a complete error response for use without Express. */
+export function completeError(failure: ServiceError, requestId?: string): WholeResponse {
+  const { json, ...head } = renderError(failure, { requestId });
+  return complete({ ...head, contentType: JSON_TYPE, text: json });
+}
+
+/** Adds the headers of the body, which depends on no request header. */
+export function complete({ status, headers, contentType, text }: TextReply): WholeResponse {
+  const framing = { 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(text)) };
+  return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: text };
 }

@@ -2,15 +2,14 @@
 // them.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
+import type { Hits, PreparedHit } from '../observe/hits.js';
 import { type FreshnessRules, createHitLines } from './cache-headers.js';
 import type { AcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
-import type { FastHeaders, ScanHeaders } from './fast-headers.js';
-import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
-import type { RequestCheck } from './request-check.js';
 import { isNotModified } from './preconditions.js';
-import { type Representation, acceptsGzip } from './representation.js';
-import type { Hits, PreparedHit } from '../observe/hits.js';
+import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
+import { type Representation, acceptsGzip } from './reply.js';
+import type { RequestCheck } from './request-steps.js';
 
 /** A response that depends only on its target and an entry in memory. */
 export interface Hit extends AnsweredEntry {
@@ -35,7 +34,7 @@ interface PreparedVariant {
  * A prepared response. It doubles as the report of a full GET, because a separate object would cost each hit
  * another CPU cache line.
  */
-export interface PreparedResponse extends PreparedHit, Prepared {
+interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';
   target: string;
   identity: PreparedVariant | undefined;
@@ -177,3 +176,67 @@ export function createSendPrepared(parts: SendPreparedParts): SendPrepared {
     return sendHit(res, currentResponse(prepared, target, at), { method, headers, startedAt }, at);
   };
 }
+
+interface FastHeaders {
+  acceptEncoding: string | undefined;
+  ifNoneMatch: string | undefined;
+  origin: string | undefined;
+  requestId: string | undefined;
+  /** Whether the request has `Authorization`, which forbids a shared response. */
+  hasCredentials: boolean;
+  /** Whether `Via` contains this proxy's pseudonym (RFC 9110 §7.6.3). */
+  isLoop: boolean;
+}
+
+/** Returns the same object on every call; copy it to retain it. */
+type ScanHeaders = (raw: readonly string[]) => FastHeaders;
+
+/** Creates a scanner; `pseudonym` is this proxy's name in `Via`. */
+export function createScanHeaders(pseudonym: string): ScanHeaders {
+  // Avoids `req.headers`: an object of all headers would be a large part of a hit's cost.
+  const found: FastHeaders = {
+    acceptEncoding: undefined,
+    ifNoneMatch: undefined,
+    origin: undefined,
+    requestId: undefined,
+    hasCredentials: false,
+    isLoop: false,
+  };
+
+  function read(name: string, value: string): void {
+    if (name === 'via') found.isLoop ||= value.includes(pseudonym);
+    else if (name === 'authorization') found.hasCredentials = true;
+    const field = FIELDS.get(name);
+    if (field === undefined) return;
+    const before = found[field];
+    // Joins repeated headers like `req.headers`.
+    found[field] = before === undefined ? value : `${before}, ${value}`;
+  }
+
+  return function scanHeaders(raw) {
+    found.acceptEncoding = undefined;
+    found.ifNoneMatch = undefined;
+    found.origin = undefined;
+    found.requestId = undefined;
+    found.hasCredentials = false;
+    found.isLoop = false;
+    for (let at = 0; at < raw.length; at += 2) {
+      const name = raw[at] as string;
+      // Skips most headers, such as Host, User-Agent and Connection, by length alone.
+      if (NAME_LENGTHS[name.length] === 1) read(name.toLowerCase(), raw[at + 1] as string);
+    }
+    return found;
+  };
+}
+
+const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 'requestId'>([
+  ['accept-encoding', 'acceptEncoding'],
+  ['if-none-match', 'ifNoneMatch'],
+  ['origin', 'origin'],
+  ['x-request-id', 'requestId'],
+]);
+
+/** Contains 1 at each length of a scanned header name, else 0. */
+const NAME_LENGTHS: readonly number[] = Array.from({ length: 64 }, (_, length) =>
+  ['via', 'authorization', ...FIELDS.keys()].some((name) => name.length === length) ? 1 : 0,
+);

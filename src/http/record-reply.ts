@@ -4,12 +4,17 @@ import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { type Body, bodyOfEntry, bodyOfMembers } from './body.js';
+import {
+  type Body,
+  bodyOfEntry,
+  bodyOfMembers,
+  type Reply,
+  sendReply,
+  type Representation,
+} from './reply.js';
 import { type Freshness, cacheHeaders } from './cache-headers.js';
 import { type Result, contextOf } from './context.js';
-import type { RecordQuery } from './query.js';
-import { type Reply, sendReply } from './reply.js';
-import type { Representation } from './representation.js';
+import type { RecordQuery } from './target.js';
 import type { RunStepsOf } from './request-work.js';
 import { type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';

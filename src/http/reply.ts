@@ -1,15 +1,172 @@
-// Replies: representation for the caller, 304 by ETag, header order.
+// Sends replies: Handle JSON in a Handle server's property order, its representation for the caller, 304 by ETag.
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Bytes } from '../handle/bytes.js';
-import { frameOf, render } from './body.js';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Entry } from '../cache/entry.js';
+import { type Bytes, toText, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
+import { indentJson, writeJson } from '../handle/json.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
+import { selectValues, selectsAll, type Selection } from '../handle/value.js';
+import { readValues } from '../resolver/parsed-records.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
+import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { exposing } from './cors.js';
-import type { Format } from './query.js';
+import { isNotModified } from './preconditions.js';
 import { linesOf, sendByNode } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
-import { isNotModified } from './preconditions.js';
-import { type Representation, represent } from './representation.js';
+import type { Format } from './target.js';
+
+/** Spelled as in the recordings (Jetty 9). */
+export const JSON_TYPE = 'application/json;charset=utf-8';
+const JSONP_TYPE = 'application/javascript;charset=utf-8';
+
+/** Entry members that a body contains. */
+export type RecordContent = Pick<Entry, 'kind' | 'values' | 'message'>;
+
+export interface Body {
+  status: number;
+  json: string;
+}
+
+/** Renders the body of an entry for a query. Echoes `handle` in the caller's spelling. */
+export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
+  if (entry.kind !== 'found' || selectsAll(selection)) return bodyOfWhole(entry, handle);
+  return bodyOfValues(yield* selectValues(entry.values, yield* readValues(entry), selection), handle);
+}
+
+/** Builds the body of an entry with all values, exactly as stored. */
+function bodyOfWhole(entry: RecordContent, handle: string): Body {
+  if (entry.kind !== 'not-found') {
+    return bodyOfValues(entry.kind === 'found' ? toText(entry.values) : undefined, handle);
+  }
+  const members = { responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) };
+  return { status: 404, json: bodyOfMembers(members, handle) };
+}
+
+/** Builds the body of an existing handle. `values`: undefined if no value matches. */
+function bodyOfValues(values: string | undefined, handle: string): Body {
+  const { success, valuesNotFound } = RESPONSE_CODE;
+  const json =
+    values === undefined
+      ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
+      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${values}}`;
+  return { status: 200, json };
+}
+
+/** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */
+export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
+  return writeJson(handle === undefined ? members : { ...members, handle });
+}
+
+/** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
+export function* render(json: string, format: Format): Steps<{ contentType: string; text: string }> {
+  const { contentType, before, after } = frameOf(format);
+  const shown = format.pretty ? yield* indentJson(json) : json;
+  return { contentType, text: before + shown + after };
+}
+
+/** Returns the media type of a body, and the text around its JSON. */
+export function frameOf({ callback }: Format): { contentType: string; before: string; after: string } {
+  if (callback === undefined) return { contentType: JSON_TYPE, before: '', after: '' };
+  return { contentType: JSONP_TYPE, before: `${callback}(`, after: ');' };
+}
+
+const messageOf = ({ message }: RecordContent): { message?: string } => (message === '' ? {} : { message });
+
+export type Encoding = 'identity' | 'gzip';
+
+/** A response body in one encoding, with headers as alternating names and values. */
+export interface Representation {
+  encoding: Encoding;
+  /** False for a body too short to compress. */
+  isWorthGzip: boolean;
+  body: Bytes;
+  etag: string | undefined;
+  /** Vary and ETag, which a 304 also contains (RFC 9110 §15.4.5). */
+  common: string[];
+  /** Content-Encoding, Content-Type and Content-Length. */
+  ofBody: string[];
+}
+
+interface TextContent {
+  text: string;
+  contentType: string;
+  /** Whether clients can revalidate the response. */
+  hasEtag: boolean;
+  /** Request headers that the content depends on, in addition to the common ones. */
+  varies?: readonly string[] | undefined;
+}
+
+/** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
+function represent(
+  content: TextContent,
+  { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
+): Representation | Promise<Representation> {
+  const bytes = toBytes(content.text);
+  const isWorthGzip = bytes.length >= gzipMinBytes;
+  if (!isWorthGzip || !acceptsGzip(acceptEncoding))
+    return describe(content, { encoding: 'identity', isWorthGzip, body: bytes });
+  return compress(toBuffer(bytes)).then((compressed) =>
+    describe(content, { encoding: 'gzip', isWorthGzip, body: fromBuffer(compressed) }),
+  );
+}
+
+function describe(
+  { text, contentType, hasEtag, varies }: TextContent,
+  { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
+): Representation {
+  const etag = hasEtag ? etagOf(text, encoding) : undefined;
+  const framing = ['Content-Type', contentType, 'Content-Length', String(body.length)];
+  return {
+    encoding,
+    isWorthGzip,
+    body,
+    etag,
+    common: etag === undefined ? ['Vary', varyOf(varies)] : ['Vary', varyOf(varies), 'ETag', etag],
+    ofBody: encoding === 'gzip' ? ['Content-Encoding', 'gzip', ...framing] : framing,
+  };
+}
+
+const compress = promisify(gzip);
+
+/**
+ * Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3).
+ */
+export function etagOf(text: string, encoding: Encoding): string {
+  const digest = hash('sha256', text, 'base64url').slice(0, 22);
+  return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
+}
+
+/** Memoised decisions: clients send few distinct, short Accept-Encoding values. */
+const decisions = new Map<string, boolean>();
+const MAX_DECISIONS = 1000;
+const MAX_KNOWN_CHARS = 256;
+
+/** Whether gzip has at least the weight of identity (RFC 9110 §12.5.3). */
+export function acceptsGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false;
+  if (acceptEncoding.length > MAX_KNOWN_CHARS) return prefersGzip(acceptEncoding);
+  let decision = decisions.get(acceptEncoding);
+  if (decision === undefined) {
+    decision = prefersGzip(acceptEncoding);
+    if (decisions.size >= MAX_DECISIONS) decisions.clear();
+    decisions.set(acceptEncoding, decision);
+  }
+  return decision;
+}
+
+function prefersGzip(acceptEncoding: string): boolean {
+  const weights = new Map<string, number>();
+  for (const part of acceptEncoding.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+    weights.set(name, weight === undefined ? 1 : Number(weight));
+  }
+  const gzipWeight = weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0;
+  return gzipWeight > 0 && gzipWeight >= (weights.get('identity') ?? 0);
+}
 
 interface ReplyHead {
   status: number;

@@ -1,4 +1,5 @@
-// Creates the Express router of the public listener: for each route its steps and its handler, in a fixed order.
+// Creates the Express router of the public listener: for each route its steps and its handler, in a fixed order;
+// also the listener and the calls of the admin listener.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ErrorRequestHandler,
@@ -7,12 +8,24 @@ import {
   type RequestHandler,
   type Response,
   Router,
+  type Express,
 } from 'express';
+import { ServiceError } from '../errors.js';
 import { maybe } from '../maybe.js';
 import { contextOf } from './context.js';
-import type { SendError } from './error-reply.js';
-import type { FailingListener } from './guard.js';
-import { type Listener, type Route, type RoutedPath, assertHandled, pathsOf } from './route-table.js';
+import { answerOptions } from './cors.js';
+import type { SendError, FailingListener } from './error-reply.js';
+import {
+  type Listener,
+  type Route,
+  type RoutedPath,
+  assertHandled,
+  pathsOf,
+  type RouteTable,
+  restOf,
+  routeFor,
+} from './route-table.js';
+import { assertPlain, ownerOf, rawHandleOf, originForm, readTarget } from './target.js';
 
 interface RouterParts {
   routes: readonly Route[];
@@ -93,3 +106,80 @@ export const errorHandler =
   (sendError: SendError): ErrorRequestHandler =>
   (error: unknown, req: Request, res: Response, next: NextFunction) =>
     sendError(req, res, error).catch(next);
+
+/**
+ * OPTIONS gets 200 for any path, as on HDLProxy.
+ *
+ * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo",
+ * "path: server: …")
+ */
+export function answerUnrouted(req: IncomingMessage, res: ServerResponse): void {
+  const { method = '' } = req;
+  const {
+    target: { path },
+    match,
+  } = contextOf(res);
+  if (method === 'OPTIONS') {
+    answerOptions(req, res, match?.allow ?? ['OPTIONS']);
+    return;
+  }
+  if (match === undefined || haveConditions(match.routes)) {
+    throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
+  }
+  // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
+  // path.
+  if (isForwarded(path)) assertPlain(path);
+  // A 405 must list the allowed methods (RFC 9110 §15.5.6).
+  throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
+}
+
+/** Whether the path belongs to the record interface, but names no handle. */
+const isForwarded = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
+
+/** Whether all routes have a condition; without an unconditional route the path does not exist. */
+const haveConditions = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
+
+/** A handler on the admin listener. */
+export type AdminHandler = RequestHandler;
+
+/**
+ * Converts absolute targets to origin form, because Express cannot parse an
+ * absolute URL with an invalid host.
+ */
+export function expressListener(app: Express): FailingListener {
+  return function listen(req, res, fail) {
+    const { url: originalUrl = '' } = req;
+    if (!originalUrl.startsWith('/'))
+      Object.assign(req, { originalUrl, url: originForm(readTarget(originalUrl)) });
+    app(req as Request, res as Response, fail);
+  };
+}
+
+interface Call {
+  match: RoutedPath | undefined;
+  /** Undefined for an unknown path or an unsupported method. */
+  route: Route | undefined;
+  /** The path parameter, still percent-encoded. */
+  rest: string;
+  /** Log field with the call's handle, purge, log level, prefix or import counts. */
+  details?: unknown;
+  /** Error that the response reports. */
+  failure?: ServiceError;
+}
+
+export function readCall(table: RouteTable, req: Request): Call {
+  const target = readTarget(req.url);
+  const match = table.at(target.path);
+  return { match, route: match && routeFor(match, req, target), rest: restOf({ match, target }) };
+}
+
+export const callOf = (res: Response): Call => res.locals as Call;
+
+/** @throws ServiceError BAD_REQUEST for invalid percent-encoding */
+export function decodeParameter(raw: string): string {
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    throw new ServiceError('BAD_REQUEST', { detail: 'the path is not percent-encoded' });
+  }
+}

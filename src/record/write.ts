@@ -2,16 +2,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Listener } from '../http/route-table.js';
 import { ServiceError } from '../errors.js';
-import type { LoggedChange } from '../handle/change.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { bodyOfMembers } from '../http/body.js';
+import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
+import { bodyOfMembers, sendReply } from '../http/reply.js';
 import { contextOf } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
-import { readParameters } from '../http/query.js';
-import { sendReply } from '../http/reply.js';
+import { readParameters, rawHandleOf, readHandle } from '../http/target.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
-import { rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
@@ -19,9 +16,9 @@ import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-r
 import type { CarryOut, Deletion } from '../write/write.js';
 import { assertCondition } from './condition.js';
 import { type ForwardRequest, handleTarget } from './forward-request.js';
-import { parseAnswer, peekResponseBody, forwardResponse } from './forward-response.js';
+import { parseAnswer, peekResponseBody, forwardResponse } from './forward.js';
 
-export interface WriteRouteDeps {
+interface WriteRouteDeps {
   carryOut: CarryOut;
   originOf: OriginOf;
   resolver: Pick<Resolver, 'refOf' | 'resolve' | 'forget' | 'learn'>;

@@ -7,8 +7,11 @@ import type { HandleValue } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';
-import type { RedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
+
+/** The URL of a value, or the reason for its rejection. */
+export type RedirectUrl =
+  { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
 export type HeaderLine = readonly [name: string, value: string];
 
@@ -83,10 +86,10 @@ export interface StartedRequest {
   find: (values: readonly HandleValue[], entry: FromEntry) => Promise<Finding | undefined>;
 }
 
-export type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
+type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
 
 /** Returns what a redirect by URL values depends on besides its record; undefined if more may affect it. */
-export type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
+type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
 /** A record that is answered with a redirect or with its page. */
 export interface LinkedRecord {

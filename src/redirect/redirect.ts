@@ -6,21 +6,31 @@ import { ServiceError } from '../errors.js';
 import { handleInUrl, handleToPath } from '../handle/handle.js';
 import { HTML_TYPE } from '../html/send.js';
 import { ICON } from '../html/style.js';
-import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import type { RenderError } from '../http/error-reply.js';
-import type { RefusalOfHandle } from '../http/guard.js';
-import { readParameters } from '../http/query.js';
+import { contextOf } from '../http/context.js';
+import type { RenderError, RefusalOfHandle } from '../http/error-reply.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
-import { readHandle } from '../http/target.js';
+import { defineRoutes } from '../http/route-table.js';
+import { readParameters, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { createRenderError } from './problems.js';
+import { joinExtensions } from './extension.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
-import { joinExtensions } from './extension.js';
-import { createSender } from './sender.js';
+import { createRenderError, createSender } from './sender.js';
 import { createRedirectValues } from './values.js';
+
+export const redirectRoutes = defineRoutes(
+  { interface: 'redirect' },
+  {
+    'GET /': { id: 'lookUp', handler: 'redirect' },
+    'POST /': { id: 'postToFrontPage', handler: 'redirect' },
+    'GET /{handle}': { id: 'redirectHandle', handler: 'redirect', admitsMisses: true },
+    'POST /{handle}': { id: 'redirectHandleByPost', handler: 'redirect' },
+    'GET /robots.txt': 'robots',
+    'GET /favicon.ico': 'icon',
+  },
+);
 
 interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'admit'> {
   resolver: Resolver;
@@ -32,7 +42,7 @@ interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'a
 /** Handles a request that already has a context. */
 type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
-export interface RedirectInterface {
+interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
   /** Renders the errors of all paths outside the APIs. */
   renderError: RenderError;

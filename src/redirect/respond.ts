@@ -1,29 +1,37 @@
 // Responds to a handle request with a redirect, a page, JSON, or the locations as XML.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Entry } from '../cache/entry.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { representRedirect } from '../html/send.js';
-import { bodyOfEntry, render } from '../http/body.js';
 import { firstOf } from '../hooks.js';
+import { representRedirect } from '../html/send.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import type { Representation } from '../http/representation.js';
-import { prepareResponse } from '../http/prepared-responses.js';
+import { prepareResponse, type Hit } from '../http/prepared-responses.js';
 import { type RecordReplyDeps, answerRecord } from '../http/record-reply.js';
-import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
-import { type PlainDeps, plainRedirect } from './plain.js';
-import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
-import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
-import { notFoundError, refusedError, sendProblem } from './problems.js';
-import { escapeUnsafe } from './redirect-url.js';
-import type { Finding, Pages, RecordLinks, RedirectTarget, StartedRequest } from './extension.js';
-import { linksetType } from './link-sets.js';
-import type { RedirectSender } from './sender.js';
-import { completeTarget, plainTarget } from './target.js';
-import { selectedValues } from './values.js';
+import { bodyOfEntry, render, type Representation } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
+import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
+import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
+import { runToEnd } from '../time-slicer.js';
 import type { Admit } from '../upstream/caller.js';
+import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
+import type {
+  Finding,
+  Pages,
+  RecordLinks,
+  RedirectTarget,
+  StartedRequest,
+  Extensions,
+  HeaderLine,
+  LinkedRecord,
+  RedirectUrl,
+} from './extension.js';
+import { linksetType, NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
+import { notFoundError, refusedError, sendProblem, type RedirectSender } from './sender.js';
+import { escapeUnsafe, type UrlRules, toRedirectUrl, completeTarget, plainTarget } from './target.js';
+import { selectedValues, type RedirectValues, isFamily, isOfType } from './values.js';
 
 export interface RespondDeps extends RecordReplyDeps, PlainDeps {
   resolver: Pick<Resolver, 'fromMemory' | 'isLargeInMemory' | 'resolve'>;
@@ -359,4 +367,52 @@ async function sendLocations(
     ...response,
     headers: { ...redirectHeaders(request), ...deps.sender.securityHeaders },
   });
+}
+
+interface PlainDeps {
+  urls: UrlRules;
+  extensions: Extensions;
+  values: RedirectValues;
+}
+
+type PlainRedirect = Pick<Hit, 'status' | 'made' | 'dependency'>;
+
+/** Maximum record length here; longer records are parsed in slices elsewhere. */
+const MAX_CHARS = 16 * 1024;
+
+/**
+ * Finds the redirect for a request without parameters. Returns undefined if the record has no valid redirect
+ * target, or if an alias, a list, the prefix or request headers may affect the result.
+ */
+function plainRedirect(
+  { entry, stale }: FromEntry,
+  { handle, now, deps }: { handle: HandleRef; now: number; deps: PlainDeps },
+): PlainRedirect | undefined {
+  const { extensions } = deps;
+  const { dependencyOf } = extensions;
+  const dependency = dependencyOf?.(handle, now);
+  if (stale !== undefined || (dependencyOf !== undefined && dependency === undefined)) return undefined;
+  const { to, values = [] } = findUrl(entry, deps) ?? {};
+  if (to?.ok !== true) return undefined;
+  const lines = linkLines(extensions, values, { handle: handle.text, target: to.url, headers: [] });
+  return { status: 302, made: representRedirect({ url: to.url, lines }), dependency };
+}
+
+const linkLines = ({ readLinks }: Extensions, values: ParsedValues, record: LinkedRecord): HeaderLine[] =>
+  readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect());
+
+/** Returns the redirect URL and all values of the record. */
+function findUrl(
+  entry: Entry,
+  { urls, values: { mayMatter }, extensions: { patterns } }: PlainDeps,
+): { to: RedirectUrl; values: ParsedValues } | undefined {
+  const { kind, values: text } = entry;
+  if (kind !== 'found' || text.length > MAX_CHARS) return undefined;
+  // A matching record is not parsed here. The patterns only save time: the types decide.
+  if (patterns.some((pattern) => pattern.test(text))) return undefined;
+  const values = valuesOf(entry);
+  const relevant = values.filter(mayMatter);
+  if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
+  const { chosen } = plainTarget(relevant);
+  return chosen && { to: toRedirectUrl(chosen.text, urls), values };
 }

@@ -52,7 +52,7 @@ export interface Client {
   network: string;
 }
 
-export const createAddressOf =
+const createAddressOf =
   (isTrusted: IsTrustedProxy) =>
   (req: IncomingMessage): string =>
     plainAddress(clientAddress(req, isTrusted));

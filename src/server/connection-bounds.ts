@@ -1,8 +1,8 @@
-// Bounds a listener's open connections, in total and per network. At the total
-// bound, idle connections are closed.
+// Bounds the open connections of the public listener, in total and per network, and those of the admin listener.
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.js';
 import { type IsTrustedProxy, networkOf } from './client-address.js';
+import { currentResponse } from './connections.js';
 
 interface ConnectionBounds {
   /** Maximum open connections; 0 disables the bound. */
@@ -237,4 +237,32 @@ export function createDropReport(
     loggedAt = now();
     dropped = 0;
   };
+}
+
+/** Maximum open connections: 16 feeds and 16 status pages, and as many for probes, metrics and calls. */
+export const MAX_ADMIN_CONNECTIONS = 64;
+
+/**
+ * At the bound, closes the oldest connection without a pending request, or else the oldest. A new connection
+ * is thus never refused, because it may be a probe.
+ */
+export function boundAdminConnections(server: Server, { metrics }: Pick<Context, 'metrics'>): void {
+  /** Open connections, the oldest first. */
+  const open = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    if (open.size >= MAX_ADMIN_CONNECTIONS) {
+      const leastUseful = leastUsefulOf(open);
+      if (leastUseful !== undefined) open.delete(leastUseful);
+      leastUseful?.destroy();
+      metrics.countIdleClosed();
+    }
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+}
+
+function leastUsefulOf(open: ReadonlySet<Socket>): Socket | undefined {
+  for (const socket of open) if (currentResponse(socket) === undefined) return socket;
+  const [oldest] = open;
+  return oldest;
 }

@@ -10,16 +10,13 @@ import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { completeError } from '../http/guard.js';
+import { completeError } from '../http/error-reply.js';
 import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
-import { boundAdminConnections } from './admin-connections.js';
+import { boundAdminConnections, type Use, boundConnections } from './connection-bounds.js';
 import type { IsTrustedProxy } from './client-address.js';
 import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
-import { type Use, boundConnections } from './connection-bounds.js';
-import { readFraming } from './framing.js';
-import { answerParseError, refuseConnect } from './parse-error.js';
-import { createSerializer } from './pipelining.js';
+import { readFraming, answerParseError, refuseConnect } from './bad-requests.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
 /** State shared by all client listeners. */
@@ -133,4 +130,75 @@ function refuseHead(req: IncomingMessage, res: ServerResponse): boolean {
   const { status, headers, body } = completeError(failure);
   res.writeHead(status, { ...headers, Connection: 'close' }).end(body);
   return true;
+}
+
+/** Maximum queued requests per connection; at this number the socket is paused. */
+const MAX_WAITING_PER_CONNECTION = 16;
+
+/** Maximum queued requests over all connections: Node parses a whole packet, which may contain thousands. */
+const MAX_WAITING = 20_000;
+
+interface Queue {
+  waiting: number;
+}
+
+/** Calls `handle` immediately, or after all earlier responses have been sent. */
+type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
+
+/**
+ * Serialises the requests of a connection: a GET after a PUT must see its result (RFC 9112 §9.3.2), and one
+ * packet could otherwise start thousands of concurrent requests.
+ */
+function createSerializer(): Serialize {
+  const queues = new WeakMap<Socket, Queue>();
+  let total = 0;
+
+  function queueOf(socket: Socket): Queue {
+    const known = queues.get(socket);
+    if (known !== undefined) return known;
+    const queue = { waiting: 0 };
+    queues.set(socket, queue);
+    // Node also resumes a connection itself, for example after reading a request to its end.
+    socket.on('resume', () => {
+      if (queue.waiting >= MAX_WAITING_PER_CONNECTION) socket.pause();
+    });
+    socket.once('close', () => {
+      total -= queue.waiting;
+      queue.waiting = 0;
+    });
+    return queue;
+  }
+
+  function enqueue(socket: Socket, queue: Queue): void {
+    queue.waiting++;
+    total++;
+    if (total > MAX_WAITING) socket.destroy();
+    else if (queue.waiting === MAX_WAITING_PER_CONNECTION) socket.pause();
+  }
+
+  function dequeue(socket: Socket, queue: Queue): void {
+    queue.waiting--;
+    total--;
+    if (queue.waiting === MAX_WAITING_PER_CONNECTION - 1) socket.resume();
+  }
+
+  return function serialize({ socket }, res, handle) {
+    // No request is handled after the final response of a connection (RFC 9112 §9.6).
+    if (!socket.writable) return;
+    // Node assigns the socket to the first unfinished response.
+    if (res.socket !== null) {
+      handle();
+      return;
+    }
+    const queue = queueOf(socket);
+    enqueue(socket, queue);
+    res.once('socket', () => {
+      // Yields to requests on other connections.
+      setImmediate(() => {
+        if (socket.destroyed || socket.writableEnded) return;
+        dequeue(socket, queue);
+        handle();
+      });
+    });
+  };
 }

@@ -1,6 +1,6 @@
 // Server responses: headers, content codings, JSON, and errors for invalid responses.
 import { ServiceError } from '../errors.js';
-import { createDecompressor, decompressBody, isCoding } from '../handle/decompress.js';
+import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 import { foldHandle } from '../handle/handle.js';
 import { JsonLimitError, parseJson } from '../handle/json.js';
 

@@ -2,23 +2,36 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import type { UnclaimedNames } from './unclaimed-names.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { type RenderError, createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
-import { type Listener, type RoutedPath, restOf } from '../http/route-table.js';
+import { type RenderError, createReportUnexpected } from '../http/error-reply.js';
+import { type Listener, type RoutedPath, restOf, defineRoutes } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
 import { listCollection, listPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
 import { renderProblem, send } from './response.js';
-import type { V2Id } from './routes.js';
+import type { UnclaimedNames } from './unclaimed-names.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
-export interface V2Interface {
+export const v2Routes = defineRoutes(
+  { interface: 'v2', handler: 'v2' },
+  {
+    'GET /api/v2/handles/{prefix}/{suffix}': 'v2Read',
+    'PUT /api/v2/handles/{prefix}/{suffix}': 'v2Put',
+    'DELETE /api/v2/handles/{prefix}/{suffix}': 'v2Delete',
+    'GET /api/v2/handles/{prefix}': 'v2Search',
+    'POST /api/v2/handles/{prefix}': 'v2Mint',
+    'GET /api/v2/handles/?': 'v2Prefixes',
+  },
+);
+
+type V2Id = (typeof v2Routes)[number]['id'];
+
+interface V2Interface {
   route: Listener;
   renderError: RenderError;
 }

@@ -17,7 +17,7 @@ import type { IsTrustedProxy } from '../server/client-address.js';
 import type { OriginOf, OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
 
-export interface V2Settings {
+interface V2Settings {
   anonymousRead: boolean;
   realm: string;
   /** Base URL of Location headers, before `/api/v2/handles`. Default: the request's base URL. */

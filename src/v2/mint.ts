@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { isConditional } from '../http/preconditions.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/query.js';
+import { readParameters } from '../http/target.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { noBody } from '../write/write.js';
 import { type V2Call, type V2Deps, originFor } from './call.js';

@@ -1,6 +1,6 @@
 // Builds the record to write, including an administrator, and rejects a write that locks the caller out.
 import { ServiceError } from '../errors.js';
-import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
+import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value-data.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
@@ -11,7 +11,7 @@ import { type SizedValues, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
 import { toRecord } from './translation/record.js';
 
-export interface NewRecord {
+interface NewRecord {
   inputs: readonly V2Input[];
   handle: string;
   /** The stored record; undefined for a new handle. */

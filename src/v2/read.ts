@@ -2,12 +2,12 @@
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
-import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preconditions.js';
-import { etagOf } from '../http/representation.js';
+import { etagOf } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readValues } from '../resolver/parsed-records.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/resolution.js';
@@ -133,7 +133,7 @@ async function valuesOf(
   return { values: await run(readValues(entry), chars), chars };
 }
 
-export interface Validators {
+interface Validators {
   etag: string;
 }
 

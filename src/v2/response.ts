@@ -2,7 +2,7 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
-import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import { VARY } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';

@@ -3,17 +3,17 @@ import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
+import type { IsTrustedProxy } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { type SendWrite, type SendRequest, noBody } from '../write/write.js';
 import { type V2Call, type V2Deps, originFor } from './call.js';
-import { baseUrlOf } from './base-url.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -25,12 +25,11 @@ import {
 } from './read.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { BODY_LIMITS } from './translation/attributes.js';
-import type { V2Input } from './translation/data.js';
+import { type V2Input, readInputs } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';
-import { readInputs } from './translation/schema.js';
 
 /** Values of a request body. */
-export interface InputList {
+interface InputList {
   inputs: V2Input[];
   /** Body length (bytes). */
   chars: number;
@@ -305,3 +304,32 @@ export function withInputs<T>(
     return work({ inputs, chars: bytes.length });
   });
 }
+
+/**
+ * Returns origin and path prefix, from `X-Forwarded-Proto`, `-Host` and `-Prefix` if the peer is in
+ * `http.trustedProxies`.
+ */
+function baseUrlOf(req: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
+  const { socket, headers } = req;
+  const isTrusted = isTrustedProxy(socket.remoteAddress ?? '');
+  const forwarded = (name: string): string => {
+    const [first = ''] = isTrusted ? (headers[`x-forwarded-${name}`] ?? '').toString().split(',', 1) : [];
+    return first.trim();
+  };
+  const scheme = forwarded('proto') || ('encrypted' in socket ? 'https' : 'http');
+  const host = forwarded('host') || headers.host;
+  return `${scheme}://${isHost(host) ? host : addressOf(req)}${pathPrefix(forwarded('prefix'))}`;
+}
+
+/** Whether the host is valid; an HTTP/1.0 request may have none. */
+const isHost = (host: string | undefined): host is string =>
+  host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
+
+function addressOf({ socket }: IncomingMessage): string {
+  const { localAddress = 'localhost', localPort = 0 } = socket;
+  return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
+}
+
+/** Returns the path that a proxy removed, without a slash at the end; empty if it is invalid. */
+const pathPrefix = (given: string): string =>
+  /^(\/[\w.~-]+)+\/?$/.test(given) ? given.replace(/\/$/, '') : '';

@@ -1,9 +1,8 @@
 // Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
 // record.
 import { ServiceError } from '../errors.js';
-import { compileGlobs } from '../handle/glob.js';
-import type { WriteOutcome } from '../handle/outcome.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { compileGlobs } from '../handle/handle.js';
+import { type WriteOutcome, RESPONSE_CODE } from '../handle/outcome.js';
 
 /** The configuration under `deletion`. */
 export interface DeletionRules {

@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { identityOf } from '../http/identity.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
 import { valuesOf } from '../resolver/parsed-records.js';

@@ -59,7 +59,7 @@ redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
 return 1`;
 
-export interface RedisLockOptions {
+interface RedisLockOptions {
   redis: Pick<RedisCommands, 'run' | 'keyPrefix'>;
   era: Cache['era'];
   /** Maximum time without a reply from Redis (ms). */

@@ -1,8 +1,7 @@
 // The write path of every interface: rule, body, condition, fence, requests, settlement.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
-import type { LoggedChange } from '../handle/change.js';
-import type { WriteOutcome } from '../handle/outcome.js';
+import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import type { Hooks } from '../hooks.js';
 import type { Resolver } from '../resolver/resolver.js';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { MAX_ADMIN_CONNECTIONS } from '../../src/server/admin-connections.js';
+import { MAX_ADMIN_CONNECTIONS } from '../../src/server/connection-bounds.js';
 import { createAdminServer } from '../../src/server/http-server.js';
 import { createAdminAlone } from '../support/admin.js';
 import { ask } from '../support/ask.js';

@@ -3,7 +3,7 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
+import { encodeAdmin, encodeVlist } from '../../src/handle/value-data.js';
 import { type V2Value, parseData } from '../../src/v2/translation/data.js';
 import { automaticAdmin, planWrite, readInputs, recordEtag, toRecord, toV2 } from '../support/v2-values.js';
 import { unicodeTexts } from '../support/code-points.js';

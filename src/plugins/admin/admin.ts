@@ -6,16 +6,20 @@ import type { Context } from '../../context.js';
 import type { Hooks } from '../../hooks.js';
 import type { Metrics } from '../../observe/metrics.js';
 import type { Readiness } from '../../observe/health.js';
-import { type ErrorReply, createSendError, errorHeaders, problemOf } from '../../http/error-reply.js';
-import { expressListener } from '../../http/express-listener.js';
-import { complete, guard } from '../../http/guard.js';
+import {
+  type ErrorReply,
+  createSendError,
+  errorHeaders,
+  problemOf,
+  complete,
+  guard,
+} from '../../http/error-reply.js';
+import { expressListener, errorHandler, callOf, readCall } from '../../http/router.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import { RouteTable } from '../../http/route-table.js';
-import { errorHandler } from '../../http/router.js';
 import type { AdminInterfaces, AdminHandlers, Host, Started } from '../../app/plugin.js';
 import type { Operations } from '../../app/operations.js';
 import { createApi } from './api.js';
-import { callOf, readCall } from '../../http/admin-call.js';
 import { createHistory } from './history.js';
 import type { AdminId } from './routes.js';
 import { createEventStream } from './status/events.js';

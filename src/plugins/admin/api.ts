@@ -3,8 +3,13 @@ import { BODY_LIMITS, logLevelBody, purgeBody } from './schemas.js';
 import type { Request, RequestHandler } from 'express';
 import type { z } from 'zod';
 import { ServiceError } from '../../errors.js';
-import { parseUpToIssue } from '../../http/json-limits.js';
-import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../../http/request-body.js';
+import {
+  parseUpToIssue,
+  type WithBody,
+  createMemoryBudget,
+  createWithBody,
+  parseJsonBody,
+} from '../../http/request-body.js';
 import type { Operations, PurgeRequest } from '../../app/operations.js';
 import { ERRORS } from './plugin.js';
 

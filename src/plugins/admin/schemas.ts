@@ -2,7 +2,7 @@
 import { LOG_LEVELS } from '../../config/schema-server.js';
 import { z } from 'zod';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
-import type { JsonLimits } from '../../http/json-limits.js';
+import type { JsonLimits } from '../../http/request-body.js';
 
 /** Maximum handles per purge; more would block the event loop. */
 const MAX_HANDLES = 10_000;

@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { isLoopback } from '../../config/addresses.js';
 import { ServiceError } from '../../errors.js';
-import { callOf } from '../../http/admin-call.js';
+import { callOf } from '../../http/router.js';
 import { isProbe } from './routes.js';
 import { ERRORS } from './plugin.js';
 

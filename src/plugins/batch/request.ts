@@ -1,8 +1,8 @@
 // Reads the handles and the value selection of a batch request from the query or from a JSON body.
 import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
-import { type JsonLimits, parseUpToIssue } from '../../http/json-limits.js';
-import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
+import { type JsonLimits, parseUpToIssue } from '../../http/request-body.js';
+import { type RecordQuery, readParameters, readRecordQuery } from '../../http/target.js';
 import { ERRORS } from './plugin.js';
 
 /** Maximum number of handles per batch; smaller for GET, whose handles are in the request line. */

@@ -1,5 +1,5 @@
 // The batch routes, which read many handles in one request.
-import { readParameters } from '../../http/query.js';
+import { readParameters } from '../../http/target.js';
 import { defineRoutes } from '../../http/route-table.js';
 
 /** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */

@@ -1,7 +1,7 @@
 // Decides which lists of a mirrored prefix are served, byte for byte like its Handle server.
-import type { ListPage } from '../../handle/handle-list.js';
+import type { ListPage } from '../../handle/outcome.js';
 import type { ListRequest } from '../../hooks.js';
-import { pageIn } from '../../http/query.js';
+import { pageIn } from '../../http/target.js';
 import type { MirroredList } from './prefix-mirror.js';
 
 /** Maximum handles of a response, and characters of their names: writing more would block the event loop. */

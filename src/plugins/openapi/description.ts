@@ -1,6 +1,6 @@
 // The responses of a document: its JSON, and its page with the forms.
 import { VERSION } from '../../config/package-files.js';
-import type { SitePage } from '../../html/layout.js';
+import type { SitePage } from '../../html/html.js';
 import type { Route } from '../../http/route-table.js';
 import { type OpenApiFile, servedDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';

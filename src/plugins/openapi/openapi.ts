@@ -1,13 +1,12 @@
 // Serves the OpenAPI document of each listener as JSON and as a page.
 import type { HandlerParts, Host, Started } from '../../app/plugin.js';
 import type { Config } from '../../config/schema.js';
-import { brandingOf } from '../../html/layout.js';
+import { brandingOf } from '../../html/html.js';
 import { createPageSender } from '../../html/send.js';
 import type { Listener } from '../../http/route-table.js';
 import { contextOf, hasContext } from '../../http/context.js';
-import { readParameters } from '../../http/query.js';
+import { readParameters, readTarget } from '../../http/target.js';
 import { NOSNIFF } from '../../http/raw-response.js';
-import { readTarget } from '../../http/target.js';
 import type { Description } from './description.js';
 
 export const start = ({ settings }: Host): Started => ({

@@ -1,6 +1,5 @@
 // Renders the OpenAPI document as a page with a form for every GET.
-import { type Html, html } from '../../html/html.js';
-import type { SitePage } from '../../html/layout.js';
+import { type Html, html, type SitePage } from '../../html/html.js';
 import {
   METHODS,
   type OpenApiDocument,

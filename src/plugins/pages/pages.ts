@@ -1,8 +1,7 @@
 // Renders the front page with its lookup form, and error pages with suggested next steps.
 import { handleToPath } from '../../handle/handle.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
-import { type Html, html } from '../../html/html.js';
-import type { PageBranding, SitePage } from '../../html/layout.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
+import { type Html, html, type PageBranding, type SitePage } from '../../html/html.js';
 import { type Problem, problemOf } from '../../http/error-reply.js';
 import type { ProblemView } from '../../redirect/extension.js';
 

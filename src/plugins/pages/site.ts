@@ -1,7 +1,7 @@
 // Renders the pages of the redirect interface with the name, logo and colour of the service.
 import type { Started } from '../../app/plugin.js';
 import type { Config } from '../../config/schema.js';
-import { brandingOf, createPageLayout } from '../../html/layout.js';
+import { brandingOf, createPageLayout } from '../../html/html.js';
 import type { Pages } from '../../redirect/extension.js';
 import { frontPage, problemPage } from './pages.js';
 import { recordPage } from './record-page.js';

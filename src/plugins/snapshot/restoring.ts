@@ -4,7 +4,7 @@ import type { Host, Started } from '../../app/plugin.js';
 import type { KeyedEntry } from '../../cache/entry.js';
 import { makeUncheckedEntry } from '../../cache/policy.js';
 import { describeServers, unservedPrefixes, upstreamServers } from '../../config/upstream-servers.js';
-import { readFileLines } from '../../handle/file-lines.js';
+import { readFileLines } from '../../handle/streams.js';
 import { createIsServed } from '../../upstream/routing.js';
 import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
 import { parseRecordLine } from './record-line.js';

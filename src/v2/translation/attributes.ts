@@ -7,7 +7,7 @@ import {
   type ValueReference,
   lastFourPermissions,
 } from '../../handle/value.js';
-import type { JsonLimits } from '../../http/json-limits.js';
+import type { JsonLimits } from '../../http/request-body.js';
 
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;

@@ -137,7 +137,7 @@ function adminsToAdd({
 }
 
 /** Strips a stored value's timestamp, to send the value back. */
-export function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
+function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
   return {
     index,
     type,
