@@ -163,7 +163,7 @@ function createCore(settings: Live<Config>, context: Context, parts: CoreParts):
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(settings);
   const findClient = createFindClient(isTrustedProxy);
-  const runStepsOf = createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes });
+  const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache({ ...config, servers }, context);
@@ -185,7 +185,7 @@ function createCore(settings: Live<Config>, context: Context, parts: CoreParts):
     cache,
     resolver,
     upstreams,
-    originOf: createOriginOf({ upstreams, resolver, hooks: context.hooks }),
+    originOf: createOriginOf(upstreams, resolver, context.hooks),
     refOf,
     preparedCache: createPreparedCache(settings, cache, context.hooks),
     hits: createHits(context),

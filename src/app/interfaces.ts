@@ -1,18 +1,16 @@
 // Creates the handlers of the record interface, ePIC v2, redirects and plugins.
-import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { contextOf } from '../http/context.js';
 import {
   type RenderError,
-  type SendError,
   createReportUnexpected,
   createSendError,
   renderRecordError,
 } from '../http/error-reply.js';
 import type { ChecksLogin } from '../http/identity.js';
-import type { Listener, Route } from '../http/route-table.js';
+import type { Route } from '../http/route-table.js';
 import { type Owner, ownerOf } from '../http/target.js';
-import { answerUnrouted } from '../http/router.js';
+import { type Interfaces, answerUnrouted } from '../http/router.js';
 import type { Forwarding } from '../record/forward.js';
 import { createForwardRead, createReadRecord } from '../record/read.js';
 import { createWriteRoute } from '../record/write.js';
@@ -36,28 +34,17 @@ export interface KeptParts extends Host, Forwarding {
 }
 
 interface InterfaceParts extends KeptParts, Admission {
-  prepared: PreparedCache;
   routes: readonly Route[];
-}
-
-interface Interfaces {
-  /** By the `handler` of a route. */
-  handlers: Readonly<Record<string, Listener | undefined>>;
-  /** Responds to a path without a route for the method. */
-  otherwise: Listener;
-  sendError: SendError;
 }
 
 /** Creates the enabled interfaces. */
 export function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
-  const carryOut = createCarryOut({ ...parts, rules: config.deletion });
-  const forwardRead = createForwardRead({
-    ...parts,
-    now: host.clock.now,
-    gzipMinBytes: config.http.gzipMinBytes,
-  });
+  const carryOut = createCarryOut(config.deletion, parts.lock, host);
+  const forwardRead = createForwardRead(config, host, parts.forward, parts.checksLogin);
   const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
-  const redirect = config.redirect.enabled ? createRedirect(config, host, parts) : undefined;
+  const redirect = config.redirect.enabled
+    ? createRedirect(config, host, parts.admit, parts.refusalOfHandle)
+    : undefined;
   const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
   const renderers: { [owner in Owner]?: RenderError | undefined } = {
     v2: v2?.renderError,
@@ -67,20 +54,18 @@ export function createInterfaces(config: Config, host: Host, parts: InterfacePar
     handlers: {
       ...(Object.assign({}, ...ofPlugins) as PublicHandlers),
       ...redirect?.handlers,
-      read: createReadRecord(config, host, { ...parts, forwardRead }),
+      read: createReadRecord(config, host, parts.admit, forwardRead),
       forwardRead,
       forward: parts.forward,
-      write: createWriteRoute({ ...parts, carryOut }),
+      write: createWriteRoute(host, parts, carryOut),
       v2: v2?.route,
     },
     otherwise: (req, res) => {
       const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
       return ((isV2 && v2?.route) || answerUnrouted)(req, res);
     },
-    sendError: createSendError({
-      onUnexpected: createReportUnexpected(host),
-      render: (failure, call) =>
-        (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
-    }),
+    sendError: createSendError(createReportUnexpected(host), (failure, call) =>
+      (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
+    ),
   };
 }

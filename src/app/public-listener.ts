@@ -2,11 +2,10 @@
 import type { RequestListener } from 'node:http';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
 import { allowOrigin } from '../http/cors.js';
 import { createReportUnexpected, type FailingListener, guard } from '../http/error-reply.js';
-import { createScanHeaders, createSendPrepared } from '../http/prepared-responses.js';
+import { createSendPrepared } from '../http/prepared-responses.js';
 import { createChecksLogin } from '../http/identity.js';
 import { createSendRaw } from '../http/raw-response.js';
 import { createCheckStep, createRequestCheck, createRequestLog } from '../http/request-steps.js';
@@ -34,11 +33,11 @@ export function createPublicListener(
   const servers = upstreamServers(settings.current);
   const kept: KeptParts = {
     ...host,
-    ...createForwarding(settings.current, host),
+    ...createForwarding(host),
     ...ofPlugins,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
-    lock: createSharedLock({ ...settings.current, servers }, cache, host.findClient),
-    unclaimed: createUnclaimedNames({ now: clock.now, shared: cache.commands }),
+    lock: createSharedLock(settings.current, servers, cache, host.findClient),
+    unclaimed: createUnclaimedNames(clock.now, cache.commands),
   };
   let current = createListener(settings.current, host, kept);
   settings.onReload(() => {
@@ -61,32 +60,26 @@ function createListener(
   host: Host,
   kept: KeptParts,
 ): { listener: RequestListener; admitMessage: Admission['admitMessage'] } {
-  const { clock, hits, pseudonym } = host;
+  const { clock, pseudonym } = host;
   const admission = createAdmission(host.hooks, host);
   const { judgeHits, admit, admitMessage } = admission;
-  const check = createRequestCheck({ ...config.http, ...admission });
+  const check = createRequestCheck(config.http.maxRequestLineBytes, admission.refusalOf);
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
-  const prepared = host.preparedCache();
   const sendRaw = createSendRaw();
   const routes = routesOf(config, kept.plugins);
-  const sendPrepared = createSendPrepared({
-    ...freshnessRules(config, host),
-    ...{ check, acceptRequestId, prepared, hits, sendRaw, now: clock.now },
-    scanHeaders: createScanHeaders(pseudonym),
-  });
-  const router = createRouter({
-    ...createInterfaces(config, host, { ...kept, ...admission, prepared, routes }),
-    routes,
-    open: createOpenContext({ acceptRequestId, sendRaw, now: clock.now }),
+  const sendPrepared = createSendPrepared(config, host, check, sendRaw);
+  const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
+  const router = createRouter(routes, interfaces, {
+    open: createOpenContext(acceptRequestId, sendRaw, clock.now),
     // The steps of a request before its handler, in this order:
     steps: [
       // If a rule concerns responses from memory, it judges before all of them.
       judgeHits && step(judgeHits),
       judgeHits && unlessSent((req, res) => sendPrepared(req, res, contextOf(res).target.raw)),
       // Before all steps that may fail, so that a refusal is logged, and readable by scripts.
-      step(createRequestLog(host, host.findClient)),
+      step(createRequestLog(host)),
       step(allowOrigin),
-      step(createCheckStep({ check, pseudonym, ...config.http })),
+      step(createCheckStep(check, pseudonym, config.http.jsonpWithCredentials)),
     ],
     // Last, because it takes tokens, for which it may ask Redis.
     admit: async (req, res) => {

@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import type { Config } from '../config/schema.js';
 import { PAGE_SCRIPT, pageStyle } from './style.js';
 
+export const HTML_TYPE = 'text/html;charset=utf-8';
+
 export class Html {
   constructor(readonly text: string) {}
 }
@@ -39,8 +41,8 @@ export interface PageBranding {
   examplePrefix?: string | undefined;
 }
 
-export const brandingOf = ({ page, ...config }: Pick<Config, 'page' | 'upstreams' | 'v2'>): PageBranding => ({
-  ...page,
+export const brandingOf = (config: Config): PageBranding => ({
+  ...config.page,
   examplePrefix: ownPrefix(config),
 });
 
@@ -48,7 +50,7 @@ export const brandingOf = ({ page, ...config }: Pick<Config, 'page' | 'upstreams
  * Returns the first ordinary prefix in `upstreams` (no wildcard, no `0.` prefix), or else the first in
  * `v2.prefixes`.
  */
-function ownPrefix({ upstreams, v2 }: Pick<Config, 'upstreams' | 'v2'>): string | undefined {
+function ownPrefix({ upstreams, v2 }: Config): string | undefined {
   const isPlain = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../cache/clock.js';
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
@@ -18,15 +19,12 @@ export const varyOf = (names: readonly string[] = []): string =>
 /** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
 export type Freshness = (ttlSeconds: number) => Record<string, string>;
 
-/** Maximum reuse times; the remaining TTL also limits reuse. `sharedMaxAgeMs` 0 omits `s-maxage`. */
-type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
-
 /**
  * Freshness of records. Clients revalidate every reuse: a write invalidates only its own URL in a client
  * cache (RFC 9111 §4.4), so other URLs of the handle would still serve the old record.
  */
 const recordFreshness =
-  ({ sharedMaxAgeMs }: Pick<ReuseLimits, 'sharedMaxAgeMs'>): Freshness =>
+  ({ sharedMaxAgeMs }: Config['http']): Freshness =>
   (ttlSeconds) => ({
     'Cache-Control': `public, max-age=0, must-revalidate${sharedMaxAge(ttlSeconds, sharedMaxAgeMs)}`,
   });
@@ -35,8 +33,8 @@ const recordFreshness =
  * Freshness of redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit starts
  * at the upstream request. `Expires` is for HTTP/1.0 caches.
  */
-export const redirectFreshness =
-  ({ clientMaxAgeMs, sharedMaxAgeMs }: ReuseLimits, { wall }: Pick<Clock, 'wall'>): Freshness =>
+const redirectFreshness =
+  ({ clientMaxAgeMs, sharedMaxAgeMs }: Config['http'], { wall }: Clock): Freshness =>
   (ttlSeconds) => {
     const maxAge = bounded(ttlSeconds, clientMaxAgeMs);
     return {
@@ -51,10 +49,8 @@ export interface FreshnessRules {
   redirectFreshness: Freshness;
 }
 
-export const freshnessRules = (
-  { http }: { http: ReuseLimits },
-  { clock }: { clock: Pick<Clock, 'wall'> },
-): FreshnessRules => ({
+/** Creates the rules for `http.clientMaxAge` and `http.sharedMaxAge`; 0 of the latter omits `s-maxage`. */
+export const freshnessRules = ({ http }: Config, { clock }: Context): FreshnessRules => ({
   freshness: recordFreshness(http),
   redirectFreshness: redirectFreshness(http, clock),
 });
@@ -91,7 +87,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
     Age: ageOf(entry, now),
     'Cache-Control': authoritative ? 'no-cache' : cacheControl,
     ...(Expires !== undefined && { Expires }),
-    'Cache-Status': cacheStatus({ resolution, authoritative, ttl }),
+    'Cache-Status': cacheStatus(resolution, authoritative, ttl),
   };
 }
 
@@ -146,15 +142,7 @@ const ttlOf = (entry: Times, now: number): number =>
  * Formats Cache-Status (RFC 9211): `hit`, or the reason for an upstream request (`fwd`). A
  * stale response has a negative ttl.
  */
-function cacheStatus({
-  resolution,
-  authoritative,
-  ttl,
-}: {
-  resolution: FromEntry;
-  authoritative: boolean;
-  ttl: number;
-}): string {
+function cacheStatus(resolution: FromEntry, authoritative: boolean, ttl: number): string {
   const { from, stale, collapsed, stored } = resolution;
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   const reason = authoritative ? 'request' : 'miss';

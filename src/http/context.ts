@@ -59,25 +59,19 @@ export const hasContext = (res: ServerResponse): boolean => {
   return locals?.target !== undefined;
 };
 
-function putContext(res: ServerResponse, context: RequestContext): void {
-  (res as unknown as { locals: RequestContext }).locals = context;
-}
-
-interface OpenParts {
-  acceptRequestId: AcceptRequestId;
-  sendRaw: SendRaw;
-  now: () => number;
-}
-
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
-export const createOpenContext = ({ acceptRequestId, now, sendRaw }: OpenParts): Listener => {
+export function createOpenContext(
+  acceptRequestId: AcceptRequestId,
+  sendRaw: SendRaw,
+  now: () => number,
+): Listener {
   const sendNow: RequestContext['sendRaw'] = (res, response) => {
     sendRaw(res, response, now());
   };
   return function openContext(req, res) {
     const target = readTarget(req.url ?? '');
     const parameters = readParameters(target.query);
-    putContext(res, {
+    (res as unknown as { locals: RequestContext }).locals = {
       target,
       match: undefined,
       family: ownerOf(target.path),
@@ -86,10 +80,10 @@ export const createOpenContext = ({ acceptRequestId, now, sendRaw }: OpenParts):
       result: 'local',
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
       sendRaw: sendNow,
-    });
+    };
     req.url = routableTarget(target);
   };
-};
+}
 
 /** Header in requests from trusted proxies, forwarded requests and error responses. */
 export const REQUEST_ID = 'X-Request-Id';

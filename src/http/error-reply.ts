@@ -7,7 +7,7 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
 import { contextOf, hasContext, requestIdOf, REQUEST_ID } from './context.js';
 import { NOSNIFF } from './raw-response.js';
-import { bodyOfMembers, render, type Reply, type TextReply, sendText, JSON_TYPE } from './reply.js';
+import { bodyOfMembers, renderText, type Reply, type TextReply, sendText, JSON_TYPE } from './reply.js';
 import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
@@ -15,7 +15,7 @@ export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
 /** Logs and counts unexpected errors. */
 export const createReportUnexpected =
-  ({ log, metrics }: Pick<Context, 'log' | 'metrics'>): ReportUnexpected =>
+  ({ log, metrics }: Context): ReportUnexpected =>
   (err, requestId) => {
     log.error({ err, requestId }, 'unexpected error');
     metrics.countInternalError();
@@ -26,10 +26,10 @@ export function errorHeaders(failure: ServiceError, requestId?: string): Record<
   const { upstreamAnswer: answer, retryAfterSeconds, allow } = failure;
   return {
     'Cache-Control': 'no-store',
-    ...optional('Retry-After', answer?.retryAfter ?? retryAfterSeconds?.toString()),
-    ...optional('Allow', allow?.join(', ')),
-    ...optional(REQUEST_ID, requestId),
-    ...optional('WWW-Authenticate', answer?.challenge),
+    ...setIf('Retry-After', answer?.retryAfter ?? retryAfterSeconds?.toString()),
+    ...setIf('Allow', allow?.join(', ')),
+    ...setIf(REQUEST_ID, requestId),
+    ...setIf('WWW-Authenticate', answer?.challenge),
   };
 }
 
@@ -80,7 +80,7 @@ export function renderError(
 
 const NAMING: ReadonlySet<string> = new Set<ErrorCode>(['PRECONDITION_FAILED', 'NO_DELETE']);
 
-const optional = (name: string, value: string | undefined): Record<string, string> =>
+const setIf = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };
 
 /** Reports an unexpected error and converts it to INTERNAL. */
@@ -113,6 +113,7 @@ export interface FailedCall {
 export type RenderError = (failure: ServiceError, call: FailedCall) => ErrorReply;
 
 export interface ErrorReply extends TextReply {
+  status: number;
   /** Status that decides the result of the request, if not `status`. */
   resultStatus?: number;
 }
@@ -120,36 +121,26 @@ export interface ErrorReply extends TextReply {
 /** Renders an error in the format of the record interface, as the request asks (JSONP, indented). */
 export function renderRecordError(failure: ServiceError, call: FailedCall): ErrorReply {
   const { json, ...head } = renderError(failure, call);
-  return { ...head, ...runToEnd(render(json, contextOf(call.res).format)) };
+  return { ...head, ...runToEnd(renderText(json, contextOf(call.res).format)) };
 }
 
 /** Sends an error, or throws it if a response has started, because only the guard can end that response. */
 export type SendError = (req: IncomingMessage, res: ServerResponse, error: unknown) => Promise<void>;
 
-interface ErrorFormatter {
-  onUnexpected: ReportUnexpected;
-  render: RenderError;
-  send?: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void>;
-}
-
 /** Creates the function that turns errors into responses, and adds them to the context for the log. */
-export function createSendError({
-  onUnexpected,
-  render: renderFor,
-  send = sendText,
-}: ErrorFormatter): SendError {
+export function createSendError(
+  onUnexpected: ReportUnexpected,
+  renderFor: RenderError,
+  send: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void> = sendText,
+): SendError {
   return async function sendError(req, res, error) {
     const requestId = hasContext(res) ? requestIdOf(res) : undefined;
     const failure = asServiceError(error, onUnexpected, requestId);
     if (res.headersSent) throw failure;
     const context = contextOf(res);
     context.failure = failure;
-    const { resultStatus, ...reply } = renderFor(failure, {
-      req,
-      res,
-      handle: context.handle?.text,
-      requestId,
-    });
+    const call = { req, res, handle: context.handle?.text, requestId };
+    const { resultStatus, ...reply } = renderFor(failure, call);
     context.result = resultOfError(resultStatus ?? reply.status);
     await send(req, res, reply);
   };
@@ -206,7 +197,7 @@ export function completeError(failure: ServiceError, requestId?: string): WholeR
 }
 
 /** Adds the headers of the body, which depends on no request header. */
-export function complete({ status, headers, contentType, text }: TextReply): WholeResponse {
+export function complete({ status, headers, contentType, text }: ErrorReply): WholeResponse {
   const framing = { 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(text)) };
   return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: text };
 }

@@ -11,8 +11,7 @@ export const conditionsOf = (headers: ConditionHeaders): (keyof ConditionHeaders
   CONDITIONS.filter((name) => headers[name] !== undefined);
 
 /** Whether a write is conditional. Only then is the previous record's ETag needed. */
-export const isConditional = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
-  conditionsOf(headers).length > 0;
+export const isConditional = ({ headers }: IncomingMessage): boolean => conditionsOf(headers).length > 0;
 
 /** Whether a write has a condition on ETags. */
 export const hasEtagCondition = (headers: ConditionHeaders): boolean =>
@@ -44,7 +43,7 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
  * Whether the request is a PUT whose only write condition is `If-None-Match: *`. It needs neither read nor
  * lock, because the Handle server checks and writes atomically.
  */
-export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
+export const isCreateOnly = ({ method, headers }: IncomingMessage): boolean =>
   method === 'PUT' && headers['if-none-match']?.trim() === '*' && conditionsOf(headers).length === 1;
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';

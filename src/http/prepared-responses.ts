@@ -1,10 +1,12 @@
 // Prepared responses for records and redirects, by raw request target; a single function sends and reports
 // them.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
-import type { Hits, PreparedHit } from '../observe/hits.js';
-import { type FreshnessRules, createHitLines } from './cache-headers.js';
-import type { AcceptRequestId } from './context.js';
+import type { Config } from '../config/schema.js';
+import type { PreparedHit } from '../observe/hits.js';
+import { createHitLines, freshnessRules } from './cache-headers.js';
+import { createAcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
 import { isNotModified } from './preconditions.js';
 import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
@@ -44,10 +46,6 @@ interface PreparedResponse extends PreparedHit, Prepared {
 }
 
 const nameOf = (target: string): PreparedName<PreparedResponse> => target as PreparedName<PreparedResponse>;
-
-/** Returns the prepared response if the resolver would serve the same entry now. */
-const currentResponse = (cache: PreparedCache, target: string, now: number): PreparedResponse | undefined =>
-  cache.current(nameOf(target), now);
 
 /** Prepares the response to a hit; undefined if memory no longer holds its entry. */
 export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
@@ -107,19 +105,12 @@ type SendHit = (
   now: number,
 ) => boolean;
 
-interface SendHitParts extends FreshnessRules {
-  sendRaw: SendRaw;
-  acceptRequestId: AcceptRequestId;
-  hits: Pick<Hits, 'count'>;
-}
-
 /** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
-function createSendHit(parts: SendHitParts): SendHit {
-  const { hits, acceptRequestId, sendRaw } = parts;
-  const hitLines = {
-    record: createHitLines(parts.freshness),
-    redirect: createHitLines(parts.redirectFreshness),
-  };
+function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
+  const { hits } = host;
+  const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
+  const { freshness, redirectFreshness } = freshnessRules(config, host);
+  const hitLines = { record: createHitLines(freshness), redirect: createHitLines(redirectFreshness) };
   return function sendHit(res, prepared, { method, headers, startedAt }, now) {
     if (prepared === undefined) return false;
     const variant = variantFor(prepared, headers.acceptEncoding);
@@ -151,29 +142,28 @@ const variantFor = (
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
 
-interface SendPreparedParts extends SendHitParts {
-  prepared: PreparedCache;
-  check: RequestCheck;
-  scanHeaders: ScanHeaders;
-  hits: Pick<Hits, 'count' | 'startTimer'>;
-  now: () => number;
-}
-
 /** Sends the prepared response to a raw request target; returns false if none is current. */
 type SendPrepared = (req: IncomingMessage, res: ServerResponse, target: string) => boolean;
 
 /** Creates the sender of prepared responses, which reads nothing of a request but its target and a few headers. */
-export function createSendPrepared(parts: SendPreparedParts): SendPrepared {
-  const { prepared, check, scanHeaders, hits, now } = parts;
-  const sendHit = createSendHit(parts);
+export function createSendPrepared(
+  config: Config,
+  host: Host,
+  check: RequestCheck,
+  sendRaw: SendRaw,
+): SendPrepared {
+  const { hits, clock } = host;
+  const cache = host.preparedCache();
+  const scanHeaders = createScanHeaders(host.pseudonym);
+  const sendHit = createSendHit(config, host, sendRaw);
   return function sendPrepared(req, res, target) {
     const { method } = req;
     if (method !== 'GET' && method !== 'HEAD') return false;
     const startedAt = hits.startTimer();
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
-    const at = now();
-    return sendHit(res, currentResponse(prepared, target, at), { method, headers, startedAt }, at);
+    const at = clock.now();
+    return sendHit(res, cache.current(nameOf(target), at), { method, headers, startedAt }, at);
   };
 }
 
@@ -192,7 +182,7 @@ interface FastHeaders {
 type ScanHeaders = (raw: readonly string[]) => FastHeaders;
 
 /** Creates a scanner; `pseudonym` is this proxy's name in `Via`. */
-export function createScanHeaders(pseudonym: string): ScanHeaders {
+function createScanHeaders(pseudonym: string): ScanHeaders {
   // Avoids `req.headers`: an object of all headers would be a large part of a hit's cost.
   const found: FastHeaders = {
     acceptEncoding: undefined,

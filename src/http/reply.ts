@@ -61,7 +61,7 @@ export function bodyOfMembers(members: Record<string, unknown>, handle: string |
 }
 
 /** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
-export function* render(json: string, format: Format): Steps<{ contentType: string; text: string }> {
+export function* renderText(json: string, format: Format): Steps<{ contentType: string; text: string }> {
   const { contentType, before, after } = frameOf(format);
   const shown = format.pretty ? yield* indentJson(json) : json;
   return { contentType, text: before + shown + after };
@@ -102,20 +102,23 @@ interface TextContent {
 /** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
 function represent(
   content: TextContent,
-  { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
+  acceptEncoding: string | undefined,
+  gzipMinBytes: number,
 ): Representation | Promise<Representation> {
-  const bytes = toBytes(content.text);
-  const isWorthGzip = bytes.length >= gzipMinBytes;
+  const body = toBytes(content.text);
+  const isWorthGzip = body.length >= gzipMinBytes;
   if (!isWorthGzip || !acceptsGzip(acceptEncoding))
-    return describe(content, { encoding: 'identity', isWorthGzip, body: bytes });
-  return compress(toBuffer(bytes)).then((compressed) =>
-    describe(content, { encoding: 'gzip', isWorthGzip, body: fromBuffer(compressed) }),
+    return representAs('identity', content, body, isWorthGzip);
+  return compress(toBuffer(body)).then((compressed) =>
+    representAs('gzip', content, fromBuffer(compressed), isWorthGzip),
   );
 }
 
-function describe(
+function representAs(
+  encoding: Encoding,
   { text, contentType, hasEtag, varies }: TextContent,
-  { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
+  body: Bytes,
+  isWorthGzip: boolean,
 ): Representation {
   const etag = hasEtag ? etagOf(text, encoding) : undefined;
   const framing = ['Content-Type', contentType, 'Content-Length', String(body.length)];
@@ -169,11 +172,16 @@ function prefersGzip(acceptEncoding: string): boolean {
 }
 
 interface ReplyHead {
-  status: number;
+  /** Default: 200. */
+  status?: number;
   headers: Record<string, string>;
+  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
+  gzipMinBytes?: number;
 }
 
+/** JSON, which is sent in the format that the request asks for. */
 export interface Reply extends ReplyHead {
+  status: number;
   json: string;
 }
 
@@ -182,65 +190,27 @@ export interface TextReply extends ReplyHead {
   text: string;
   /** Request headers that the text depends on, in addition to the common ones. */
   varies?: readonly string[];
-  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
-  gzipMinBytes?: number;
 }
 
-interface ReplyForm {
-  format: Format;
-  acceptEncoding: string | undefined;
-  /** Minimum body length for compression (bytes). */
-  gzipMinBytes: number;
-}
-
-/** Renders a reply's representation; returns a promise only for a compressed body. */
-function* representReply(reply: Reply, form: ReplyForm): Steps<Representation | Promise<Representation>> {
-  const { status, json } = reply;
-  if (!form.format.pretty) return representAsWritten(reply, form);
-  const { contentType, text } = yield* render(json, form.format);
-  return represent({ text, contentType, hasEtag: status === 200 }, form);
-}
-
-/** Renders JSON as written, without indentation, in a single step. */
-function representAsWritten(
-  { status, json }: Reply,
-  form: ReplyForm,
-): Representation | Promise<Representation> {
-  const { contentType, before, after } = frameOf(form.format);
-  return represent({ text: before + json + after, contentType, hasEtag: status === 200 }, form);
-}
-
-/** Status, headers and body for one caller. */
-interface OutgoingReply {
-  status: number;
-  /** Names and values alternately. */
-  headers: string[];
-  /** Undefined for a 304. */
-  body: Bytes | undefined;
-}
-
-/** Turns a reply into a 304 if the caller already has this representation (RFC 9110 §15.4.5). */
-function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
-  const headers: string[] = [];
-  for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
-  headers.push(...made.common);
-  if (made.etag !== undefined && isNotModified(ifNoneMatch, made.etag))
-    return { status: 304, headers, body: undefined };
-  headers.push(...made.ofBody);
-  return { status: reply.status, headers, body: made.body };
-}
-
-/** Sends a representation, or 304, in a single write. */
-export function sendMade(
+/**
+ * Sends a representation, or 304 if the caller already has it (RFC 9110 §15.4.5), in a single write at the end of
+ * the event-loop turn.
+ */
+export async function sendMade(
   req: IncomingMessage,
   res: ServerResponse,
-  head: ReplyHead,
+  { status = 200, headers }: ReplyHead,
   made: Representation,
-): void {
-  const { status, headers, body } = outgoing(head, made, req.headers['if-none-match']);
-  const sent = req.method === 'HEAD' || body === undefined ? '' : body;
+): Promise<void> {
+  await endOfTurn();
+  const isKnown = made.etag !== undefined && isNotModified(req.headers['if-none-match'], made.etag);
+  const lines = [...Object.entries(headers).flat(), ...made.common, ...(isKnown ? [] : made.ofBody)];
   const { sendRaw = sendByNode } = contextOf(res);
-  sendRaw(res, { status, lines: linesOf([...headers, ...exposing(res, headers)]), body: sent });
+  sendRaw(res, {
+    status: isKnown ? 304 : status,
+    lines: linesOf([...lines, ...exposing(res, lines)]),
+    body: isKnown || req.method === 'HEAD' ? '' : made.body,
+  });
 }
 
 let ending: Promise<void> | undefined;
@@ -249,7 +219,7 @@ let ending: Promise<void> | undefined;
  * Resolves at the end of the event-loop turn, so that all responses of a turn are written together, because a
  * write that wakes a sleeping client costs twice as much.
  */
-export const endOfTurn = (): Promise<void> =>
+const endOfTurn = (): Promise<void> =>
   (ending ??= new Promise((resolve) => {
     setImmediate(() => {
       ending = undefined;
@@ -258,28 +228,28 @@ export const endOfTurn = (): Promise<void> =>
   }));
 
 /** Sends text, or 304 if the client has the current ETag. */
-export async function sendText(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { status, headers, gzipMinBytes = Infinity, ...content }: TextReply,
-): Promise<void> {
+export async function sendText(req: IncomingMessage, res: ServerResponse, reply: TextReply): Promise<void> {
+  const { status = 200, gzipMinBytes = Infinity } = reply;
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  const made = await represent({ ...content, hasEtag: status === 200 }, { acceptEncoding, gzipMinBytes });
-  await endOfTurn();
-  sendMade(req, res, { status, headers }, made);
+  const made = await represent({ ...reply, hasEtag: status === 200 }, acceptEncoding, gzipMinBytes);
+  await sendMade(req, res, reply, made);
 }
 
 /** Sends JSON in the requested format, and returns the representation. */
 export async function sendReply(
   req: IncomingMessage,
   res: ServerResponse,
-  { gzipMinBytes, runSteps = runToEnd, ...reply }: Reply & { gzipMinBytes: number; runSteps?: RunSteps },
+  reply: Reply,
+  runSteps: RunSteps = runToEnd,
 ): Promise<Representation> {
+  const { status, json, gzipMinBytes = Infinity } = reply;
   const { format } = contextOf(res);
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  const making = representReply(reply, { format, acceptEncoding, gzipMinBytes });
-  const made = await runSteps(making, reply.json.length);
-  await endOfTurn();
-  sendMade(req, res, reply, made);
+  function* making(): Steps<Representation | Promise<Representation>> {
+    const content = { ...(yield* renderText(json, format)), hasEtag: status === 200 };
+    return represent(content, acceptEncoding, gzipMinBytes);
+  }
+  const made = await runSteps(making(), json.length);
+  await sendMade(req, res, reply, made);
   return made;
 }

@@ -6,11 +6,6 @@ import { appendChunk } from '../handle/bytes.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 import { endOfString } from '../handle/json.js';
 
-interface RequestBodyDeps {
-  maxBodyBytes: number;
-  budget: MemoryBudget;
-}
-
 /**
  * Receives the body and passes it to `work`; its bytes, and those that `work` adds to `memory`, count towards
  * the budget until `work` ends.
@@ -22,9 +17,6 @@ export type WithBody = <T>(
   work: (body: Buffer, memory: BodyMemory) => Promise<T>,
 ) => Promise<T>;
 
-/** The part of the budget that one request uses. */
-type BodyMemory = Pick<MemoryBudget, 'holders' | 'add'>;
-
 /** Retry-After for a body rejected for lack of memory. */
 const RETRY_AFTER_MS = 1000;
 
@@ -35,16 +27,20 @@ interface MemoryHolder {
   giveWay: () => void;
 }
 
-/** Budget for memory held on behalf of clients, with its holders. */
-export interface MemoryBudget {
+/** The part of a budget that one request uses. */
+interface BodyMemory {
   /** Holders that can release memory, the longest without progress first. */
   holders: Set<MemoryHolder>;
   add: (bytes: number) => void;
+}
+
+/** Budget for memory held on behalf of clients, with its holders. */
+export interface MemoryBudget extends BodyMemory {
   free: (bytes: number) => void;
 }
 
 /** Creates the body receiver. It has no timeout, because `server.requestTimeout` applies. */
-export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithBody {
+export function createWithBody(budget: MemoryBudget, maxBodyBytes: number): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
     const body = await receive(req, budget, maxBodyBytes);
@@ -144,33 +140,33 @@ const aborted = (): ServiceError =>
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
-interface DecompressOptions {
-  /** The request's `Content-Encoding`. */
-  encoding: string | undefined;
+/** The bound and the errors of an interface for encoded bodies. */
+interface EncodedBody {
   /** Maximum size after decompression. */
   maxBodyBytes: number;
-  /** Counts the decompressed bytes. */
-  memory: BodyMemory;
   /** The interface's errors for an unreadable body and for an unknown encoding. */
   codes: { invalid: ErrorKind; encoding: ErrorKind };
 }
 
-interface ParseOptions {
+/** The bounds and the errors of an interface for JSON bodies. */
+interface JsonBody extends EncodedBody {
   limits: JsonLimits;
-  /** The interface's errors: for a list with too many elements (default: `invalid`), and for the rest. */
-  codes: { invalid: ErrorKind; tooLong?: ErrorKind };
+  /** `tooLong`: for a list with too many elements (default: `invalid`). */
+  codes: EncodedBody['codes'] & { tooLong?: ErrorKind };
 }
 
 /** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes` */
 export async function parseJsonBody(
+  req: IncomingMessage,
   body: Buffer,
-  options: DecompressOptions & ParseOptions,
+  memory: BodyMemory,
+  rules: JsonBody,
 ): Promise<unknown> {
-  return parseJsonBytes(await decompress(body, options), options);
+  return parseJsonBytes(await decompress(req, body, memory, rules), rules);
 }
 
 /** Parses UTF-8 JSON within limits. @throws ServiceError with one of `codes` */
-export function parseJsonBytes(bytes: Buffer, { codes, limits }: ParseOptions): unknown {
+export function parseJsonBytes(bytes: Buffer, { codes, limits }: JsonBody): unknown {
   try {
     const json = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     const excess = findExcess(json, limits);
@@ -191,8 +187,13 @@ export function parseJsonBytes(bytes: Buffer, { codes, limits }: ParseOptions): 
  *
  * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes`
  */
-export async function decompress(body: Buffer, options: DecompressOptions): Promise<Buffer> {
-  const { encoding = 'identity', maxBodyBytes, memory, codes } = options;
+export async function decompress(
+  { headers }: IncomingMessage,
+  body: Buffer,
+  memory: BodyMemory,
+  { maxBodyBytes, codes }: EncodedBody,
+): Promise<Buffer> {
+  const encoding = headers['content-encoding'] ?? 'identity';
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
   if (!isCoding(name)) {

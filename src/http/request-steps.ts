@@ -1,7 +1,7 @@
 // The steps that each request of the public listener passes before its handler: the checks, and the log.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import type { Context } from '../context.js';
+import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
 import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
 import { type RequestContext, contextOf, requestIdOf } from './context.js';
@@ -14,14 +14,11 @@ export type RequestCheck = (
   isLoop: boolean,
 ) => ServiceError | undefined;
 
-interface RequestCheckParts {
-  maxRequestLineBytes: number;
-  /** Returns the error with which a judge has rejected the request, if any. */
-  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
-}
-
-/** Creates the check that also prepared responses pass. */
-export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckParts): RequestCheck {
+/** Creates the check that also prepared responses pass. `refusalOf` returns the error with which a judge has rejected a request, if any. */
+export function createRequestCheck(
+  maxRequestLineBytes: number,
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined,
+): RequestCheck {
   return function checkRequest(req, target, isLoop) {
     if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       const detail = `at most ${maxRequestLineBytes} bytes are read`;
@@ -33,15 +30,12 @@ export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCh
   };
 }
 
-interface CheckStepParts {
-  check: RequestCheck;
-  /** Name of this proxy in `Via`. */
-  pseudonym: string;
-  jsonpWithCredentials: boolean;
-}
-
 /** Creates the step of the checks. The step throws the error that rejects the request. */
-export function createCheckStep({ check, pseudonym, jsonpWithCredentials }: CheckStepParts): Listener {
+export function createCheckStep(
+  check: RequestCheck,
+  pseudonym: string,
+  jsonpWithCredentials: boolean,
+): Listener {
   return function checkStep(req, res) {
     const context = contextOf(res);
     const { via = '', authorization } = req.headers;
@@ -72,20 +66,12 @@ function assertKnownMethod({ method = '' }: IncomingMessage): void {
   throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 }
 
-type AddressOf = (req: IncomingMessage) => { address: string; network: string };
-
-/** Registers a request to report when its response closes. Requests must have a context. */
-type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
-
 /**
  * Counts requests, and logs those selected by `log.requests`. Never logs headers or the query,
  * which may contain credentials.
  */
-export function createRequestLog(
-  { metrics, log, isLogged, hooks }: Context,
-  findClient: AddressOf,
-): RequestLog {
-  const countRead = createCountRead(hooks);
+export function createRequestLog(host: Host): Listener {
+  const { metrics, log, isLogged, hooks, findClient } = host;
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
@@ -111,7 +97,7 @@ export function createRequestLog(
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
-      countRead(contextOf(res));
+      countRead(hooks, contextOf(res));
       if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, span), 'request');
     });
   };
@@ -124,12 +110,10 @@ function lineOf(res: ServerResponse, request: object, span: RequestSpan | undefi
   return { ...request, requestId, ...failed, ...(span && { traceId: span.traceId }) };
 }
 
-const createCountRead =
-  ({ answered }: Pick<Hooks, 'answered'>) =>
-  ({ handle, exists, family }: RequestContext): void => {
-    if (handle === undefined || exists === undefined) return;
-    for (const each of answered) each({ handle, exists, interface: family });
-  };
+function countRead({ answered }: Hooks, { handle, exists, family }: RequestContext): void {
+  if (handle === undefined || exists === undefined) return;
+  for (const each of answered) each({ handle, exists, interface: family });
+}
 
 /** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;

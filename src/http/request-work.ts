@@ -20,14 +20,12 @@ export type RunStepsOf = (res: ServerResponse) => RunSteps;
 /** Maximum length to process without slicing, which takes less than a millisecond. */
 export const SMALL_CHARS = 16 * 1024;
 
-interface RequestWorkDeps {
-  slicer: TimeSlicer;
-  findClient: (req: IncomingMessage) => { network: string };
-  maxRecordBytes: number;
-}
-
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
-export function createRunStepsOf({ slicer, findClient, maxRecordBytes }: RequestWorkDeps): RunStepsOf {
+export function createRunStepsOf(
+  slicer: TimeSlicer,
+  findClient: (req: IncomingMessage) => { network: string },
+  maxRecordBytes: number,
+): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
   return function runStepsOf(res) {
     return function runSteps(steps, chars) {

@@ -27,19 +27,22 @@ import {
 } from './route-table.js';
 import { assertPlain, ownerOf, rawHandleOf, originForm, readTarget } from './target.js';
 
-interface RouterParts {
-  routes: readonly Route[];
-  /** Handlers by the `handler` of their route. */
+/** The handlers of all interfaces, which each reload creates. */
+export interface Interfaces {
+  /** By the `handler` of a route. */
   handlers: Readonly<Record<string, Listener | undefined>>;
+  /** Responds to a path without a route for the method. */
+  otherwise: Listener;
+  sendError: SendError;
+}
+
+interface RequestSteps {
   /** Sets the context of a request, before its path is matched. */
   open: Listener;
   /** The steps before each handler, in order; undefined if no part of the proxy needs one. */
   steps: readonly (RequestHandler | undefined)[];
   /** The last step, unless the handler of the route admits its misses. */
   admit: Listener;
-  /** Responds to a path without a route for the method. */
-  otherwise: Listener;
-  sendError: SendError;
 }
 
 /** Creates a step that passes the request on after `act`. */
@@ -58,15 +61,18 @@ export const unlessSent =
   };
 
 /** @throws Error for a route without a handler */
-export function createRouter(parts: RouterParts): FailingListener {
-  const { routes, handlers, open, otherwise } = parts;
+export function createRouter(
+  routes: readonly Route[],
+  { handlers, otherwise, sendError }: Interfaces,
+  { open, admit: admitLast, ...before }: RequestSteps,
+): FailingListener {
   assertHandled(routes, handlers);
-  const steps = parts.steps.filter((each) => each !== undefined);
-  const admit = step(parts.admit);
+  const steps = before.steps.filter((each) => each !== undefined);
+  const admit = step(admitLast);
   const router = Router();
   const add = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
-    const before = route.admitsMisses === true ? steps : [...steps, admit];
-    place[METHODS[route.method]](enter(path, route), before, handlers[route.handler] as RequestHandler);
+    const all = route.admitsMisses === true ? steps : [...steps, admit];
+    place[METHODS[route.method]](enter(path, route), all, handlers[route.handler] as RequestHandler);
   };
   for (const path of pathsOf(routes)) {
     for (const route of path.routes)
@@ -76,7 +82,7 @@ export function createRouter(parts: RouterParts): FailingListener {
     place.all(enter(path), steps, admit, otherwise);
   }
   router.use(steps, admit, otherwise);
-  router.use(errorHandler(parts.sendError));
+  router.use(errorHandler(sendError));
   return function route(req, res, fail) {
     // Before the router, which cannot parse an absolute target with an invalid host.
     open(req, res);
@@ -149,8 +155,10 @@ export type AdminHandler = RequestHandler;
 export function expressListener(app: Express): FailingListener {
   return function listen(req, res, fail) {
     const { url: originalUrl = '' } = req;
-    if (!originalUrl.startsWith('/'))
-      Object.assign(req, { originalUrl, url: originForm(readTarget(originalUrl)) });
+    if (!originalUrl.startsWith('/')) {
+      const { path, query } = readTarget(originalUrl);
+      Object.assign(req, { originalUrl, url: originForm(path, query) });
+    }
     app(req as Request, res as Response, fail);
   };
 }

@@ -29,8 +29,7 @@ export function readTarget(raw: string): Target {
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 
 /** Returns the origin form of a request target (RFC 9112 §3.2.1). */
-export const originForm = ({ path, query }: Pick<Target, 'path' | 'query'>): string =>
-  query === '' ? path : `${path}?${query}`;
+export const originForm = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
 
 const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 
@@ -45,7 +44,7 @@ const withLowerCaseName = (path: string): string =>
  * escaped or cut. A target without a path matches no route.
  */
 export const routableTarget = ({ path, query }: Target): string =>
-  originForm({ path: path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*', query });
+  originForm(path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*', query);
 
 /** Interface of a path, even of an unknown path. */
 export type Owner = 'record' | 'v2' | 'redirect';
@@ -82,10 +81,10 @@ export const isList = (rawHandle: string, parameters: URLSearchParams): boolean 
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);
   if (parsed.ok) return parsed.handle;
-  throw problemOf(parsed.problem);
+  throw handleError(parsed.problem);
 }
 
-function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): ServiceError {
+function handleError(problem: Extract<ParsedHandle, { ok: false }>['problem']): ServiceError {
   switch (problem) {
     case 'empty':
       return new ServiceError('EMPTY_HANDLE');
@@ -106,7 +105,7 @@ function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): Se
  * @throws ServiceError BAD_PATH
  */
 export function assertPlain(path: string): void {
-  if (isPlain(path)) return;
+  if (isPlainPath(path)) return;
   throw new ServiceError('BAD_PATH', {
     message:
       'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
@@ -119,7 +118,7 @@ const PATH = /^\/(?:[\w.~!$&'()*+,;=:@/-]|%[\da-f]{2})*$/i;
 const MAX_ENCODING_LAYERS = 4;
 
 /** Whether the path is plain in every decoding layer. */
-function isPlain(path: string): boolean {
+function isPlainPath(path: string): boolean {
   if (!PATH.test(path)) return false;
   let text: string | undefined = path;
   for (let layer = 0; layer < MAX_ENCODING_LAYERS; layer++) {

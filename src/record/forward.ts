@@ -2,7 +2,7 @@
 // handle, lists, other endpoints. A reload preserves the forwarder.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { Config } from '../config/schema.js';
+import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
@@ -11,8 +11,7 @@ import { type RequestContext, contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
-import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
-import type { RunStepsOf } from '../http/request-work.js';
+import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
 import { readRecordQuery, assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -20,11 +19,10 @@ import type { Steps } from '../time-slicer.js';
 import type { OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertForwards } from '../upstream/source.js';
-import { type Upstreams, assertFound } from '../upstream/upstreams.js';
+import { assertFound } from '../upstream/upstreams.js';
 import { parseRecord, recordEtag } from './condition.js';
 import {
   type ForwardRequest,
-  type ForwardingHop,
   createForwardRequest,
   limitForwards,
   upstreamTarget,
@@ -37,48 +35,20 @@ export interface Forwarding {
   forward: Forward;
 }
 
-type ForwardingSettings = Pick<Config, 'http' | 'upstream'>;
-
-interface ForwardingParts extends ForwardingHop {
-  upstreams: Pick<Upstreams, 'main' | 'findServers'>;
-  resolver: Pick<Resolver, 'learn' | 'refOf'>;
-  runStepsOf: RunStepsOf;
-  bodies: MemoryBudget;
-}
-
-export function createForwarding(settings: ForwardingSettings, parts: ForwardingParts): Forwarding {
-  const { maxBodyBytes } = settings.http;
-  const { maxRecordBytes } = settings.upstream;
-  const { resolver, runStepsOf } = parts;
-  const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
-  const forwardRequest = routeForwards(parts);
-  return {
-    withBody,
-    forwardRequest,
-    forward: createForward({ withBody, forwardRequest, resolver, maxRecordBytes, runStepsOf }),
-  };
-}
-
-interface ForwardDeps {
-  withBody: WithBody;
-  forwardRequest: ForwardRequest;
-  /** Undefined if the server's records are not cached. */
-  resolver?: Pick<Resolver, 'learn'>;
-  /** Maximum size of a record, which is buffered for its ETag; larger records are rejected. */
-  maxRecordBytes: number;
-  runStepsOf: RunStepsOf;
+/** Creates the forwarder of all requests to Handle servers. */
+export function createForwarding(host: Host): Forwarding {
+  const withBody = createWithBody(host.bodies, host.settings.current.http.maxBodyBytes);
+  const forwardRequest = routeForwards(host);
+  return { withBody, forwardRequest, forward: createForward(host, withBody, forwardRequest) };
 }
 
 export type Forward = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
-export function createForward({
-  withBody,
-  forwardRequest,
-  resolver,
-  maxRecordBytes,
-  runStepsOf,
-}: ForwardDeps): Forward {
-  return async function forward(req: IncomingMessage, res: ServerResponse): Promise<void> {
+export function createForward(host: Host, withBody: WithBody, forwardRequest: ForwardRequest): Forward {
+  const { resolver, runStepsOf } = host;
+  // A record is buffered for its ETag; larger ones are rejected.
+  const { maxRecordBytes } = host.settings.current.upstream;
+  return async function forward(req, res) {
     const context = contextOf(res);
     if (context.handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
@@ -93,7 +63,8 @@ export function createForward({
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
-    const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
+    const etag =
+      decoded && (await runStepsOf(res)(recordEtagFor(decoded, context, encoding), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }
@@ -102,9 +73,9 @@ export function createForward({
 async function learnFrom(
   response: IncomingMessage,
   { handle }: RequestContext,
-  resolver: ForwardDeps['resolver'],
+  resolver: Resolver,
 ): Promise<Buffer | undefined> {
-  if (resolver === undefined || handle === undefined || response.statusCode !== 404) return undefined;
+  if (handle === undefined || response.statusCode !== 404) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   const isMissing = body && (await parseAnswer(response, body)).responseCode === RESPONSE_CODE.handleNotFound;
   if (isMissing) await resolver.learn(handle, { exists: false });
@@ -124,7 +95,7 @@ const isRecord = (
 
 const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-function* etagFor(
+function* recordEtagFor(
   body: Buffer,
   { handle, parameters, format }: RequestContext,
   encoding: Encoding,
@@ -135,16 +106,15 @@ function* etagFor(
 }
 
 /** Returns a forwarder that selects the responsible server. */
-function routeForwards(parts: ForwardingParts): ForwardRequest {
+function routeForwards(host: Host): ForwardRequest {
   const forwards = new Map<OriginServer, ForwardRequest>();
   const forwardTo = (server: OriginServer): ForwardRequest => {
-    const forward =
-      forwards.get(server) ?? limitForwards(createForwardRequest(server, parts), server.limiter);
+    const forward = forwards.get(server) ?? limitForwards(createForwardRequest(server, host), server.limiter);
     forwards.set(server, forward);
     return forward;
   };
   return (req, res, content) => {
-    const server = content.origin?.server ?? serverFor(contextOf(res), parts);
+    const server = content.origin?.server ?? serverFor(contextOf(res), host);
     assertForwards(server);
     return forwardTo(assertFound(server))(req, res, content);
   };
@@ -156,7 +126,7 @@ function routeForwards(parts: ForwardingParts): ForwardRequest {
  */
 function serverFor(
   context: RequestContext,
-  { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
+  { upstreams: { main, findServers }, refOf }: Host,
 ): OriginServer | undefined {
   const { handle, target, parameters } = context;
   if (handle !== undefined) return findServers(handle)[0];
@@ -260,7 +230,7 @@ const badResponse = (problem: string, cause?: unknown): ServiceError =>
 
 /** Decodes the content codings of a body; undefined if decoding fails or exceeds `maxBytes`. */
 function decodeResponseBody(
-  { statusCode: status = 0, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
+  { statusCode: status = 0, headers }: IncomingMessage,
   body: Buffer,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
@@ -269,7 +239,7 @@ function decodeResponseBody(
 
 /** Reads the handle and the response code of a Handle response, if present. The body may be compressed. */
 export async function parseAnswer(
-  response: Pick<IncomingMessage, 'statusCode' | 'headers'>,
+  response: IncomingMessage,
   body: Buffer,
 ): Promise<{
   handle: string | undefined;

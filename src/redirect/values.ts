@@ -15,7 +15,7 @@ export interface RedirectValues {
    * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
    * other values.
    */
-  read: (entry: Pick<Entry, 'kind' | 'values'>) => Steps<readonly HandleValue[]>;
+  read: (entry: Entry) => Steps<readonly HandleValue[]>;
 }
 
 /** `types`: families besides URL, in upper case. */
@@ -40,10 +40,7 @@ export function createRedirectValues(types: readonly string[]): RedirectValues {
 }
 
 /** Returns the values that match the selection, in record order. */
-export function* selectedValues(
-  entry: Pick<Entry, 'kind' | 'values'>,
-  selection: Selection,
-): Steps<ParsedValues> {
+export function* selectedValues(entry: Entry, selection: Selection): Steps<ParsedValues> {
   const all = yield* readValues(entry);
   return selectsAll(selection) ? all : yield* filterInSteps(all, createValueFilter(selection));
 }

@@ -1,20 +1,19 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
+import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
-import { type RenderError, createReportUnexpected } from '../http/error-reply.js';
+import type { RenderError } from '../http/error-reply.js';
 import { type Listener, type RoutedPath, restOf, defineRoutes } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
+import { type AnonymousCall, type V2, type V2Call, type V2Writes, readLogin } from './call.js';
 import { listCollection, listPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
 import { renderProblem, send } from './response.js';
-import type { UnclaimedNames } from './unclaimed-names.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export const v2Routes = defineRoutes(
@@ -36,63 +35,44 @@ interface V2Interface {
   renderError: RenderError;
 }
 
-interface V2Parts extends Pick<
-  V2Deps,
-  'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf' | 'isTrustedProxy'
-> {
-  unclaimed: UnclaimedNames;
-}
-
-export function createV2(config: Pick<Config, 'v2' | 'http'>, context: Context, parts: V2Parts): V2Interface {
-  const deps: V2Deps = {
-    ...parts,
-    settings: {
-      ...config.v2,
-      identities: new Map(config.v2.identities),
-      maxBodyBytes: config.http.maxBodyBytes,
-    },
-    search: context.hooks.search[0],
-    freshness: freshnessRules(config, context).freshness,
-    onStale: context.metrics.countStale,
-    onUnexpected: createReportUnexpected(context),
-    now: context.clock.now,
-  };
+export function createV2(config: Config, host: Host, writes: V2Writes): V2Interface {
+  const { freshness } = freshnessRules(config, host);
+  const v2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
   return {
-    route: (req, res) => answer(deps, { req, res, run: deps.runStepsOf(res) }),
-    renderError: (failure, call) => renderProblem(failure, { ...call, ...config.v2 }),
+    route: (req, res) => answer(v2, { req, res, run: host.runStepsOf(res) }),
+    renderError: (failure, call) => renderProblem(failure, call, config.v2.realm),
   };
 }
 
 /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
-async function answer(deps: V2Deps, call: AnonymousCall): Promise<void> {
+async function answer(v2: V2, call: AnonymousCall): Promise<void> {
   const { req, res } = call;
-  const { anonymousRead, identities } = deps.settings;
   if (req.method === 'OPTIONS') {
-    answerOptions(req, res);
+    answerV2Options(req, res);
     return;
   }
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (anonymousRead && isRead && req.headers.authorization === undefined) {
-    await answerAnonymous(deps, call);
+  if (v2.config.v2.anonymousRead && isRead && req.headers.authorization === undefined) {
+    await answerAnonymous(v2, call);
     return;
   }
-  const login = readLogin(req.headers.authorization, identities);
-  await CALLS[readRoute(res)](deps, { ...call, login });
+  const login = readLogin(req.headers.authorization, v2.identities);
+  await CALLS[readRoute(res)](v2, { ...call, login });
 }
 
-const CALLS: Readonly<Record<V2Id, (deps: V2Deps, call: V2Call) => Promise<void>>> = {
+const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
   v2Prefixes: listPrefixes,
-  v2Search: (deps, call) => listCollection(deps, call, readPrefix(call.res)),
-  v2Mint: (deps, call) => mint(deps, call, readPrefix(call.res)),
-  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(deps, call.res).handle),
-  v2Put: (deps, call) => putHandle(deps, call, readHandleResource(deps, call.res)),
-  v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(deps, call.res).handle),
+  v2Search: (v2, call) => listCollection(v2, call, readPrefix(call.res)),
+  v2Mint: (v2, call) => mint(v2, call, readPrefix(call.res)),
+  v2Read: (v2, call) => getHandle(v2, call, readHandleResource(v2, call.res).handle),
+  v2Put: (v2, call) => putHandle(v2, call, readHandleResource(v2, call.res)),
+  v2Delete: (v2, call) => deleteHandle(v2, call, readHandleResource(v2, call.res).handle),
 };
 
-async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void> {
+async function answerAnonymous(v2: V2, call: AnonymousCall): Promise<void> {
   const id = readRoute(call.res);
-  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(deps, call.res).handle);
-  else if (id === 'v2Prefixes') await listPrefixes(deps, call);
+  if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call.res).handle);
+  else if (id === 'v2Prefixes') await listPrefixes(v2, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
   }
@@ -125,12 +105,12 @@ const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(rest
  *
  * @throws ServiceError for any other path
  */
-function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: ServerResponse): HandleResource {
+function readHandleResource({ host }: V2, res: ServerResponse): HandleResource {
   const raw = restIn(res);
   const bare = withoutSlash(raw);
   // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
-  const handle = resolver.refOf(readHandle(rawHandle));
+  const handle = host.refOf(readHandle(rawHandle));
   contextOf(res).handle = handle;
   return { handle, rawHandle };
 }
@@ -163,7 +143,7 @@ const REQUEST_HEADERS = [
   'Idempotency-Key',
 ];
 
-function answerOptions(req: IncomingMessage, res: ServerResponse): void {
+function answerV2Options(req: IncomingMessage, res: ServerResponse): void {
   const { allow } = matchOf(res);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
   else send(res, { status: 204, headers: { Allow: allow.join(', ') } });

@@ -1,51 +1,34 @@
-// An ePIC v2 call: its settings, dependencies and caller login.
+// An ePIC v2 call: the interface that answers it, and its caller's login.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { UnclaimedNames } from './unclaimed-names.js';
+import type { Host } from '../app/plugin.js';
+import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 import type { Freshness } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import type { ReportUnexpected } from '../http/error-reply.js';
 import { decodePercent, readBasic, readIdentity } from '../http/identity.js';
 import type { WithBody } from '../http/request-body.js';
-import type { RunSteps, RunStepsOf } from '../http/request-work.js';
-import type { StaleReason } from '../resolver/resolution.js';
-import type { Resolver } from '../resolver/resolver.js';
-import type { SearchService } from '../hooks.js';
-import type { IsTrustedProxy } from '../server/client-address.js';
-import type { OriginOf, OriginRecord } from '../write/origin-record.js';
+import type { RunSteps } from '../http/request-work.js';
+import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
+import type { UnclaimedNames } from './unclaimed-names.js';
 
-interface V2Settings {
-  anonymousRead: boolean;
-  realm: string;
-  /** Base URL of Location headers, before `/api/v2/handles`. Default: the request's base URL. */
-  publicUrl?: string | undefined;
-  /** Prefixes without a trailing slash. */
-  prefixes: readonly string[];
-  identities: ReadonlyMap<string, string>;
-  /** The automatic HS_ADMIN; `handle` may contain `{prefix}` and `{identity}`. */
-  admin: { index: number; handle: string; adminIndex: number; permissions: string };
-  search: { maxHandles: number; concurrency: number };
-  maxBodyBytes: number;
-}
-
-export interface V2Deps {
-  settings: V2Settings;
-  runStepsOf: RunStepsOf;
+/** The parts that only writes use. */
+export interface V2Writes {
   withBody: WithBody;
-  resolver: Pick<Resolver, 'resolve' | 'refOf'>;
-  originOf: OriginOf;
   carryOut: CarryOut;
   /** Minted names whose response was lost, reused for a repeated POST. */
   unclaimed: UnclaimedNames;
-  search: SearchService | undefined;
+}
+
+/** The ePIC v2 interface, which each reload creates. */
+export interface V2 extends V2Writes {
+  config: Config;
+  host: Host;
+  /** Identities by the name that stands for them. */
+  identities: ReadonlyMap<string, string>;
   freshness: Freshness;
-  isTrustedProxy: IsTrustedProxy;
-  onStale: (reason: StaleReason) => void;
-  onUnexpected: ReportUnexpected;
-  now: () => number;
 }
 
 /** A request with or without a login. */
@@ -62,11 +45,11 @@ export interface V2Call extends AnonymousCall {
 
 /** Returns the record at its Handle server, accessed with the caller's login. */
 export function originFor(
-  { originOf }: Pick<V2Deps, 'originOf'>,
-  { res, login: { authorization } }: Pick<V2Call, 'res' | 'login'>,
+  { host }: V2,
+  { res, login: { authorization } }: V2Call,
   handle: HandleRef,
 ): OriginRecord {
-  return originOf(handle, { authorization, caller: contextOf(res).caller });
+  return host.originOf(handle, { authorization, caller: contextOf(res).caller });
 }
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */

@@ -11,7 +11,7 @@ import { readParameters } from '../http/target.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
-import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
+import { type AnonymousCall, type V2Call, type V2, originFor } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { type V2Value, isHidden } from './translation/data.js';
@@ -21,30 +21,30 @@ const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
 const MAX_CONDITIONS = 32;
 
-export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): Promise<void> {
-  if ('login' in call) await checkLogin(deps, call);
+export async function listPrefixes(v2: V2, call: AnonymousCall | V2Call): Promise<void> {
+  if ('login' in call) await checkLogin(v2, call);
   sendNames(
     call,
-    deps.settings.prefixes.map((prefix) => `${prefix}/`),
+    v2.config.v2.prefixes.map((prefix) => `${prefix}/`),
     'text',
   );
 }
 
 /** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
-const checkLogin = (deps: V2Deps, call: V2Call): Promise<void> =>
-  assertLogin(originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)));
+const checkLogin = (v2: V2, call: V2Call): Promise<void> =>
+  assertLogin(originFor(v2, call, v2.host.refOf(call.login.identity.handle)));
 
-export async function listCollection(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
+export async function listCollection(v2: V2, call: V2Call, prefix: string): Promise<void> {
   const { req, res } = call;
   const context = contextOf(res);
   context.result = 'bypass';
   const { conditions, ...paging } = readListQuery(readParameters(context.target.query));
   const isSearch = conditions.length > 0;
   const handles = isSearch
-    ? await searchHandles(deps, call, { prefix, conditions, ...paging })
-    : await listHandles(deps, call, { prefix, ...paging });
+    ? await searchHandles(v2, call, { prefix, conditions, ...paging })
+    : await listHandles(v2, call, { prefix, ...paging });
   const { depth } = req.headers;
-  if (depth === '1' || depth === 'infinity') await sendRecords(deps, call, handles);
+  if (depth === '1' || depth === 'infinity') await sendRecords(v2, call, handles);
   else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
 }
 
@@ -101,15 +101,15 @@ const slicingAll =
     run(steps, Infinity);
 
 /** Sends each handle's public values, read through the cache (`Depth: 1`). */
-async function sendRecords(deps: V2Deps, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
-  const { maxHandles, concurrency } = deps.settings.search;
+async function sendRecords(v2: V2, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
+  const { maxHandles, concurrency } = v2.config.v2.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
   const call = { ...own, run: slicingAll(run) };
   const records = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, call, deps.resolver.refOf(handle));
+    const record = await readPublic(v2, call, v2.host.refOf(handle));
     return record && call.run(toV2(record.values), record.chars);
   });
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
@@ -130,12 +130,12 @@ interface Paging {
 
 /** Lists handles; the server requires the right to list the prefix. */
 async function listHandles(
-  deps: V2Deps,
+  v2: V2,
   call: V2Call,
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
-  const { handles } = await readList(deps, call, { prefix, ...paging });
+  const { handles } = await readList(v2, call, { prefix, ...paging });
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList)
     throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without handles' } });
@@ -143,8 +143,8 @@ async function listHandles(
 }
 
 /** Counts handles by requesting an empty page, which contains only the total. */
-async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
-  const { totalCount } = await readList(deps, call, { prefix, page: 0, pageSize: 0 });
+async function countHandles(v2: V2, call: V2Call, prefix: string): Promise<number> {
+  const { totalCount } = await readList(v2, call, { prefix, page: 0, pageSize: 0 });
   // The server sends the count as a string (recording "list: page=0&pageSize=3").
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
@@ -152,11 +152,11 @@ async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise
 }
 
 async function readList(
-  deps: V2Deps,
+  v2: V2,
   call: V2Call,
   { prefix, ...page }: ListPage & { prefix: string },
 ): Promise<RecordAnswer['members']> {
-  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, page);
+  const answer = await originFor(v2, call, v2.host.refOf(`${prefix}/`)).list(prefix, page);
   if (answer.status === 200) return answer.members;
   throw refusalError(answer, 'read');
 }
@@ -173,15 +173,15 @@ interface HandleSearch extends Paging {
 const MAX_RESULTS = 1_000_000;
 
 /** Returns all matches or throws, never a partial result. */
-async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
-  const service = deps.search;
-  if (service === undefined) return pageOf(await scanPrefix(deps, call, search), search);
+async function searchHandles(v2: V2, call: V2Call, search: HandleSearch): Promise<string[]> {
+  const [service] = v2.host.hooks.search;
+  if (service === undefined) return pageOf(await scanPrefix(v2, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
-  if (!service.forwardsLogin) await checkLogin(deps, call);
+  if (!service.forwardsLogin) await checkLogin(v2, call);
   const found = await service.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
     throw new ServiceError('V2_LOGIN_NEEDED', {
@@ -206,19 +206,15 @@ const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =
  * Lists handles with the caller's rights and reads each public record through the cache.
  * One failure fails the search.
  */
-async function scanPrefix(
-  deps: V2Deps,
-  call: V2Call,
-  { prefix, conditions }: HandleSearch,
-): Promise<string[]> {
-  const { concurrency, maxHandles } = deps.settings.search;
-  assertScannable(await countHandles(deps, call, prefix), maxHandles);
-  const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });
+async function scanPrefix(v2: V2, call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
+  const { concurrency, maxHandles } = v2.config.v2.search;
+  assertScannable(await countHandles(v2, call, prefix), maxHandles);
+  const handles = await listHandles(v2, call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
   const run = slicingAll(call.run);
   const matching = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, { ...call, run }, deps.resolver.refOf(handle));
+    const record = await readPublic(v2, { ...call, run }, v2.host.refOf(handle));
     return record !== undefined && run(meetsAll(criteria, handle, record.values), record.chars);
   });
   return handles.filter((_handle, at) => matching[at]);

@@ -42,11 +42,12 @@ const RETRY_AFTER_SECONDS = '1';
 /** Renders an error as a problem document. */
 export function renderProblem(
   error: ServiceError,
-  { res, handle, requestId, realm }: FailedCall & { realm: string },
+  { res, handle, requestId }: FailedCall,
+  realm: string,
 ): ErrorReply {
   const failure = asRefusal(error);
   contextOf(res).failure = failure;
-  const { status, retryAfter } = statusOf(failure);
+  const { status, retryAfter } = passedStatus(failure);
   // The connection closes, because the rest of an oversized body is not read.
   if (status === 413) res.setHeader('Connection', 'close');
   const { message: detail, code, responseCode } = failure;
@@ -69,7 +70,7 @@ const asRefusal = (failure: ServiceError): ServiceError =>
   failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
 
 /** Passes the Handle server's 501 and 503 through. */
-function statusOf(failure: ServiceError): { status: number; retryAfter: string | undefined } {
+function passedStatus(failure: ServiceError): { status: number; retryAfter: string | undefined } {
   const { upstreamAnswer } = failure;
   const upstreamStatus = upstreamAnswer?.status;
   const status = upstreamStatus === 501 || upstreamStatus === 503 ? upstreamStatus : failure.status;

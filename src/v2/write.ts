@@ -13,7 +13,7 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { type SendWrite, type SendRequest, noBody } from '../write/write.js';
-import { type V2Call, type V2Deps, originFor } from './call.js';
+import { type V2Call, type V2, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -41,17 +41,17 @@ export interface HandleResource {
   rawHandle: string;
 }
 
-export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleResource): Promise<void> {
+export async function putHandle(v2: V2, call: V2Call, resource: HandleResource): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
   assertJson(req);
   const { handle, rawHandle } = resource;
-  const origin = originFor(deps, call, handle);
-  await deps.carryOut<InputList, CallerRecord | undefined, true>({
+  const origin = originFor(v2, call, handle);
+  await v2.carryOut<InputList, CallerRecord | undefined, true>({
     req,
     res,
     origin,
-    withBody: (work) => withInputs(deps, call, origin, work),
+    withBody: (work) => withInputs(v2, call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isCreateOnly(req) && { read: () => readCurrent(call, origin) }),
     // The Handle server checks and executes any creation atomically. A replacement sends its response under
@@ -59,20 +59,20 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     isAtomic: (current) => current === undefined,
     attempt(body, current, send) {
       const target = { ...body, rawHandle, origin, send };
-      return current === undefined ? create(deps, call, target) : replace(deps, call, { ...target, current });
+      return current === undefined ? create(v2, call, target) : replace(v2, call, { ...target, current });
     },
   });
 }
 
 /** Deletes a handle if deletion is enabled. For a missing handle, 412 and 404 take precedence over 403. */
-export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
+export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
-  const origin = originFor(deps, call, handle);
+  const origin = originFor(v2, call, handle);
   const read = async (): Promise<void> => {
     if ((await readCurrent(call, origin)) === undefined) throw new ServiceError('V2_NOT_FOUND');
   };
-  await deps.carryOut<undefined, unknown, true>({
+  await v2.carryOut<undefined, unknown, true>({
     req,
     res,
     origin,
@@ -94,25 +94,23 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
 }
 
 /** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
-async function readCurrent(
-  { req, run }: V2Call,
-  origin: Pick<OriginRecord, 'get'>,
-): Promise<CallerRecord | undefined> {
+async function readCurrent({ req, run }: V2Call, origin: OriginRecord): Promise<CallerRecord | undefined> {
   const current = await readAsCaller(origin, { authoritative: true });
   if (isConditional(req)) assertPreconditions(req, current && (await validatorsOf(run, current)));
   return current;
 }
 
-interface PutTarget extends Pick<HandleResource, 'rawHandle'>, InputList {
+interface PutTarget extends InputList {
+  rawHandle: string;
   origin: OriginRecord;
   send: SendWrite;
 }
 
-async function create(deps: V2Deps, call: V2Call, target: PutTarget): Promise<true | undefined> {
+async function create(v2: V2, call: V2Call, target: PutTarget): Promise<true | undefined> {
   const { origin, rawHandle, inputs, chars, send } = target;
-  const values = await buildRecord(deps, call, { inputs, handle: origin.handle.text, chars });
-  if ((await sendCreation(call, { origin, values, chars, send })) === 'created') {
-    await sendWritten(deps, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
+  const values = await buildRecord(v2, call, { inputs, handle: origin.handle.text, chars });
+  if ((await sendCreation(call, origin, send, { values, chars })) === 'created') {
+    await sendWritten(v2, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
     return true;
   }
   if (!isCreateOnly(call.req)) return undefined;
@@ -125,7 +123,9 @@ async function create(deps: V2Deps, call: V2Call, target: PutTarget): Promise<tr
  */
 export async function sendCreation(
   call: V2Call,
-  { origin, send, ...record }: Pick<PutTarget, 'origin' | 'send'> & SizedValues,
+  origin: OriginRecord,
+  send: SendWrite,
+  record: SizedValues,
 ): Promise<'created' | 'exists'> {
   const put: SendRequest<RecordAnswer> = () =>
     origin.put({ values: record.values, overwrite: false }).catch(throwAsLost);
@@ -139,8 +139,8 @@ export async function sendCreation(
 
 /** Whether the record equals these values, as far as the caller can read it. */
 export async function holdsValues(
-  { run }: Pick<V2Call, 'run'>,
-  origin: Pick<OriginRecord, 'get'>,
+  { run }: V2Call,
+  origin: OriginRecord,
   expected: SizedValues,
 ): Promise<boolean> {
   const stored = await readAsCaller(origin, { authoritative: true });
@@ -149,20 +149,20 @@ export async function holdsValues(
 }
 
 async function replace(
-  deps: V2Deps,
+  v2: V2,
   call: V2Call,
   { origin, rawHandle, inputs, current, send, ...body }: PutTarget & { current: CallerRecord },
 ): Promise<true | undefined> {
   const chars = body.chars + current.chars;
   const { text: handle } = origin.handle;
-  const values = await buildRecord(deps, call, { inputs, handle, current, chars });
+  const values = await buildRecord(v2, call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
   const answer = await send(requestsOf(origin, plan), { indexes: writtenIndexes(plan) });
   // The record was deleted after the read, so a plan by index cannot change it.
   if (plan.kind === 'by-index' && answer !== undefined && isGone(answer)) return undefined;
   if (answer !== undefined) assertDone(answer);
   const isNew = plan.kind === 'whole' && answer?.status === 201;
-  await sendWritten(deps, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
+  await sendWritten(v2, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
   return true;
 }
 
@@ -217,7 +217,7 @@ interface WrittenRecord extends SizedValues {
  * be read back, it is computed from the sent values.
  */
 export async function sendWritten(
-  deps: Pick<V2Deps, 'settings' | 'isTrustedProxy'>,
+  v2: V2,
   { req, res, run }: V2Call,
   { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
 ): Promise<void> {
@@ -235,7 +235,7 @@ export async function sendWritten(
   }
   send(res, {
     status: 201,
-    headers: { ...headers, Location: locationOf(req, deps, { handle, rawHandle }) },
+    headers: { ...headers, Location: locationOf(req, v2, handle, rawHandle) },
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });
@@ -244,13 +244,14 @@ export async function sendWritten(
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
 function locationOf(
   req: IncomingMessage,
-  { settings: { publicUrl }, isTrustedProxy }: Pick<V2Deps, 'settings' | 'isTrustedProxy'>,
-  { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
+  { config, host }: V2,
+  handle: string,
+  rawHandle: string | undefined,
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
   // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
-  return `${publicUrl ?? baseUrlOf(req, isTrustedProxy)}/api/v2/handles/${path}`;
+  return `${config.v2.publicUrl ?? baseUrlOf(req, host.isTrustedProxy)}/api/v2/handles/${path}`;
 }
 
 /** Includes the unregistered `application/x-json`, as in the original service. */
@@ -286,21 +287,18 @@ const MAX_UNCHECKED_BYTES = 16 * 1024;
  * login, or V2_NOT_JSON for an unknown Content-Encoding
  */
 export function withInputs<T>(
-  { withBody, settings }: Pick<V2Deps, 'withBody' | 'settings'>,
+  { withBody, config }: V2,
   { req, run }: V2Call,
-  origin: Pick<OriginRecord, 'get'>,
+  origin: OriginRecord,
   work: (body: InputList) => Promise<T>,
 ): Promise<T> {
-  const options = {
-    encoding: req.headers['content-encoding'],
-    maxBodyBytes: settings.maxBodyBytes,
-    limits: BODY_LIMITS,
-    codes: { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' },
-  } as const;
+  const { maxBodyBytes } = config.http;
+  const codes = { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' } as const;
+  const rules = { maxBodyBytes, limits: BODY_LIMITS, codes };
   return withBody(req, async (body, memory) => {
-    const bytes = await decompress(body, { ...options, memory });
+    const bytes = await decompress(req, body, memory, rules);
     if (bytes.length > MAX_UNCHECKED_BYTES) await assertLogin(origin);
-    const inputs = await run(readInputs(parseJsonBytes(bytes, options)), bytes.length);
+    const inputs = await run(readInputs(parseJsonBytes(bytes, rules)), bytes.length);
     return work({ inputs, chars: bytes.length });
   });
 }

@@ -17,9 +17,9 @@ import type {
   WriteOptions,
 } from '../upstream/record-client.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
-import { recordsAt, type FindServers } from '../upstream/routing.js';
+import { recordsAt } from '../upstream/routing.js';
 import type { OriginServer } from '../upstream/contract.js';
-import { assertFound } from '../upstream/upstreams.js';
+import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
 type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
@@ -43,26 +43,34 @@ export interface OriginRecord {
   list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
 }
 
-interface OriginParts {
-  upstreams: { findServers: FindServers<OriginServer> };
-  resolver: Pick<Resolver, 'learn' | 'resolve'>;
-  hooks: Pick<Hooks, 'aroundMiss'>;
-}
-
 export type OriginOf = (
   handle: HandleRef,
   login: { authorization: string | undefined; caller: Caller | undefined },
 ) => OriginRecord;
 
 /** Creates origin records; each looks up the servers of its handle once. */
-export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): OriginOf {
+export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: Hooks): OriginOf {
   const aroundMiss = createAroundMiss(hooks.aroundMiss);
   return function originOf(handle, { authorization, caller: given }) {
     const servers = upstreams.findServers(handle);
     const [server] = servers;
     if (server?.source.forwards === false) {
       const { refusal } = server.source;
-      return publicRecord({ handle, server, refusal, caller: given }, resolver);
+      const refuse = () => Promise.reject(refusal());
+      const get = createPublicGet(handle, given, resolver);
+      const { list } = server;
+      const identity = undefined;
+      return {
+        handle,
+        server,
+        caller: given,
+        identity,
+        get,
+        put: refuse,
+        putValues: refuse,
+        remove: refuse,
+        list,
+      };
     }
     const records = recordsAt(servers);
     const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
@@ -99,31 +107,13 @@ const checksLogin = (servers: readonly OriginServer[], authorization: string | u
 const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
-interface PublicRecord extends Pick<OriginRecord, 'handle' | 'caller'> {
-  server: OriginServer;
-  /** The error of a write. */
-  refusal: () => ServiceError;
-}
-
-/** Returns a record without private values. Reads use the cache, because no login affects the response. */
-function publicRecord(record: PublicRecord, resolver: Pick<Resolver, 'resolve'>): OriginRecord {
-  const { handle, server, caller, refusal } = record;
-  const refuse = () => Promise.reject(refusal());
-  return {
-    handle,
-    server,
-    caller,
-    identity: undefined,
-    async get({ authoritative = false, selection = { indexes: [], types: [] } }) {
-      const resolution = await resolver.resolve(handle, { authoritative, caller });
-      return readOf(resolution, handle.text, selection);
-    },
-    put: refuse,
-    putValues: refuse,
-    remove: refuse,
-    list: server.list,
+/** Creates the read of a record without private values. It uses the cache, because no login affects the response. */
+const createPublicGet =
+  (handle: HandleRef, caller: Caller | undefined, resolver: Resolver): OriginRecord['get'] =>
+  async ({ authoritative = false, selection = { indexes: [], types: [] } }) => {
+    const resolution = await resolver.resolve(handle, { authoritative, caller });
+    return readOf(resolution, handle.text, selection);
   };
-}
 
 function readOf(resolution: Resolution, handle: string, selection: Selection): RecordRead {
   if (resolution.kind === 'refused') {
@@ -151,7 +141,7 @@ export function assertWritable(server: OriginServer | undefined): void {
  * then only the public values are read.
  */
 export async function readVisible(
-  record: Pick<OriginRecord, 'get'>,
+  record: OriginRecord,
   options: { authoritative: boolean },
 ): Promise<RecordRead & { isFull: boolean }> {
   const whole = await record.get(options);

@@ -75,7 +75,7 @@ const v2Records = fc
 
 /** Translates a list, and drops the administrator value that the translation adds. */
 const translated = (body: readonly object[]): HandleValue[] =>
-  toRecord(readInputs(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
+  toRecord(readInputs(JSON.parse(JSON.stringify(body))), automaticAdmin).slice(0, body.length);
 
 /** Returns the values as a Handle server stores and returns them. */
 const throughServer = (values: readonly HandleValue[]): HandleValue[] =>

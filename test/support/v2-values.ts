@@ -43,7 +43,7 @@ export const adminValue = (index: number, { handle, index: adminIndex }: ValueRe
 
 /** Returns the upstream values for a v2 body. */
 export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
-  toRecord(readInputs(body), { automaticAdmin, current });
+  toRecord(readInputs(body), automaticAdmin, current);
 
 /** Reads a value of type X with these members, and by default with text data. */
 export const readOne = (members: object): V2Input => {

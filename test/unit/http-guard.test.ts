@@ -41,11 +41,7 @@ const rule = {
 } as const;
 const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
 
-const open = createOpenContext({
-  acceptRequestId: () => undefined,
-  now: Date.now,
-  sendRaw: createSendRaw(),
-});
+const open = createOpenContext(() => undefined, createSendRaw(), Date.now);
 
 const FAILING: [string, Failing][] = [
   [

@@ -65,7 +65,7 @@ export function createAdmin(
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
   app.use(createTokenCheck(token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
-  app.use(errorHandler(createSendError({ onUnexpected, render: renderProblem, send: sendProblem })));
+  app.use(errorHandler(createSendError(onUnexpected, renderProblem, sendProblem)));
   return guard(expressListener(app), onUnexpected);
 }
 

@@ -17,7 +17,11 @@ import { ERRORS } from './plugin.js';
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
-const BODY_ERRORS = { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY } as const;
+const BODY_RULES = {
+  maxBodyBytes: MAX_BODY_BYTES,
+  limits: BODY_LIMITS,
+  codes: { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY },
+} as const;
 
 type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
@@ -28,19 +32,14 @@ const createReadJson =
   (withBody: WithBody): ReadJson =>
   (req, schema) =>
     withBody(req, async (body, memory) => {
-      const encoding = req.headers['content-encoding'];
-      const bounds = { maxBodyBytes: MAX_BODY_BYTES, limits: BODY_LIMITS };
-      const json = await parseJsonBody(body, { encoding, memory, ...bounds, codes: BODY_ERRORS });
+      const json = await parseJsonBody(req, body, memory, BODY_RULES);
       const parsed = parseUpToIssue(schema, json);
       if (parsed.success) return parsed.data;
       throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });
 
 export function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
-  const withBody = createWithBody({
-    maxBodyBytes: MAX_BODY_BYTES,
-    budget: createMemoryBudget(MAX_TOTAL_BYTES),
-  });
+  const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
   const readJson = createReadJson(withBody);
   return {
     async stats(_req, res) {

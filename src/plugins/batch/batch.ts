@@ -72,10 +72,9 @@ function createHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByBody',
     },
     async batchByBody(req, res) {
       assertAnonymous(req);
-      const encoding = req.headers['content-encoding'];
       // Accepts any Content-Type, because `curl -d` declares a form.
       const body = await withBody(req, (bytes, memory) =>
-        parseJsonBody(bytes, { encoding, maxBodyBytes, memory, limits: BATCH_LIMITS, codes: CODES }),
+        parseJsonBody(req, bytes, memory, { maxBodyBytes, limits: BATCH_LIMITS, codes: CODES }),
       );
       const batch = readBatchBody(body, contextOf(res).target.query);
       await answerBatch(deps, { req, res, batch });

@@ -10,7 +10,7 @@ import type {
   RedirectRequest,
   StartedRequest,
 } from '../../redirect/extension.js';
-import { hasPrefix } from '../../redirect/sender.js';
+import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import { type CountryOf, openCountries } from './addresses.js';

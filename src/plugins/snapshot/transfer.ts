@@ -31,10 +31,7 @@ interface Transfer {
 }
 
 export function createTransfer({ exportRecords, importLines }: Transfer): AdminHandlers {
-  const withBody = createWithBody({
-    maxBodyBytes: MAX_BODY_BYTES,
-    budget: createMemoryBudget(MAX_TOTAL_BYTES),
-  });
+  const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
   return {
     async exportRecords({ query: { prefix } }, res) {
       if (!isPrefix(prefix))

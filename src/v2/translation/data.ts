@@ -84,9 +84,9 @@ const NONE = Buffer.alloc(0);
  * Whether a value is a secret key, which no response contains. The Handle server
  * ignores the case of the type.
  */
-export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
-  return /^HS_SECKEY(\.|$)/i.test(type);
-}
+export const isHidden = ({ type }: HandleValue): boolean => isSecretKey(type);
+
+const isSecretKey = (type: string): boolean => /^HS_SECKEY(\.|$)/i.test(type);
 
 interface V2Data {
   type: string;
@@ -103,7 +103,7 @@ function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buf
   const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
   // Responses use null for missing parsed data, and clients send responses back.
   if (parsed === undefined || parsed === null) {
-    if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
+    if (bytes === undefined && (isStructured(type) || isSecretKey(type))) {
       throw rejectParsed('give parsed_data or data');
     }
     // As in the original service; EUDAT's epicclient clears values this way.
@@ -249,7 +249,7 @@ const showMembers = (bytes: Buffer): V2Members =>
  * Returns the bytes of a Handle server value; empty for unreadable data. An update that sends an empty value
  * back keeps the stored data (see planWrite).
  */
-export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
+export function bytesOfRecordData(data: unknown): Buffer {
   try {
     return encodeData(data);
   } catch {
@@ -261,7 +261,7 @@ export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
   const data = tryDecode((content) => decodeStructure(type, content), bytes);
   // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
-  if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
+  if (data !== undefined && bytesOfRecordData(data).equals(bytes)) return data;
   return isPrintable(bytes)
     ? { format: 'string', value: bytes.toString('utf8') }
     : { format: 'base64', value: bytes.toString('base64') };

@@ -1,79 +1,90 @@
-// Sends the responses of the redirect interface: pages if a plugin renders them, errors as pages or problem JSON.
+// A request of the redirect interface, and its responses: pages if a plugin renders them, errors as pages or problem JSON.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
+import type { PreparedCache } from '../cache/prepared-cache.js';
+import type { Config } from '../config/schema.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { type Refused, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
-import { securityHeaders } from '../html/html.js';
-import { HTML_TYPE, type TextResponse, type TextSender, createTextSender } from '../html/send.js';
+import { HTML_TYPE } from '../html/html.js';
+import type { FreshnessRules } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import {
+  type ErrorReply,
   type FailedCall,
   type RenderError,
   errorHeaders,
   problemOf,
   renderRecordError,
 } from '../http/error-reply.js';
-import type { TextReply } from '../http/reply.js';
+import type { AnswerRecord } from '../http/record-reply.js';
+import { type TextReply, sendText } from '../http/reply.js';
+import type { RunSteps } from '../http/request-work.js';
 import { readParameters } from '../http/target.js';
-import type { Pages } from './extension.js';
-import { prefersJson, readShow } from './request.js';
+import type { Admit } from '../upstream/caller.js';
+import type { Extensions } from './extension.js';
+import { type RedirectQuery, prefersJson, readShow } from './request.js';
+import type { RedirectValues } from './values.js';
 
-type HtmlResponse = Omit<TextResponse, 'contentType' | 'text'> & { html: string };
-
-export interface RedirectSender extends TextSender {
-  /** Undefined if no plugin renders pages; responses are then JSON. */
-  pages: Pages | undefined;
+/** The redirect interface, which each reload creates. */
+export interface Redirects extends FreshnessRules {
+  config: Config;
+  host: Host;
+  /** Judges requests that miss in memory, and returns their caller. */
+  admit: Admit;
+  extensions: Extensions;
+  values: RedirectValues;
+  answerRecord: AnswerRecord;
+  prepared: PreparedCache;
+  /** Headers that restrict what pages may load. */
   securityHeaders: Readonly<Record<string, string>>;
-  /** Sends a page with the security headers. */
-  sendHtml: (req: IncomingMessage, res: ServerResponse, response: HtmlResponse) => Promise<void>;
 }
 
-export function createSender(pages: Pages | undefined, gzipMinBytes: number): RedirectSender {
-  const sender = createTextSender(gzipMinBytes);
-  const always = pages?.securityHeaders ?? securityHeaders({});
-  return {
-    ...sender,
-    pages,
-    securityHeaders: always,
-    sendHtml: (req, res, { html, headers, ...response }) =>
-      sender.sendText(req, res, {
-        ...response,
-        contentType: HTML_TYPE,
-        text: html,
-        headers: { ...always, ...headers },
-      }),
-  };
+export interface RedirectCall {
+  req: IncomingMessage;
+  res: ServerResponse;
+  redirects: Redirects;
+  query: RedirectQuery;
+  run: RunSteps;
 }
 
-interface FailedRedirect extends FailedCall {
+/** Sends text that is compressed if that is worth it. */
+export const send = ({ req, res, redirects }: RedirectCall, reply: TextReply): Promise<void> =>
+  sendText(req, res, { ...reply, gzipMinBytes: redirects.config.http.gzipMinBytes });
+
+/** The error of a redirect, for its response. */
+interface RedirectProblem {
+  handle: string | undefined;
+  requestId: string | undefined;
   /** The prefix operator's contact. */
   contact?: string | undefined;
-  /**
-   * Headers for a cacheable response; without them, the response is uncacheable and contains the request id.
-   */
+  /** Headers for a cacheable response; without them, the response is uncacheable and contains the request id. */
   headers?: Record<string, string>;
-  sender: RedirectSender;
 }
 
+/** Sends an error that the request has met. */
 export async function sendProblem(
+  { req, res, redirects }: RedirectCall,
   failure: ServiceError,
-  call: Omit<FailedRedirect, 'requestId'>,
+  problem: Omit<RedirectProblem, 'requestId'>,
 ): Promise<void> {
-  const { req, res, headers, sender } = call;
   contextOf(res).failure = failure;
-  const requestId = headers === undefined ? requestIdOf(res) : undefined;
-  await sender.sendText(req, res, renderProblem(failure, { ...call, requestId }));
+  const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;
+  await sendText(req, res, renderProblem(redirects, req, failure, { ...problem, requestId }));
 }
 
-function renderProblem(failure: ServiceError, call: FailedRedirect): TextReply {
-  const { req, handle, requestId, contact, headers = errorHeaders(failure, requestId), sender } = call;
-  const { pages, securityHeaders } = sender;
+function renderProblem(
+  { config, extensions: { pages }, securityHeaders }: Redirects,
+  req: IncomingMessage,
+  failure: ServiceError,
+  { handle, requestId, contact, headers = errorHeaders(failure, requestId) }: RedirectProblem,
+): ErrorReply {
   const problem = problemOf(failure, handle);
   const reply = {
     status: problem.status,
     headers: { ...securityHeaders, ...headers },
     varies: ['Accept'],
-    gzipMinBytes: sender.gzipMinBytes,
+    gzipMinBytes: config.http.gzipMinBytes,
   };
   if (pages === undefined || prefersJson(req.headers.accept))
     return { ...reply, contentType: 'application/problem+json', text: JSON.stringify(problem) };
@@ -82,6 +93,17 @@ function renderProblem(failure: ServiceError, call: FailedRedirect): TextReply {
   const text = pages.problem({ failure, handle, requestId, retryUrl, contact });
   return { ...reply, contentType: HTML_TYPE, text };
 }
+
+/**
+ * Creates the renderer for all paths outside the APIs. With `action=api` it uses the record interface's
+ * format.
+ */
+export const createRenderError =
+  (redirects: Redirects): RenderError =>
+  (failure: ServiceError, call: FailedCall) =>
+    readShow(readParameters(contextOf(call.res).target.query)) === 'api'
+      ? renderRecordError(failure, call)
+      : { ...renderProblem(redirects, call.req, failure, call), resultStatus: failure.status };
 
 /** Returns the error for a missing handle. `end`: the handle at the end of the alias chain. */
 export function notFoundError(handle: string, end: string): ServiceError {
@@ -116,14 +138,3 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
     },
   });
 }
-
-/**
- * Creates the renderer for all paths outside the APIs. With `action=api` it uses the record interface's
- * format.
- */
-export const createRenderError =
-  (sender: RedirectSender): RenderError =>
-  (failure, call) =>
-    readShow(readParameters(contextOf(call.res).target.query)) === 'api'
-      ? renderRecordError(failure, call)
-      : { ...renderProblem(failure, { ...call, sender }), resultStatus: failure.status };
