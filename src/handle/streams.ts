@@ -28,25 +28,18 @@ export function createDecompressor(coding: Coding, { acceptsCut = false } = {}):
   return DECOMPRESSORS[coding]({ chunkSize: PIECE_BYTES, ...(acceptsCut && { finishFlush: flush }) });
 }
 
-interface CollectOptions {
-  maxBytes: number;
-  tooLarge: () => Error;
-  onPiece?: (bytes: number) => void;
-}
-
-/** Decompresses a body. @throws the error of `tooLarge` as soon as the output exceeds `maxBytes`, or a zlib error */
+/** Decompresses a body. `onSize` is called with the size so far; its error ends the work. @throws a zlib error */
 export async function decompressBody(
   body: Buffer,
   decompressor: Transform,
-  { maxBytes, tooLarge, onPiece }: CollectOptions,
+  onSize: (size: number, pieceBytes: number) => void,
 ): Promise<Buffer> {
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
   for await (const piece of decompressor.end(body) as AsyncIterable<Buffer>) {
-    onPiece?.(piece.length);
-    bytes = appendChunk(bytes, size, piece);
     size += piece.length;
-    if (size > maxBytes) throw tooLarge();
+    onSize(size, piece.length);
+    bytes = appendChunk(bytes, size - piece.length, piece);
   }
   return bytes.subarray(0, size);
 }

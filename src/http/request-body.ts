@@ -205,10 +205,9 @@ export async function decompress(
   const holder: MemoryHolder = { giveWay: () => void decompressor.destroy(tooManyBodies()) };
   memory.holders.add(holder);
   try {
-    return await decompressBody(body, decompressor, {
-      maxBytes: maxBodyBytes,
-      tooLarge: () => tooLarge(maxBodyBytes),
-      onPiece: memory.add,
+    return await decompressBody(body, decompressor, (size, pieceBytes) => {
+      memory.add(pieceBytes);
+      if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
     });
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;

@@ -55,7 +55,8 @@ export const send = ({ req, res, redirects }: RedirectCall, reply: TextReply): P
 /** The error of a redirect, for its response. */
 interface RedirectProblem {
   handle: string | undefined;
-  requestId: string | undefined;
+  /** Undefined for a cacheable response. */
+  requestId?: string | undefined;
   /** The prefix operator's contact. */
   contact?: string | undefined;
   /** Headers for a cacheable response; without them, the response is uncacheable and contains the request id. */
@@ -66,7 +67,7 @@ interface RedirectProblem {
 export async function sendProblem(
   { req, res, redirects }: RedirectCall,
   failure: ServiceError,
-  problem: Omit<RedirectProblem, 'requestId'>,
+  problem: RedirectProblem,
 ): Promise<void> {
   contextOf(res).failure = failure;
   const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;

@@ -66,8 +66,6 @@ export interface Finding {
   result: FoundTarget | { contentType: string; text: string };
   /** The records besides that of the handle that bound the lifetime of the response. */
   used: readonly FromEntry[];
-  /** Total characters of all records involved. */
-  chars: number;
   /** Whether the response depends only on the record and on what `dependencyOf` returns. */
   isOfRecordAlone: boolean;
   /** False if reading another record failed; the response is then uncacheable. */

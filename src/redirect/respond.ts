@@ -40,8 +40,8 @@ interface FoundRecord extends RedirectCall {
 }
 
 /** A request with its target. */
-interface ResolvedRequest extends FoundRecord, Omit<Finding, 'used' | 'result'> {
-  result: Finding['result'] | undefined;
+interface ResolvedRequest extends FoundRecord {
+  finding: Finding;
 }
 
 export async function respondToHandle(
@@ -86,7 +86,8 @@ async function respondToRecord(
   for (const start of redirects.extensions.startRequest) started.push(await start(found));
   if (await sendMissing(found, first.handle.text, started)) return;
   if (await sendAlias(found)) return;
-  const request = await findTarget(found, started);
+  const finding = await findTarget(found, started);
+  const request = { ...found, finding, earliest: finding.used.reduce(earlierOf, found.earliest) };
   reportStale(request);
   await respond(request);
 }
@@ -156,16 +157,15 @@ async function sendMissing(
 }
 
 /** Finds the target by plugins; without a result, the URL values decide. */
-async function findTarget(found: FoundRecord, started: readonly StartedRequest[]): Promise<ResolvedRequest> {
-  const { values, resolution } = found;
+async function findTarget(
+  { values, resolution }: FoundRecord,
+  started: readonly StartedRequest[],
+): Promise<Finding> {
   for (const each of started) {
     const finding = await each.find(values, resolution);
-    if (finding === undefined) continue;
-    const { used, ...rest } = finding;
-    return { ...found, ...rest, earliest: used.reduce(earlierOf, found.earliest) };
+    if (finding !== undefined) return finding;
   }
-  const chars = resolution.entry.values.length;
-  return { ...found, result: undefined, chars, isOfRecordAlone: true, isComplete: true };
+  return { result: plainTarget(values), used: [], isOfRecordAlone: true, isComplete: true };
 }
 
 function headersOf(
@@ -177,8 +177,8 @@ function headersOf(
 }
 
 async function respond(request: ResolvedRequest): Promise<void> {
-  const { req, query, values, result = plainTarget(values), redirects } = request;
-  const { accept } = req.headers;
+  const { req, query, finding, redirects } = request;
+  const { result } = finding;
   if ('text' in result) {
     await sendLocations(request, result);
     return;
@@ -190,7 +190,7 @@ async function respond(request: ResolvedRequest): Promise<void> {
   const { pages } = redirects.extensions;
   if (query.show === 'linkset' && linked !== undefined) await sendLinkset(request, linked);
   else if (query.show === 'redirect' && url?.ok === true) await redirect(request, { target, links }, url.url);
-  else if (pages === undefined || prefersJson(accept)) await sendRecord(request);
+  else if (pages === undefined || prefersJson(req.headers.accept)) await sendRecord(request);
   else await sendRecordPage(request, { target, links }, pages);
 }
 
@@ -287,7 +287,7 @@ function prepareRedirect(
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
   const headers = headersOf(request, request.redirects.redirectFreshness);
   // An invalid `Expires` counts as past (RFC 9111 section 5.3).
-  return request.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
+  return request.finding.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
 }
 
 /** Replaces 303, 307 and 308, which HTTP/1.0 lacks, with 302 (RFC 9110 section 15.4). */
@@ -303,10 +303,14 @@ const isPlainHit = (req: IncomingMessage, res: ServerResponse, resolution: FromE
   req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
 
 const dependsOnEntryOnly = (
-  { isOfRecordAlone }: ResolvedRequest,
+  { finding }: ResolvedRequest,
   { isRandom, variation, status }: RedirectTarget,
 ): boolean =>
-  isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
+  finding.isOfRecordAlone &&
+  !isRandom &&
+  !variation.isByAddress &&
+  variation.headers.length === 0 &&
+  status <= 302;
 
 async function sendRecordPage(
   request: ResolvedRequest,

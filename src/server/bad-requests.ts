@@ -30,9 +30,7 @@ const seen = { hosts: 0, host: '', codings: 0, coding: '' };
 let knownHost = '';
 
 /** Parses the framing of a request. Returns an object that the next call overwrites. */
-export function readFraming(
-  req: Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>,
-): Framing {
+export function readFraming(req: IncomingMessage): Framing {
   const { rawHeaders } = req;
   seen.hosts = 0;
   seen.codings = 0;
@@ -41,14 +39,14 @@ export function readFraming(
     const name = rawHeaders[at] as string;
     const { length } = name;
     if (length === HOST.length || length === UPGRADE.length || length === TRANSFER_ENCODING.length) {
-      note(name.toLowerCase(), rawHeaders[at + 1] as string);
+      noteHeader(name.toLowerCase(), rawHeaders[at + 1] as string);
     }
   }
-  found.problem = problemOf(req);
+  found.problem = problemOfHead(req);
   return found;
 }
 
-function note(name: string, value: string): void {
+function noteHeader(name: string, value: string): void {
   if (name === HOST) {
     seen.hosts++;
     seen.host = value;
@@ -60,10 +58,7 @@ function note(name: string, value: string): void {
   }
 }
 
-function problemOf({
-  httpVersionMajor,
-  httpVersionMinor,
-}: Pick<IncomingMessage, 'httpVersionMajor' | 'httpVersionMinor'>): string | undefined {
+function problemOfHead({ httpVersionMajor, httpVersionMinor }: IncomingMessage): string | undefined {
   // HTTP/0.9 has neither status line nor framing (RFC 9112 §3); HTTP/2 is a binary protocol.
   if (httpVersionMajor !== 1) return 'only HTTP/1.1 and HTTP/1.0 are supported';
   if (seen.codings > 0) {

@@ -11,7 +11,8 @@ interface ConnectionBounds {
   maxConnectionsPerNetwork: number;
 }
 
-interface ConnectionParts {
+/** The listener of a server. */
+interface BoundListener {
   /** Name in the log. */
   listener: string;
   /** Exempts trusted proxies from the bound per network, because their clients share one address. */
@@ -52,7 +53,7 @@ export function boundConnections(
   server: Server,
   bounds: ConnectionBounds,
   context: Context,
-  { listener, isTrustedProxy, useOf }: ConnectionParts,
+  { listener, isTrustedProxy, useOf }: BoundListener,
 ): void {
   const { maxConnections, maxConnectionsPerNetwork } = bounds;
   const reportDrop = createDropReport(context, listener, 'too many connections, closing new ones');
@@ -246,7 +247,7 @@ export const MAX_ADMIN_CONNECTIONS = 64;
  * At the bound, closes the oldest connection without a pending request, or else the oldest. A new connection
  * is thus never refused, because it may be a probe.
  */
-export function boundAdminConnections(server: Server, { metrics }: Pick<Context, 'metrics'>): void {
+export function boundAdminConnections(server: Server, { metrics }: Context): void {
   /** Open connections, the oldest first. */
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

@@ -38,7 +38,7 @@ const MAX_HEADER_FIELDS = 1000;
 /** Creates the public server. */
 export function createHttpServer(
   listener: RequestListener,
-  { server: limits, http }: Pick<Config, 'server' | 'http'>,
+  { server: limits, http }: Config,
   context: Context,
   { isTrustedProxy, unsent }: ClientConnections,
 ): Server {
@@ -65,7 +65,7 @@ export function createHttpServer(
 }
 
 /** Creates the admin server. */
-export function createAdminServer(listener: RequestListener, context: Pick<Context, 'metrics'>): Server {
+export function createAdminServer(listener: RequestListener, context: Context): Server {
   const server = createServer((req, res) => {
     if (!refuseHead(req, res)) listener(req, res);
   });

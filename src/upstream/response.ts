@@ -154,11 +154,13 @@ export async function decodeBody(response: EncodedResponse, maxBodyBytes: number
     .map((name) => name.trim().replace(/^x-(?=gzip$)/, ''))
     .reverse();
   if (names.length > MAX_CODINGS || !names.every(isCoding)) return body;
-  const bounds = { maxBytes: maxBodyBytes, tooLarge: () => bodyTooLarge(status, maxBodyBytes) };
+  const onSize = (size: number): void => {
+    if (size > maxBodyBytes) throw bodyTooLarge(status, maxBodyBytes);
+  };
   let decoded = body;
   for (const name of names) {
     // Some servers omit the last bytes.
-    decoded = await decompressBody(decoded, createDecompressor(name, { acceptsCut: true }), bounds);
+    decoded = await decompressBody(decoded, createDecompressor(name, { acceptsCut: true }), onSize);
   }
   return decoded;
 }

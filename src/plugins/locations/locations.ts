@@ -117,7 +117,6 @@ async function find(
       ? showLocations(request, shown)
       : chooseTarget(request, shown, deps)),
     used: reader.used,
-    chars,
     isOfRecordAlone: !reader.readsOthers,
     isComplete: reader.isComplete,
   };
