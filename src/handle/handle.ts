@@ -45,7 +45,7 @@ export type ParsedHandle =
  */
 export function parseHandle(rawPath: string): ParsedHandle {
   if (rawPath === '') return { ok: false, problem: 'empty' };
-  const bytes = percentDecode(rawPath);
+  const bytes = decodePercentBytes(rawPath);
   if (bytes === undefined) return { ok: false, problem: 'bad-escape' };
   if (bytes.includes(0)) return { ok: false, problem: 'null-byte' };
   if (bytes.length > MAX_HANDLE_BYTES) return { ok: false, problem: 'too-long' };
@@ -53,7 +53,7 @@ export function parseHandle(rawPath: string): ParsedHandle {
 }
 
 /** Percent-decodes text to bytes; undefined for a malformed escape. */
-function percentDecode(raw: string): Buffer | undefined {
+function decodePercentBytes(raw: string): Buffer | undefined {
   if (!raw.includes('%')) return Buffer.from(raw, 'latin1');
   const bytes = Buffer.allocUnsafe(raw.length);
   let length = 0;

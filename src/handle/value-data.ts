@@ -280,10 +280,10 @@ function addressToBytes(address: string): Buffer {
     return bytes;
   }
   const [head = '', tail = ''] = address.split('::');
-  const groups = (text: string): Buffer =>
+  const groupBytes = (text: string): Buffer =>
     Buffer.concat(text === '' ? [] : text.split(':').map((group) => int16(parseInt(group, 16))));
-  bytes.set(groups(head), 0);
-  bytes.set(groups(tail), 16 - groups(tail).length);
+  bytes.set(groupBytes(head), 0);
+  bytes.set(groupBytes(tail), 16 - groupBytes(tail).length);
   return bytes;
 }
 
@@ -314,11 +314,11 @@ function readServer(reader: ByteReader): SiteServer {
   const serverId = reader.int32();
   const address = bytesToAddress(reader.take(16));
   const publicKey = keyToJson(reader.sized());
-  const interfaces = reader.list(() => readInterface(reader));
+  const interfaces = reader.list(() => readSiteInterface(reader));
   return { serverId, address, publicKey, interfaces };
 }
 
-function readInterface(reader: ByteReader): SiteServer['interfaces'][number] {
+function readSiteInterface(reader: ByteReader): SiteServer['interfaces'][number] {
   const kind = reader.byte();
   const protocol = PROTOCOLS[reader.byte()];
   if (protocol === undefined) throw new RangeError('an interface without a known protocol');

@@ -13,17 +13,17 @@ type HtmlPart = Html | string | number | undefined | readonly HtmlPart[];
 
 /** @example html`<p>${'<b>'}</p>` // <p>&lt;b&gt;</p> */
 export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {
-  return new Html(texts.reduce((whole, text, at) => whole + write(parts[at - 1]) + text));
+  return new Html(texts.reduce((whole, text, at) => whole + writePart(parts[at - 1]) + text));
 }
 
 /** Escapes text for HTML and XML elements and quoted attributes. */
 export const escapeText = (text: string): string =>
   text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
-function write(part: HtmlPart): string {
+function writePart(part: HtmlPart): string {
   if (part === undefined) return '';
   if (part instanceof Html) return part.text;
-  if (typeof part === 'object') return part.map(write).join('');
+  if (typeof part === 'object') return part.map(writePart).join('');
   return escapeText(String(part));
 }
 
@@ -51,8 +51,8 @@ export const brandingOf = (config: Config): PageBranding => ({
  * `v2.prefixes`.
  */
 function ownPrefix({ upstreams, v2 }: Config): string | undefined {
-  const isPlain = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
-  return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
+  const isOrdinary = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
+  return upstreams.flatMap(({ prefixes }) => prefixes).find(isOrdinary) ?? v2.prefixes[0];
 }
 
 interface FooterLink {
@@ -154,10 +154,10 @@ const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record
   securityHeaders({
     'style-src': hashOf(style),
     'script-src': hashOf(PAGE_SCRIPT),
-    'img-src': `'self' ${logoUrl === undefined ? '' : originOf(logoUrl)}`.trimEnd(),
+    'img-src': `'self' ${logoUrl === undefined ? '' : originOfUrl(logoUrl)}`.trimEnd(),
     'form-action': "'self' http: https: ftp: mailto:",
   });
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-const originOf = (url: string): string => (url.startsWith('data:') ? 'data:' : new URL(url).origin);
+const originOfUrl = (url: string): string => (url.startsWith('data:') ? 'data:' : new URL(url).origin);

@@ -84,7 +84,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   // Avoids spreading the result, because each spread member would change the hidden class of the headers.
   const { 'Cache-Control': cacheControl = '', Expires } = freshness(isReusable ? ttl : 0);
   return {
-    Age: ageOf(entry, now),
+    Age: ageSeconds(entry, now),
     'Cache-Control': authoritative ? 'no-cache' : cacheControl,
     ...(Expires !== undefined && { Expires }),
     'Cache-Status': cacheStatus(resolution, authoritative, ttl),
@@ -95,7 +95,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
 function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<string, string> {
   const ttl = ttlOf(entry, now);
   return {
-    Age: ageOf(entry, now),
+    Age: ageSeconds(entry, now),
     ...freshness(ttl),
     'Cache-Status': `${CACHE_NAME}; hit; ttl=${ttl}`,
   };
@@ -112,26 +112,27 @@ const MAX_SHARED = 4096;
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();
   let second = 0;
-  const write = (entry: Times, now: number): HeaderLines =>
+  const newHitLines = (entry: Times, now: number): HeaderLines =>
     linesOf(Object.entries(hitHeaders(entry, now, freshness)).flat());
   return function hitLines(entry, now) {
     const age = Math.floor((now - entry.requestedAt) / 1000);
     const life = ttlOf(entry, now);
-    if (age < 0 || life < 0 || age >= SHARED_SECONDS || life >= SHARED_SECONDS) return write(entry, now);
+    if (age < 0 || life < 0 || age >= SHARED_SECONDS || life >= SHARED_SECONDS)
+      return newHitLines(entry, now);
     const current = Math.floor(now / 1000);
     if (current !== second || shared.size > MAX_SHARED) shared.clear();
     second = current;
     const pair = age * SHARED_SECONDS + life;
     let lines = shared.get(pair);
     if (lines === undefined) {
-      lines = write(entry, now);
+      lines = newHitLines(entry, now);
       shared.set(pair, lines);
     }
     return lines;
   };
 }
 
-const ageOf = (entry: Times, now: number): string =>
+const ageSeconds = (entry: Times, now: number): string =>
   String(Math.max(0, Math.floor((now - entry.requestedAt) / 1000)));
 
 /** Returns the remaining TTL (s), negative after expiry; 0 for an invalidated entry. */

@@ -193,11 +193,11 @@ interface WholeResponse {
 /** Creates a complete error response for use without Express. */
 export function completeError(failure: ServiceError, requestId?: string): WholeResponse {
   const { json, ...head } = renderError(failure, { requestId });
-  return complete({ ...head, contentType: JSON_TYPE, text: json });
+  return completeReply({ ...head, contentType: JSON_TYPE, text: json });
 }
 
 /** Adds the headers of the body, which depends on no request header. */
-export function complete({ status, headers, contentType, text }: ErrorReply): WholeResponse {
+export function completeReply({ status, headers, contentType, text }: ErrorReply): WholeResponse {
   const framing = { 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(text)) };
   return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: text };
 }

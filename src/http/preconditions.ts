@@ -34,7 +34,7 @@ export type Verdict = 'pass' | 'not-modified' | 'failed';
  * @throws ServiceError BAD_REQUEST for a header that is not a list of entity tags
  */
 export function evaluatePreconditions(headers: ConditionHeaders, state: ResourceState): Verdict {
-  if (!isUnchanged(headers, state)) return 'failed';
+  if (!passesIfMatch(headers, state)) return 'failed';
   if (isModified(headers, state)) return 'pass';
   return isRead(state) ? 'not-modified' : 'failed';
 }
@@ -53,7 +53,7 @@ const isRead = ({ method }: ResourceState): boolean => method === 'GET' || metho
  * newest timestamp goes back when a value is removed, and two writes may have the same second. A write with
  * `If-Unmodified-Since` alone fails instead of undoing a change that its client has not seen.
  */
-function isUnchanged(headers: ConditionHeaders, state: ResourceState): boolean {
+function passesIfMatch(headers: ConditionHeaders, state: ResourceState): boolean {
   const { exists, etags = [] } = state;
   const tags = readTags('If-Match', headers['if-match']);
   // Strong comparison: a weak tag matches nothing (§8.8.3.2).

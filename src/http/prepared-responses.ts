@@ -45,12 +45,13 @@ interface PreparedResponse extends PreparedHit, Prepared {
   isWorthGzip: boolean;
 }
 
-const nameOf = (target: string): PreparedName<PreparedResponse> => target as PreparedName<PreparedResponse>;
+const preparedName = (target: string): PreparedName<PreparedResponse> =>
+  target as PreparedName<PreparedResponse>;
 
 /** Prepares the response to a hit; undefined if memory no longer holds its entry. */
 export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
   const { made, target } = hit;
-  return cache.prepare(nameOf(target), hit, (start, known) => {
+  return cache.prepare(preparedName(target), hit, (start, known) => {
     const prepared = known ?? newResponse(hit, start);
     prepared[made.encoding] = variantOf(made);
     prepared.bytes = (prepared.identity?.body.length ?? 0) + (prepared.gzip?.body.length ?? 0);
@@ -123,7 +124,7 @@ function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
     const { origin } = headers;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);
     sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
-    hits.count(reportOf(prepared, method, status), acceptRequestId(headers.requestId, res.req), startedAt);
+    hits.count(hitReportOf(prepared, method, status), acceptRequestId(headers.requestId, res.req), startedAt);
     return true;
   };
 }
@@ -131,7 +132,7 @@ function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
 /**
  * Returns the report, usually the prepared response itself, so that log and metrics can cache by identity.
  */
-function reportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
+function hitReportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
   if (method === prepared.method && status === prepared.status) return prepared;
   const { family, handle, target, exists } = prepared;
   return { family, handle, target, method, status, exists, repeats: 0 };
@@ -163,7 +164,7 @@ export function createSendPrepared(
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
     const at = clock.now();
-    return sendHit(res, cache.current(nameOf(target), at), { method, headers, startedAt }, at);
+    return sendHit(res, cache.current(preparedName(target), at), { method, headers, startedAt }, at);
   };
 }
 
@@ -193,7 +194,7 @@ function createScanHeaders(pseudonym: string): ScanHeaders {
     isLoop: false,
   };
 
-  function read(name: string, value: string): void {
+  function noteHeader(name: string, value: string): void {
     if (name === 'via') found.isLoop ||= value.includes(pseudonym);
     else if (name === 'authorization') found.hasCredentials = true;
     const field = FIELDS.get(name);
@@ -213,7 +214,7 @@ function createScanHeaders(pseudonym: string): ScanHeaders {
     for (let at = 0; at < raw.length; at += 2) {
       const name = raw[at] as string;
       // Skips most headers, such as Host, User-Agent and Connection, by length alone.
-      if (NAME_LENGTHS[name.length] === 1) read(name.toLowerCase(), raw[at + 1] as string);
+      if (NAME_LENGTHS[name.length] === 1) noteHeader(name.toLowerCase(), raw[at + 1] as string);
     }
     return found;
   };

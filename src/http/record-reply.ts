@@ -36,7 +36,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     const runSteps = runStepsOf(res);
     function* renderReply(): Steps<Reply> {
       const body = yield* bodyOfResolution(resolution, { handle, query });
-      return { ...body, headers: headersOf(resolution, query.authoritative, clock.now(), freshness) };
+      return { ...body, headers: replyHeaders(resolution, query.authoritative, clock.now(), freshness) };
     }
     const reply = await runSteps(renderReply(), charsOf(resolution));
     const made = await sendReply(req, res, { ...reply, gzipMinBytes }, runSteps);
@@ -48,7 +48,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   };
 }
 
-function headersOf(
+function replyHeaders(
   resolution: Resolution,
   authoritative: boolean,
   now: number,

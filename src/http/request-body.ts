@@ -43,7 +43,7 @@ export interface MemoryBudget extends BodyMemory {
 export function createWithBody(budget: MemoryBudget, maxBodyBytes: number): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    const body = await receive(req, budget, maxBodyBytes);
+    const body = await receiveBody(req, budget, maxBodyBytes);
     let usedBytes = body.length;
     const memory: BodyMemory = {
       holders: budget.holders,
@@ -93,7 +93,7 @@ export const tooManyBodies = (): ServiceError =>
     retryAfterMs: RETRY_AFTER_MS,
   });
 
-function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
+function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
   // The client may have disconnected; a destroyed request emits no more events.
   if (req.destroyed) return Promise.reject(aborted());
   let bytes: Buffer = Buffer.alloc(0);
@@ -103,7 +103,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
       budget.holders.delete(upload);
       req.off('data', onData).off('end', onEnd).off('close', onClose);
     };
-    const refuse = (failure: ServiceError): void => {
+    const refuseUpload = (failure: ServiceError): void => {
       stop();
       budget.free(size);
       // Drains the rest, so that it is not parsed as the next request.
@@ -114,18 +114,18 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
       bytes = appendChunk(bytes, size, chunk);
       size += chunk.length;
       budget.add(chunk.length);
-      if (size > maxBodyBytes && budget.holders.has(upload)) refuse(tooLarge(maxBodyBytes));
+      if (size > maxBodyBytes && budget.holders.has(upload)) refuseUpload(tooLarge(maxBodyBytes));
     };
     const onEnd = (): void => {
       stop();
       resolve(bytes.subarray(0, size));
     };
     const onClose = (): void => {
-      refuse(aborted());
+      refuseUpload(aborted());
     };
     const upload: MemoryHolder = {
       giveWay() {
-        refuse(tooManyBodies());
+        refuseUpload(tooManyBodies());
       },
     };
     budget.holders.add(upload);

@@ -97,20 +97,20 @@ export function createRequestLog(host: Host): Listener {
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
-      countRead(hooks, contextOf(res));
-      if (isLogged(result) && log.isLevelEnabled('info')) log.info(lineOf(res, request, span), 'request');
+      reportRead(hooks, contextOf(res));
+      if (isLogged(result) && log.isLevelEnabled('info')) log.info(logLineOf(res, request, span), 'request');
     });
   };
 }
 
-function lineOf(res: ServerResponse, request: object, span: RequestSpan | undefined): object {
+function logLineOf(res: ServerResponse, request: object, span: RequestSpan | undefined): object {
   const { failure } = contextOf(res);
   const requestId = requestIdOf(res);
   const failed = failure && { code: failure.code, ...failure.diagnosis };
   return { ...request, requestId, ...failed, ...(span && { traceId: span.traceId }) };
 }
 
-function countRead({ answered }: Hooks, { handle, exists, family }: RequestContext): void {
+function reportRead({ answered }: Hooks, { handle, exists, family }: RequestContext): void {
   if (handle === undefined || exists === undefined) return;
   for (const each of answered) each({ handle, exists, interface: family });
 }

@@ -91,10 +91,10 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
   if (known !== undefined) return known;
   const leaving = new AbortController();
   SIGNALS.set(res, leaving.signal);
-  const abort = (): void => {
+  const abortWork = (): void => {
     leaving.abort(new ServiceError('BAD_REQUEST', { detail: 'the client has left' }));
   };
-  if (res.destroyed) abort();
-  else res.once('close', abort);
+  if (res.destroyed) abortWork();
+  else res.once('close', abortWork);
   return leaving.signal;
 }

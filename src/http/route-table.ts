@@ -87,14 +87,14 @@ export interface Place {
 export function pathsOf(routes: readonly Route[]): readonly RoutedPath[] {
   const paths = [...new Set(routes.map(({ path }) => path))];
   const ordered = new Set<string>();
-  const add = (path: string): void => {
+  const addPath = (path: string): void => {
     const pattern = patternOf(path);
     for (const other of paths) {
-      if (other !== path && !ordered.has(other) && pattern.test(sampleOf(other))) add(other);
+      if (other !== path && !ordered.has(other) && pattern.test(sampleOf(other))) addPath(other);
     }
     ordered.add(path);
   };
-  paths.forEach(add);
+  paths.forEach(addPath);
   return [...ordered].map((path) =>
     routedPath(
       path,

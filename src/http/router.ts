@@ -70,15 +70,15 @@ export function createRouter(
   const steps = before.steps.filter((each) => each !== undefined);
   const admit = step(admitLast);
   const router = Router();
-  const add = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
+  const addRoute = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
     const all = route.admitsMisses === true ? steps : [...steps, admit];
     place[METHODS[route.method]](enter(path, route), all, handlers[route.handler] as RequestHandler);
   };
   for (const path of pathsOf(routes)) {
     for (const route of path.routes)
-      if (route.when !== undefined) add(router.route(path.pattern), path, route);
+      if (route.when !== undefined) addRoute(router.route(path.pattern), path, route);
     const place = router.route(path.pattern);
-    for (const route of path.routes) if (route.when === undefined) add(place, path, route);
+    for (const route of path.routes) if (route.when === undefined) addRoute(place, path, route);
     place.all(enter(path), steps, admit, otherwise);
   }
   router.use(steps, admit, otherwise);

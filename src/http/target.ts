@@ -74,7 +74,7 @@ export function rawHandleOf(path: string): string | undefined {
 }
 
 /** Whether the request lists a prefix: `/api/handles?prefix=…`. */
-export const isList = (rawHandle: string, parameters: URLSearchParams): boolean =>
+export const isListRequest = (rawHandle: string, parameters: URLSearchParams): boolean =>
   rawHandle === '' && parameters.has('prefix');
 
 /** Decodes a handle. @throws ServiceError for an invalid handle */
@@ -187,7 +187,7 @@ export function readFormat(parameters: URLSearchParams): Format {
 export function readRecordQuery(parameters: URLSearchParams): RecordQuery {
   const publicOnly = parameters.get('publicOnly');
   return {
-    indexes: parameters.getAll('index').map(readIndex),
+    indexes: parameters.getAll('index').map(readJavaInt),
     types: parameters.getAll('type'),
     authoritative: readFlag(parameters.get('auth')),
     publicOnly: publicOnly === null || readFlag(publicOnly),
@@ -202,7 +202,7 @@ function readFlag(value: string | null): boolean {
 }
 
 /** Parses a Java int: an optional sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
-function readIndex(value: string): number {
+function readJavaInt(value: string): number {
   const index = Number(value);
   if (!/^[+-]?\d+$/.test(value) || index > 0x7fffffff || index < -0x80000000) {
     throw new ServiceError('BAD_PARAMETER', {

@@ -18,7 +18,7 @@ interface Members {
 }
 
 /** Parses a 200 response, including JSONP; undefined if it contains no record. */
-export function* parseRecord(body: string): Steps<RecordContent | undefined> {
+export function* readForwardedRecord(body: string): Steps<RecordContent | undefined> {
   const json = extractObject(body);
   try {
     const members = parseJson(json) as Members;

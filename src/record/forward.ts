@@ -13,14 +13,14 @@ import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { readRecordQuery, assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
+import { readRecordQuery, assertPlain, isListRequest, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertForwards } from '../upstream/source.js';
 import { assertFound } from '../upstream/upstreams.js';
-import { parseRecord, recordEtag } from './condition.js';
+import { readForwardedRecord, recordEtag } from './condition.js';
 import {
   type ForwardRequest,
   createForwardRequest,
@@ -62,7 +62,7 @@ export function createForward(host: Host, withBody: WithBody, forwardRequest: Fo
     const body = await readResponseBody(response, maxRecordBytes);
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
-    const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
+    const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
     const etag =
       decoded && (await runStepsOf(res)(recordEtagFor(decoded, context, encoding), decoded.length));
     await forwardResponse(response, res, { body, etag });
@@ -91,16 +91,16 @@ const isRecord = (
   method === 'GET' &&
   handle !== undefined &&
   statusCode === 200 &&
-  (headers['content-encoding'] === undefined || isGzip(headers));
+  (headers['content-encoding'] === undefined || isGzipEncoded(headers));
 
-const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
+const isGzipEncoded = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
 function* recordEtagFor(
   body: Buffer,
   { handle, parameters, format }: RequestContext,
   encoding: Encoding,
 ): Steps<string | undefined> {
-  const record = yield* parseRecord(body.toString());
+  const record = yield* readForwardedRecord(body.toString());
   const selection = readRecordQuery(parameters);
   return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
 }
@@ -132,7 +132,7 @@ function serverFor(
   if (handle !== undefined) return findServers(handle)[0];
   const verified = handleToVerify(context);
   if (verified !== undefined) return findServers(refOf(verified))[0];
-  const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
+  const isListed = isListRequest(rawHandleOf(target.path) ?? '-', parameters);
   if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
   return main;
 }
@@ -163,7 +163,7 @@ export async function forwardResponse(
   { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
 ): Promise<void> {
   res.statusCode = response.statusCode ?? 502;
-  for (const [name, values] of endToEndHeaders(response)) res.setHeader(name, values);
+  for (const [name, values] of headersToForward(response)) res.setHeader(name, values);
   if (etag !== undefined) res.setHeader('ETag', etag);
   // A 204 must not have Content-Length (RFC 9110 §8.6).
   if (response.statusCode === 204) res.removeHeader('Content-Length');
@@ -180,7 +180,7 @@ export async function forwardResponse(
   await pipeline(response, res).catch(() => undefined);
 }
 
-function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
+function headersToForward({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
   const named = connectionOptions(headers);
   const kept = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -246,14 +246,14 @@ export async function parseAnswer(
   responseCode: number | undefined;
 }> {
   const decoded = await decodeResponseBody(response, body, MAX_ANSWER_BYTES);
-  const { handle, responseCode } = decoded === undefined ? {} : membersOf(decoded);
+  const { handle, responseCode } = decoded === undefined ? {} : parsedMembers(decoded);
   return {
     handle: typeof handle === 'string' ? handle : undefined,
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,
   };
 }
 
-function membersOf(body: Buffer): { handle?: unknown; responseCode?: unknown } {
+function parsedMembers(body: Buffer): { handle?: unknown; responseCode?: unknown } {
   try {
     return parseJson(extractObject(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
   } catch {

@@ -12,7 +12,7 @@ import type { ChecksLogin } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendReply } from '../http/reply.js';
 import type { Listener } from '../http/route-table.js';
-import { readRecordQuery, rawHandleOf, readHandle, pageIn, isList } from '../http/target.js';
+import { readRecordQuery, rawHandleOf, readHandle, pageIn, isListRequest } from '../http/target.js';
 import { type Admit, createAroundMiss } from '../upstream/caller.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { Forward } from './forward.js';
@@ -21,18 +21,18 @@ import type { Forward } from './forward.js';
 export function createReadRecord(config: Config, host: Host, admit: Admit, forwardRead: Listener): Listener {
   const { resolver, findClient } = host;
   const answerRecord = createAnswerRecord(config, host);
-  const forward: Listener = async (req, res) => {
+  const forwardAdmitted: Listener = async (req, res) => {
     contextOf(res).caller = await admit(req, res);
     await forwardRead(req, res);
   };
 
   return async function readRecord(req, res) {
-    if (req.headers.authorization !== undefined) return forward(req, res);
+    if (req.headers.authorization !== undefined) return forwardAdmitted(req, res);
     const { target, parameters } = contextOf(res);
     const handle = host.refOf(readHandle(rawHandleOf(target.path) ?? ''));
     contextOf(res).handle = handle;
     const query = readRecordQuery(parameters);
-    if (!query.publicOnly) return forward(req, res);
+    if (!query.publicOnly) return forwardAdmitted(req, res);
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
       admit: () => admit(req, res),
@@ -81,7 +81,7 @@ export function createForwardRead(
 function setHandle(res: ServerResponse, refOf: RefOf): void {
   const context = contextOf(res);
   const rawHandle = rawHandleOf(context.target.path) ?? '';
-  if (!isList(rawHandle, context.parameters)) context.handle = refOf(readHandle(rawHandle));
+  if (!isListRequest(rawHandle, context.parameters)) context.handle = refOf(readHandle(rawHandle));
 }
 
 /** Sends a list that a plugin knows; returns false, and sends nothing, if it must come from the server. */

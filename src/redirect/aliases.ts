@@ -81,11 +81,11 @@ const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntr
   resolution.kind !== 'entry' ? known : known === undefined ? resolution : earlierOf(known, resolution);
 
 export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
-  expiryOf(other) < expiryOf(one) ? other : one;
+  expiryKey(other) < expiryKey(one) ? other : one;
 
 /**
  * Returns a sort key that puts stale entries before fresh ones. After a missed invalidation, the `staleAt` of
  * a stale entry may be in the future.
  */
-const expiryOf = ({ entry, stale }: FromEntry): number =>
+const expiryKey = ({ entry, stale }: FromEntry): number =>
   stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

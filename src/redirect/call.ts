@@ -49,7 +49,7 @@ export interface RedirectCall {
 }
 
 /** Sends text that is compressed if that is worth it. */
-export const send = ({ req, res, redirects }: RedirectCall, reply: TextReply): Promise<void> =>
+export const sendCompressible = ({ req, res, redirects }: RedirectCall, reply: TextReply): Promise<void> =>
   sendText(req, res, { ...reply, gzipMinBytes: redirects.config.http.gzipMinBytes });
 
 /** The error of a redirect, for its response. */
@@ -64,17 +64,17 @@ interface RedirectProblem {
 }
 
 /** Sends an error that the request has met. */
-export async function sendProblem(
+export async function sendRedirectProblem(
   { req, res, redirects }: RedirectCall,
   failure: ServiceError,
   problem: RedirectProblem,
 ): Promise<void> {
   contextOf(res).failure = failure;
   const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;
-  await sendText(req, res, renderProblem(redirects, req, failure, { ...problem, requestId }));
+  await sendText(req, res, renderRedirectProblem(redirects, req, failure, { ...problem, requestId }));
 }
 
-function renderProblem(
+function renderRedirectProblem(
   { config, extensions: { pages }, securityHeaders }: Redirects,
   req: IncomingMessage,
   failure: ServiceError,
@@ -104,7 +104,7 @@ export const createRenderError =
   (failure: ServiceError, call: FailedCall) =>
     readShow(readParameters(contextOf(call.res).target.query)) === 'api'
       ? renderRecordError(failure, call)
-      : { ...renderProblem(redirects, call.req, failure, call), resultStatus: failure.status };
+      : { ...renderRedirectProblem(redirects, call.req, failure, call), resultStatus: failure.status };
 
 /** Returns the error for a missing handle. `end`: the handle at the end of the alias chain. */
 export function notFoundError(handle: string, end: string): ServiceError {

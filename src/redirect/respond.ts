@@ -14,7 +14,14 @@ import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import { runToEnd } from '../time-slicer.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
-import { type RedirectCall, type Redirects, notFoundError, refusedError, send, sendProblem } from './call.js';
+import {
+  type RedirectCall,
+  type Redirects,
+  notFoundError,
+  refusedError,
+  sendCompressible,
+  sendRedirectProblem,
+} from './call.js';
 import type {
   Finding,
   HeaderLine,
@@ -78,7 +85,7 @@ async function respondToRecord(
   const { resolution } = end;
   if (resolution.kind === 'refused') {
     const failure = refusedError(end.handle.text, resolution.refused);
-    await sendProblem(call, failure, { handle: end.handle.text });
+    await sendRedirectProblem(call, failure, { handle: end.handle.text });
     return;
   }
   const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
@@ -86,10 +93,10 @@ async function respondToRecord(
   for (const start of redirects.extensions.startRequest) started.push(await start(found));
   if (await sendMissing(found, first.handle.text, started)) return;
   if (await sendAlias(found)) return;
-  const finding = await findTarget(found, started);
+  const finding = await findingOf(found, started);
   const request = { ...found, finding, earliest: finding.used.reduce(earlierOf, found.earliest) };
   reportStale(request);
-  await respond(request);
+  await respondWith(request);
 }
 
 /**
@@ -152,12 +159,12 @@ async function sendMissing(
   reportStale({ ...found, earliest });
   const headers = headersOf({ ...found, earliest }, redirects.redirectFreshness);
   const contact = firstOf(started, (each) => each.contact);
-  await sendProblem(found, failure, { handle, contact, headers });
+  await sendRedirectProblem(found, failure, { handle, contact, headers });
   return true;
 }
 
 /** Finds the target by plugins; without a result, the URL values decide. */
-async function findTarget(
+async function findingOf(
   { values, resolution }: FoundRecord,
   started: readonly StartedRequest[],
 ): Promise<Finding> {
@@ -176,7 +183,7 @@ function headersOf(
   return cacheHeaders({ resolution: earliest, authoritative, now: redirects.host.clock.now(), freshness });
 }
 
-async function respond(request: ResolvedRequest): Promise<void> {
+async function respondWith(request: ResolvedRequest): Promise<void> {
   const { req, query, finding, redirects } = request;
   const { result } = finding;
   if ('text' in result) {
@@ -184,7 +191,7 @@ async function respond(request: ResolvedRequest): Promise<void> {
     return;
   }
   const target = completeTarget(result, query, redirects.config.redirect);
-  const links = await linksOf(request, target);
+  const links = await gatherLinks(request, target);
   const [linked] = links;
   const { url } = target;
   const { pages } = redirects.extensions;
@@ -200,7 +207,7 @@ interface LinkedTarget {
   links: readonly RecordLinks[];
 }
 
-async function linksOf(request: ResolvedRequest, target: RedirectTarget): Promise<RecordLinks[]> {
+async function gatherLinks(request: ResolvedRequest, target: RedirectTarget): Promise<RecordLinks[]> {
   const { handle, query, resolution, run } = request;
   const { readLinks } = request.redirects.extensions;
   const all: RecordLinks[] = [];
@@ -216,7 +223,7 @@ async function linksOf(request: ResolvedRequest, target: RedirectTarget): Promis
 async function sendLinkset(request: ResolvedRequest, links: RecordLinks): Promise<void> {
   const { req, redirects, query } = request;
   const contentType = linksetType(query, req.headers.accept);
-  await send(request, {
+  await sendCompressible(request, {
     contentType,
     text: links.linkset(contentType),
     headers: { ...pageHeaders(request), ...redirects.securityHeaders },
@@ -264,7 +271,7 @@ async function redirect(
   if (
     isPlainHit(req, res, request.resolution) &&
     dependsOnEntryOnly(request, target) &&
-    isPreparable(status)
+    isPreparableStatus(status)
   ) {
     prepareRedirect(request, status, made);
   }
@@ -297,7 +304,7 @@ function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget):
 }
 
 /** Prepared responses recognise only these redirect statuses. */
-const isPreparable = (status: number): boolean => status === 301 || status === 302;
+const isPreparableStatus = (status: number): boolean => status === 301 || status === 302;
 
 const isPlainHit = (req: IncomingMessage, res: ServerResponse, resolution: FromEntry): boolean =>
   req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
@@ -327,7 +334,7 @@ async function sendRecordPage(
   const text = await run(making, entry.values.length);
   const lines = links.flatMap((each) => each.onPage());
   const headers = { ...redirects.securityHeaders, ...pageHeaders(request), ...Object.fromEntries(lines) };
-  await send(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
+  await sendCompressible(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
@@ -336,7 +343,7 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { entry } = resolution;
   const { status, json } = await run(bodyOfEntry(entry, handle.text, query), entry.values.length);
   const rendered = await run(renderText(json, contextOf(res).format), json.length);
-  await send(request, { status, ...rendered, headers, varies: ['Accept'] });
+  await sendCompressible(request, { status, ...rendered, headers, varies: ['Accept'] });
 }
 
 async function sendLocations(
@@ -344,7 +351,7 @@ async function sendLocations(
   response: { contentType: string; text: string },
 ): Promise<void> {
   const headers = { ...redirectHeaders(request), ...request.redirects.securityHeaders };
-  await send(request, { ...response, headers });
+  await sendCompressible(request, { ...response, headers });
 }
 
 /** Maximum length of a record that is parsed for a plain redirect; longer records are parsed in slices. */

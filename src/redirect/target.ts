@@ -83,9 +83,9 @@ function problemOfHost(
   if (!/^[a-z]+:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) return 'malformed';
   if (allowedHosts === undefined) return undefined;
   const host = new URL(url).hostname.replace(/\.$/, '');
-  const matches = (allowed: string): boolean =>
+  const matchesHost = (allowed: string): boolean =>
     allowed.startsWith('*.') ? host.endsWith(allowed.slice(1)) && !host.startsWith('.') : host === allowed;
-  return allowedHosts.some(matches) ? undefined : 'host';
+  return allowedHosts.some(matchesHost) ? undefined : 'host';
 }
 
 /**
@@ -115,10 +115,10 @@ export function appendToUrl(value: string, text: string): string | undefined {
   const whole = base + text;
   // Skips the comparison if the origin cannot change or toRedirectUrl will reject the length.
   if (text === '' || base.length > MAX_URL_CHARS || /^mailto:/i.test(base)) return whole;
-  return originOf(base) === originOf(whole) ? whole : undefined;
+  return urlOrigin(base) === urlOrigin(whole) ? whole : undefined;
 }
 
-function originOf(url: string): string | undefined {
+function urlOrigin(url: string): string | undefined {
   const escaped = escapeUnsafe(withAsciiHost(url));
   if (!URL.canParse(escaped)) return undefined;
   const { protocol, username, password, host } = new URL(escaped);

@@ -122,11 +122,11 @@ function refuseInOrder(failure: ServiceError, socket: Duplex): void {
   } else if (response?.headersSent) {
     socket.destroy();
   } else {
-    refuse(failure, socket);
+    writeRefusal(failure, socket);
   }
 }
 
-function refuse(failure: ServiceError, socket: Duplex): void {
+function writeRefusal(failure: ServiceError, socket: Duplex): void {
   const { status, headers, body } = completeError(failure);
   const lines = Object.entries({ ...headers, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}`,

@@ -63,14 +63,14 @@ export function boundConnections(
   /** Connections above the bound, not yet handled. */
   const surplus: Socket[] = [];
 
-  const forget = (socket: Socket): void => {
+  const forgetSocket = (socket: Socket): void => {
     const connection = open.get(socket);
     if (connection === undefined) return;
     open.delete(socket);
     networks.remove(connection.network);
   };
-  const close = (socket: Socket): void => {
-    forget(socket);
+  const closeSocket = (socket: Socket): void => {
+    forgetSocket(socket);
     socket.destroy();
   };
   const makeRoom = (_error: unknown, count: number): void => {
@@ -82,7 +82,7 @@ export function boundConnections(
       const leastUseful = idle.next();
       if (leastUseful === undefined) reportDrop('total', open.get(arrived)?.network ?? '');
       else context.metrics.countIdleClosed();
-      close(leastUseful ?? arrived);
+      closeSocket(leastUseful ?? arrived);
     }
   };
   server.on('connection', (socket: Socket) => {
@@ -102,7 +102,7 @@ export function boundConnections(
       isReceiving: false,
     });
     socket.once('close', () => {
-      forget(socket);
+      forgetSocket(socket);
     });
     if (maxConnections === 0 || open.size <= maxConnections) return;
     // Deferred until this turn's data has been read, because an unread request looks like an idle connection.
@@ -161,7 +161,7 @@ function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
   function isClosable(socket: Socket, connection: Connection, use: Use): boolean {
     if (use === 'receiving') return sampledAt - connection.openedAt >= IDLE_GRACE_MS;
     if (use === 'busy' || connection.isReceiving) return false;
-    return isUnchanged(socket, connection) && sampledAt - connection.since >= IDLE_GRACE_MS;
+    return isSilent(socket, connection) && sampledAt - connection.since >= IDLE_GRACE_MS;
   }
 
   function sort(): Socket[] {
@@ -181,7 +181,7 @@ function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
       sampledAt = now;
       sorted = undefined;
       for (const [socket, connection] of open)
-        note(socket, connection, { isBusy: useOf(socket) === 'busy', now });
+        noteUse(socket, connection, { isBusy: useOf(socket) === 'busy', now });
     },
     next(): Socket | undefined {
       sorted ??= sort();
@@ -194,15 +194,15 @@ function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
   };
 }
 
-const isUnchanged = ({ bytesRead, bytesWritten }: Socket, connection: Connection): boolean =>
+const isSilent = ({ bytesRead, bytesWritten }: Socket, connection: Connection): boolean =>
   bytesRead === connection.bytesRead && bytesWritten === connection.bytesWritten;
 
-function note(
+function noteUse(
   socket: Socket,
   connection: Connection,
   { isBusy, now }: { isBusy: boolean; now: number },
 ): void {
-  if (!isBusy && isUnchanged(socket, connection)) return;
+  if (!isBusy && isSilent(socket, connection)) return;
   const { bytesRead, bytesWritten } = socket;
   // A complete request causes a response, so new bytes without a response are part of a request.
   connection.isReceiving = !isBusy && bytesWritten === connection.bytesWritten;

@@ -31,12 +31,12 @@ export function createDrain(server: Server): Drain {
     });
     for (const socket of open) announceClose(currentResponse(socket));
     const closeIdle = createIdleCloser(open);
-    const close = (): void => {
+    const closeDue = (): void => {
       if (performance.now() < cutAt) closeIdle();
       else server.closeAllConnections();
     };
     // Deferred until this turn's data has been read: a busy process would treat an unread connection as idle.
-    const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
+    const closing = setInterval(() => setImmediate(closeDue), CHECK_INTERVAL_MS);
     await closeListener(server, timeoutMs);
     clearInterval(closing);
   };

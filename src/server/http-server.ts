@@ -54,7 +54,7 @@ export function createHttpServer(
   if (limits.responseTimeoutMs > 0) {
     limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
   }
-  boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf });
+  boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
   handleInOrder(server, (req, res) => {
     listener(req, res);
@@ -74,7 +74,7 @@ export function createAdminServer(listener: RequestListener, context: Context): 
 }
 
 /** Returns a connection's use. Node creates the response as soon as the request headers have arrived. */
-function useOf(socket: Socket): Use {
+function httpUseOf(socket: Socket): Use {
   if (currentResponse(socket) !== undefined) return 'busy';
   return socket.bytesRead === 0 ? 'unused' : 'idle';
 }

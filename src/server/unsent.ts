@@ -56,9 +56,9 @@ function createHolding(
     let counted = 0;
     let isOver = false;
     let before = progressOf(socket);
-    const release = (): void => {
+    const releaseHeld = (): void => {
       isOver = true;
-      ended.off('close', release);
+      ended.off('close', releaseHeld);
       unsent.holders.delete(holder);
       unsent.free(counted);
     };
@@ -70,12 +70,12 @@ function createHolding(
         return hasMoved;
       },
       giveWay(): void {
-        release();
+        releaseHeld();
         reportDrop('unread', networkOf(socket.remoteAddress ?? ''));
         socket.destroy();
       },
     };
-    ended.once('close', release);
+    ended.once('close', releaseHeld);
     return function hold(bytes) {
       if (isOver) return;
       unsent.holders.delete(holder);

@@ -9,11 +9,11 @@ import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RenderError } from '../http/error-reply.js';
 import { type Listener, type RoutedPath, restOf, defineRoutes } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import { type AnonymousCall, type V2, type V2Call, type V2Writes, readLogin } from './call.js';
-import { listCollection, listPrefixes } from './collection.js';
+import { type AnonymousCall, type V2, type V2Call, type V2Writes, readV2Login } from './call.js';
+import { listCollection, sendPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { renderProblem, send } from './response.js';
+import { renderV2Problem, sendV2 } from './response.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export const v2Routes = defineRoutes(
@@ -39,13 +39,13 @@ export function createV2(config: Config, host: Host, writes: V2Writes): V2Interf
   const { freshness } = freshnessRules(config, host);
   const v2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
   return {
-    route: (req, res) => answer(v2, { req, res, run: host.runStepsOf(res) }),
-    renderError: (failure, call) => renderProblem(failure, call, config.v2.realm),
+    route: (req, res) => answerCall(v2, { req, res, run: host.runStepsOf(res) }),
+    renderError: (failure, call) => renderV2Problem(failure, call, config.v2.realm),
   };
 }
 
 /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
-async function answer(v2: V2, call: AnonymousCall): Promise<void> {
+async function answerCall(v2: V2, call: AnonymousCall): Promise<void> {
   const { req, res } = call;
   if (req.method === 'OPTIONS') {
     answerV2Options(req, res);
@@ -56,14 +56,14 @@ async function answer(v2: V2, call: AnonymousCall): Promise<void> {
     await answerAnonymous(v2, call);
     return;
   }
-  const login = readLogin(req.headers.authorization, v2.identities);
+  const login = readV2Login(req.headers.authorization, v2.identities);
   await CALLS[readRoute(res)](v2, { ...call, login });
 }
 
 const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
-  v2Prefixes: listPrefixes,
-  v2Search: (v2, call) => listCollection(v2, call, readPrefix(call.res)),
-  v2Mint: (v2, call) => mint(v2, call, readPrefix(call.res)),
+  v2Prefixes: sendPrefixes,
+  v2Search: (v2, call) => listCollection(v2, call, readPrefixPath(call.res)),
+  v2Mint: (v2, call) => mint(v2, call, readPrefixPath(call.res)),
   v2Read: (v2, call) => getHandle(v2, call, readHandleResource(v2, call.res).handle),
   v2Put: (v2, call) => putHandle(v2, call, readHandleResource(v2, call.res)),
   v2Delete: (v2, call) => deleteHandle(v2, call, readHandleResource(v2, call.res).handle),
@@ -72,7 +72,7 @@ const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
 async function answerAnonymous(v2: V2, call: AnonymousCall): Promise<void> {
   const id = readRoute(call.res);
   if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call.res).handle);
-  else if (id === 'v2Prefixes') await listPrefixes(v2, call);
+  else if (id === 'v2Prefixes') await sendPrefixes(v2, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
   }
@@ -97,7 +97,7 @@ function restIn(res: ServerResponse): string {
 const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
 
 /** Parses a prefix path. @throws ServiceError for any other path */
-const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(restIn(res)));
+const readPrefixPath = (res: ServerResponse): string => readHandle(withoutSlash(restIn(res)));
 
 /**
  * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
@@ -146,5 +146,5 @@ const REQUEST_HEADERS = [
 function answerV2Options(req: IncomingMessage, res: ServerResponse): void {
   const { allow } = matchOf(res);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
-  else send(res, { status: 204, headers: { Allow: allow.join(', ') } });
+  else sendV2(res, { status: 204, headers: { Allow: allow.join(', ') } });
 }

@@ -7,7 +7,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 import type { Freshness } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { decodePercent, readBasic, readIdentity } from '../http/identity.js';
+import { decodePercent, readBasic, identityIn } from '../http/identity.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { OriginRecord } from '../write/origin-record.js';
@@ -60,7 +60,10 @@ export interface Login {
 }
 
 /** Parses the login. @throws ServiceError V2_LOGIN_NEEDED with advice on how to log in */
-export function readLogin(authorization: string | undefined, identities: ReadonlyMap<string, string>): Login {
+export function readV2Login(
+  authorization: string | undefined,
+  identities: ReadonlyMap<string, string>,
+): Login {
   const basic = readBasic(authorization);
   if (authorization === undefined || basic === undefined) throw loginNeeded('log in with HTTP Basic');
   const { name, password } = basic;
@@ -68,10 +71,10 @@ export function readLogin(authorization: string | undefined, identities: Readonl
   const mapped = identities.get(name);
   if (mapped !== undefined) {
     const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
-    return { identity: readIdentity(mapped), authorization: `Basic ${encoded.toString('base64')}` };
+    return { identity: identityIn(mapped), authorization: `Basic ${encoded.toString('base64')}` };
   }
   const decoded = decodePercent(name);
-  if (decoded.includes('/')) return { identity: readIdentity(decoded), authorization };
+  if (decoded.includes('/')) return { identity: identityIn(decoded), authorization };
   throw loginNeeded(
     `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
       '(colon and slash percent-encoded) nor one of the names configured in v2.identities',

@@ -13,7 +13,7 @@ import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, type V2Call, type V2, originFor } from './call.js';
 import { assertLogin, readPublic } from './read.js';
-import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import { JSON_TYPE, PRIVATE, refusalError, sendV2 } from './response.js';
 import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
 
@@ -21,7 +21,7 @@ const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
 const MAX_CONDITIONS = 32;
 
-export async function listPrefixes(v2: V2, call: AnonymousCall | V2Call): Promise<void> {
+export async function sendPrefixes(v2: V2, call: AnonymousCall | V2Call): Promise<void> {
   if ('login' in call) await checkLogin(v2, call);
   sendNames(
     call,
@@ -42,7 +42,7 @@ export async function listCollection(v2: V2, call: V2Call, prefix: string): Prom
   const isSearch = conditions.length > 0;
   const handles = isSearch
     ? await searchHandles(v2, call, { prefix, conditions, ...paging })
-    : await listHandles(v2, call, { prefix, ...paging });
+    : await handlesUnder(v2, call, { prefix, ...paging });
   const { depth } = req.headers;
   if (depth === '1' || depth === 'infinity') await sendRecords(v2, call, handles);
   else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
@@ -91,7 +91,7 @@ function sendNames(
   const isText = (types[0] ?? TYPES[byDefault][0]) === 'text/plain';
   const body = isText ? names.map((name) => `${name}\n`).join('') : writeJson(names);
   const contentType = isText ? 'text/plain;charset=utf-8' : JSON_TYPE;
-  send(res, { status: 200, headers: PRIVATE, contentType, body });
+  sendV2(res, { status: 200, headers: PRIVATE, contentType, body });
 }
 
 /** Slices short records too, because a search or a list with `Depth: 1` reads thousands of them. */
@@ -118,7 +118,7 @@ async function sendRecords(v2: V2, { run, ...own }: V2Call, handles: readonly st
     return values === undefined ? [] : [[`/handles/${prefix}/${pathOfSuffix(handle)}`, values]];
   });
   const body = writeJson(Object.fromEntries(entries));
-  send(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
+  sendV2(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
 }
 
 interface Paging {
@@ -129,7 +129,7 @@ interface Paging {
 }
 
 /** Lists handles; the server requires the right to list the prefix. */
-async function listHandles(
+async function handlesUnder(
   v2: V2,
   call: V2Call,
   { prefix, limit, page }: Paging & { prefix: string },
@@ -175,7 +175,7 @@ const MAX_RESULTS = 1_000_000;
 /** Returns all matches or throws, never a partial result. */
 async function searchHandles(v2: V2, call: V2Call, search: HandleSearch): Promise<string[]> {
   const [service] = v2.host.hooks.search;
-  if (service === undefined) return pageOf(await scanPrefix(v2, call, search), search);
+  if (service === undefined) return pageOfHandles(await scanPrefix(v2, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
@@ -190,7 +190,7 @@ async function searchHandles(v2: V2, call: V2Call, search: HandleSearch): Promis
   if (found === 'forbidden')
     throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse lookup service denied it' });
   if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
-  return pageOf(found.slice(0, size), search);
+  return pageOfHandles(found.slice(0, size), search);
 }
 
 /** Rejects `.` and `..`: servers resolve these segments, in any spelling, to a different path. */
@@ -199,7 +199,7 @@ function assertPathSegment(prefix: string): void {
   throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
 }
 
-const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =>
+const pageOfHandles = (handles: readonly string[], { limit, page }: Paging): string[] =>
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
 /**
@@ -209,7 +209,7 @@ const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =
 async function scanPrefix(v2: V2, call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
   const { concurrency, maxHandles } = v2.config.v2.search;
   assertScannable(await countHandles(v2, call, prefix), maxHandles);
-  const handles = await listHandles(v2, call, { prefix, limit: 0, page: 1 });
+  const handles = await handlesUnder(v2, call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
   const run = slicingAll(call.run);

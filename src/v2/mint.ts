@@ -43,7 +43,7 @@ export async function mint(v2: V2, call: V2Call, prefix: string): Promise<void> 
     const key = req.headers['idempotency-key'];
     if (key === undefined) {
       // Identifies a repeated POST.
-      const fingerprint = digest([identity, prefix, query, JSON.stringify(values)]);
+      const fingerprint = fingerprintOf([identity, prefix, query, JSON.stringify(values)]);
       await mintRandom(v2, call, { fingerprint, record, makeName });
     } else {
       const uuid = uuidOf([identity, String(key), prefix]);
@@ -73,12 +73,12 @@ function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
 
 /** Derives a version 8 UUID (RFC 9562 §5.8) from the texts. */
 function uuidOf(texts: readonly string[]): string {
-  const hex = digest(texts);
+  const hex = fingerprintOf(texts);
   const variant = '89ab'[parseInt(hex.charAt(16), 16) % 4] ?? '8';
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-const digest = (texts: readonly string[]): string =>
+const fingerprintOf = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 
 interface NewHandle {
@@ -87,7 +87,7 @@ interface NewHandle {
 }
 
 /** Creates the handle if it does not exist. */
-function create(
+function createMinted(
   v2: V2,
   call: V2Call,
   { handle: name, record }: NewHandle,
@@ -113,7 +113,7 @@ const sendMinted = (v2: V2, call: V2Call, origin: OriginRecord, record: SizedVal
 /** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
 async function mintByKey(v2: V2, call: V2Call, minted: NewHandle): Promise<void> {
   const { handle, record } = minted;
-  const { origin, outcome } = await create(v2, call, minted);
+  const { origin, outcome } = await createMinted(v2, call, minted);
   if (outcome === 'exists' && !(await holdsValues(call, origin, record))) {
     const detail = `this Idempotency-Key belongs to ${handle}, which has different values`;
     throw new ServiceError('PRECONDITION_FAILED', { detail });
@@ -139,7 +139,7 @@ async function mintRandom(
     const handle = unclaimed ?? makeName(randomUUID());
     unclaimed = undefined;
     const isDone = await leaveNameIfLost(v2, call, { fingerprint, handle, isClaimed }, async () => {
-      const { origin, outcome } = await create(v2, call, { handle, record });
+      const { origin, outcome } = await createMinted(v2, call, { handle, record });
       const isOurs = outcome === 'created' || (isClaimed && (await holdsValues(call, origin, record)));
       if (isOurs) await sendMinted(v2, call, origin, record);
       return isOurs;
@@ -164,16 +164,16 @@ async function leaveNameIfLost(
     isLeft = true;
     await unclaimed.add(fingerprint, handle);
   };
-  const onClose = (): void => {
+  const leaveIfLost = (): void => {
     // A client that closed its connection while waiting is indistinguishable from a half-closed client.
     const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
     if (mayBeLost) leave().catch(createReportUnexpected(host));
   };
-  if (res.destroyed) onClose();
-  else res.once('close', onClose);
+  if (res.destroyed) leaveIfLost();
+  else res.once('close', leaveIfLost);
   try {
     const isDone = await work();
-    if (!isDone) res.off('close', onClose);
+    if (!isDone) res.off('close', leaveIfLost);
     return isDone;
   } catch (failure) {
     if (isClaimed || isOutcomeUnknown(failure)) await leave();

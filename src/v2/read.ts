@@ -14,7 +14,7 @@ import { type FromEntry, existsBy, resultOf } from '../resolver/resolution.js';
 import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import { type AnonymousCall, type V2Call, type V2, originFor } from './call.js';
-import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import { JSON_TYPE, PRIVATE, refusalError, sendV2 } from './response.js';
 import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
@@ -54,8 +54,8 @@ async function sendValues(
   const verdict = assertPreconditions(req, rendered);
   if (rendered === undefined || rendered.shown === 0) throw new ServiceError('V2_NOT_FOUND');
   const all = { ...headers, ETag: rendered.etag };
-  if (verdict === 'not-modified') send(res, { status: 304, headers: all });
-  else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
+  if (verdict === 'not-modified') sendV2(res, { status: 304, headers: all });
+  else sendV2(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
 }
 
 /** Decodes each value once for both JSON and ETag. */

@@ -24,7 +24,7 @@ export const JSON_TYPE = 'application/json;charset=utf-8';
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
 /** Sends a v2 response with the common headers. */
-export function send(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
+export function sendV2(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
   res.statusCode = status;
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
   const bytes = Buffer.from(body ?? '');
@@ -40,7 +40,7 @@ export function send(res: ServerResponse, { status, headers, contentType, body }
 const RETRY_AFTER_SECONDS = '1';
 
 /** Renders an error as a problem document. */
-export function renderProblem(
+export function renderV2Problem(
   error: ServiceError,
   { res, handle, requestId }: FailedCall,
   realm: string,

@@ -23,7 +23,7 @@ import {
   readAsCaller,
   validatorsOf,
 } from './read.js';
-import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import { JSON_TYPE, PRIVATE, refusalError, sendV2 } from './response.js';
 import { BODY_LIMITS } from './translation/attributes.js';
 import { type V2Input, readInputs } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';
@@ -59,7 +59,9 @@ export async function putHandle(v2: V2, call: V2Call, resource: HandleResource):
     isAtomic: (current) => current === undefined,
     attempt(body, current, send) {
       const target = { ...body, rawHandle, origin, send };
-      return current === undefined ? create(v2, call, target) : replace(v2, call, { ...target, current });
+      return current === undefined
+        ? createRecord(v2, call, target)
+        : replace(v2, call, { ...target, current });
     },
   });
 }
@@ -90,7 +92,7 @@ export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Pro
       return answer && assertDone(answer);
     },
   });
-  send(res, { status: 204, headers: PRIVATE });
+  sendV2(res, { status: 204, headers: PRIVATE });
 }
 
 /** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
@@ -106,7 +108,7 @@ interface PutTarget extends InputList {
   send: SendWrite;
 }
 
-async function create(v2: V2, call: V2Call, target: PutTarget): Promise<true | undefined> {
+async function createRecord(v2: V2, call: V2Call, target: PutTarget): Promise<true | undefined> {
   const { origin, rawHandle, inputs, chars, send } = target;
   const values = await buildRecord(v2, call, { inputs, handle: origin.handle.text, chars });
   if ((await sendCreation(call, origin, send, { values, chars })) === 'created') {
@@ -157,7 +159,7 @@ async function replace(
   const { text: handle } = origin.handle;
   const values = await buildRecord(v2, call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
-  const answer = await send(requestsOf(origin, plan), { indexes: writtenIndexes(plan) });
+  const answer = await send(requestsOf(origin, plan), { indexes: indexesOfPlan(plan) });
   // The record was deleted after the read, so a plan by index cannot change it.
   if (plan.kind === 'by-index' && answer !== undefined && isGone(answer)) return undefined;
   if (answer !== undefined) assertDone(answer);
@@ -185,7 +187,7 @@ function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAn
 }
 
 /** Returns the indexes that a plan writes or removes; undefined for a plan that replaces the whole record. */
-const writtenIndexes = (plan: WritePlan): number[] | undefined =>
+const indexesOfPlan = (plan: WritePlan): number[] | undefined =>
   plan.kind === 'whole'
     ? undefined
     : [...[...plan.add, ...plan.change].map(({ index }) => index), ...plan.remove];
@@ -230,10 +232,10 @@ export async function sendWritten(
   const { etag } = isOwn ? stored : await validatorsOf(run, sent);
   const headers = { ...PRIVATE, ETag: etag };
   if (!isNew) {
-    send(res, { status: 204, headers });
+    sendV2(res, { status: 204, headers });
     return;
   }
-  send(res, {
+  sendV2(res, {
     status: 201,
     headers: { ...headers, Location: locationOf(req, v2, handle, rawHandle) },
     contentType: JSON_TYPE,
@@ -316,11 +318,11 @@ function baseUrlOf(req: IncomingMessage, isTrustedProxy: IsTrustedProxy): string
   };
   const scheme = forwarded('proto') || ('encrypted' in socket ? 'https' : 'http');
   const host = forwarded('host') || headers.host;
-  return `${scheme}://${isHost(host) ? host : addressOf(req)}${pathPrefix(forwarded('prefix'))}`;
+  return `${scheme}://${isHostName(host) ? host : addressOf(req)}${pathPrefix(forwarded('prefix'))}`;
 }
 
 /** Whether the host is valid; an HTTP/1.0 request may have none. */
-const isHost = (host: string | undefined): host is string =>
+const isHostName = (host: string | undefined): host is string =>
   host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
 
 function addressOf({ socket }: IncomingMessage): string {

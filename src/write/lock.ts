@@ -186,7 +186,7 @@ export class LockQueue {
     const queue = this.#queues.get(key) ?? new Map<string, Grant[]>();
     const own = queue.get(client) ?? [];
     const bounds: [name: string, max: number][] = [
-      [loginOf(writer), this.#refused.has(loginOf(writer)) ? 1 : Infinity],
+      [loginKeyOf(writer), this.#refused.has(loginKeyOf(writer)) ? 1 : Infinity],
       [`network ${network}`, MAX_WAITERS_OF_NETWORK],
       [`key ${key}`, MAX_WAITERS],
     ];
@@ -204,7 +204,7 @@ export class LockQueue {
 
   /** Records that the Handle server has refused a write with 401 or 403. */
   refuse(writer: Writer): void {
-    this.#refused.set(loginOf(writer), true);
+    this.#refused.set(loginKeyOf(writer), true);
   }
 
   #count(name: string, change: number): void {
@@ -233,4 +233,4 @@ export class LockQueue {
 const holderOf = (queue: ReadonlyMap<string, readonly Grant[]>): Grant | undefined =>
   queue.values().next().value?.[0];
 
-const loginOf = ({ client, prefix }: Writer): string => `login ${prefix} ${client}`;
+const loginKeyOf = ({ client, prefix }: Writer): string => `login ${prefix} ${client}`;

@@ -82,7 +82,7 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
       identity: identityOf(authorization),
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
-        const answer = await aroundMiss(caller, read, isUnknown);
+        const answer = await aroundMiss(caller, read, showsUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;
@@ -104,7 +104,7 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
 const checksLogin = (servers: readonly OriginServer[], authorization: string | undefined): boolean =>
   identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
 
-const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
+const showsUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
 /** Creates the read of a record without private values. It uses the cache, because no login affects the response. */
@@ -132,7 +132,7 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
 }
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
-export function assertWritable(server: OriginServer | undefined): void {
+export function assertAcceptsWrites(server: OriginServer | undefined): void {
   if (assertFound(server).readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 

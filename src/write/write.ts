@@ -13,7 +13,7 @@ import {
   judgeWrite,
 } from './decisions.js';
 import { type HandleLock, type Held, NOT_HELD } from './lock.js';
-import { type OriginRecord, assertWritable } from './origin-record.js';
+import { type OriginRecord, assertAcceptsWrites } from './origin-record.js';
 
 /** The scope of a deletion, and the reply if deletion is disabled. */
 export interface Deletion<Result> {
@@ -128,7 +128,7 @@ function createSendWrite<Body, Current, Result>(
 ): SendWrite {
   return async function send(requests, { indexes, isStored } = {}) {
     const { handle, server, identity } = origin;
-    assertWritable(server);
+    assertAcceptsWrites(server);
     const fence = await resolver.fence(handle);
     const sending = requests.map((request) => () => request(assertHeld));
     const last = await sendFenced(fence, sending, {

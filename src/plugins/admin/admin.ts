@@ -11,7 +11,7 @@ import {
   createSendError,
   errorHeaders,
   problemOf,
-  complete,
+  completeReply,
   guard,
 } from '../../http/error-reply.js';
 import { expressListener, errorHandler, callOf, readCall } from '../../http/router.js';
@@ -90,7 +90,7 @@ interface HandlerDeps extends AdminParts {
 
 /** Sends an error without `Vary`, because nothing on this listener is cached. */
 function sendProblem(_req: unknown, res: ServerResponse, reply: ErrorReply): Promise<void> {
-  const { status, headers, body } = complete(reply);
+  const { status, headers, body } = completeReply(reply);
   res.writeHead(status, headers).end(body);
   return Promise.resolve();
 }

@@ -27,8 +27,8 @@ import {
   MAX_ITEMS,
   bodyError,
   permissionFields,
-  readPermissions,
-  readTtl,
+  readPermissionFields,
+  readTtlFields,
   referencesField,
   rejectAt,
 } from './attributes.js';
@@ -321,13 +321,13 @@ function readInput(given: unknown, position: number): V2Input {
       rejectData: rejectAt(position, 'data'),
       rejectParsed: rejectAt(position, 'parsed_data'),
     }),
-    ttl: readTtl({
+    ttl: readTtlFields({
       ttlType: ttl_type ?? undefined,
       ttl: ttl ?? undefined,
       reject: rejectAt(position, 'ttl'),
     }),
     references: refs ?? [],
-    permissions: readPermissions(permissions),
+    permissions: readPermissionFields(permissions),
   };
 }
 
