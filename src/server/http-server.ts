@@ -13,9 +13,14 @@ import { ServiceError } from '../errors.js';
 import { completeError } from '../http/error-reply.js';
 import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
-import { boundAdminConnections, type Use, boundConnections } from './connection-bounds.js';
+import {
+  boundAdminConnections,
+  type Use,
+  boundConnections,
+  currentResponse,
+  limitResponseTime,
+} from './connections.js';
 import type { IsTrustedProxy } from './client-address.js';
-import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
 import { readFraming, answerParseError, refuseConnect } from './bad-requests.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
@@ -52,7 +57,7 @@ export function createHttpServer(
   });
   server.setTimeout(limits.idleTimeoutMs);
   if (limits.responseTimeoutMs > 0) {
-    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
+    limitResponseTime(server, limits.responseTimeoutMs);
   }
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
@@ -107,7 +112,8 @@ function handleInOrder(server: Server, listener: RequestListener): void {
 function repair(server: Server): Server {
   // Node silently drops fields beyond its limit; setting it one above our own limit reveals an excess.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
-  allowHalfClosed(server);
+  // Serves half-closed clients (such as `nc -N`), which Node disconnects by default.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.on('connect', refuseConnect);
   return server;
 }

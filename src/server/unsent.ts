@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { MemoryBudget } from '../http/request-body.js';
 import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
-import { createDropReport } from './connection-bounds.js';
+import { createDropReport } from './connections.js';
 
 /**
  * Minimum counted length (bytes): the kernel buffers most of a shorter response, and

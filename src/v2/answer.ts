@@ -9,11 +9,18 @@ import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RenderError } from '../http/error-reply.js';
 import { type Listener, type RoutedPath, restOf, defineRoutes } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import { type AnonymousCall, type V2, type V2Call, type V2Writes, readV2Login } from './call.js';
+import {
+  type AnonymousCall,
+  type V2,
+  type V2Call,
+  type V2Writes,
+  readV2Login,
+  renderV2Problem,
+  sendV2,
+} from './call.js';
 import { listCollection, sendPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { renderV2Problem, sendV2 } from './response.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export const v2Routes = defineRoutes(

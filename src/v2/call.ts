@@ -1,15 +1,22 @@
-// An ePIC v2 call: the interface that answers it, and its caller's login.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+// An ePIC v2 call: the interface that answers it, its caller's login, and its responses: JSON, problem JSON for failures
+// (RFC 9457), and v2 errors for Handle server refusals.
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Host } from '../app/plugin.js';
 import type { Config } from '../config/schema.js';
-import { ServiceError } from '../errors.js';
+import { ServiceError, type ErrorCode } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
+import { writeJson } from '../handle/json.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
-import type { Freshness } from '../http/cache-headers.js';
+import { type Freshness, VARY } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
+import { exposeHeaders } from '../http/cors.js';
+import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
 import { decodePercent, readBasic, identityIn } from '../http/identity.js';
+import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
+import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
 import type { UnclaimedNames } from './unclaimed-names.js';
@@ -82,3 +89,133 @@ export function readV2Login(
 }
 
 const loginNeeded = (detail: string): ServiceError => new ServiceError('V2_LOGIN_NEEDED', { detail });
+
+interface Payload {
+  status: number;
+  headers: Record<string, string>;
+  /** Set if and only if `body` is set. */
+  contentType?: string;
+  body?: string;
+}
+
+/** Headers of responses that no cache may store. */
+export const PRIVATE = { 'Cache-Control': 'no-store' };
+
+/** Sends a v2 response with the common headers. */
+export function sendV2(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
+  res.statusCode = status;
+  res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
+  const bytes = Buffer.from(body ?? '');
+  if (contentType !== undefined) res.setHeader('Content-Type', contentType);
+  // 204 and 304 have no Content-Length (RFC 9110 §8.6).
+  if (status !== 204 && status !== 304) res.setHeader('Content-Length', String(bytes.length));
+  forbidSniffing(res);
+  exposeHeaders(res);
+  res.end(body === undefined ? undefined : bytes);
+}
+
+/** Default Retry-After for 503 (s). */
+const RETRY_AFTER_SECONDS = '1';
+
+/** Renders an error as a problem document. */
+export function renderV2Problem(
+  error: ServiceError,
+  { res, handle, requestId }: FailedCall,
+  realm: string,
+): ErrorReply {
+  const failure = asRefusal(error);
+  contextOf(res).failure = failure;
+  const { status, retryAfter } = passedStatus(failure);
+  // The connection closes, because the rest of an oversized body is not read.
+  if (status === 413) res.setHeader('Connection', 'close');
+  const { message: detail, code, responseCode } = failure;
+  const title = STATUS_CODES[status] ?? 'Error';
+  const problem = { type: 'about:blank', title, status, detail, code, responseCode };
+  return {
+    status,
+    contentType: 'application/problem+json',
+    text: writeJson(handle === undefined ? problem : { ...problem, handle }),
+    headers: {
+      ...(status === 401 && { 'WWW-Authenticate': `Basic realm="${realm}"` }),
+      ...errorHeaders(failure, requestId),
+      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
+    },
+  };
+}
+
+/** Refuses an unconfigured prefix like a server that does not hold the prefix. */
+const asRefusal = (failure: ServiceError): ServiceError =>
+  failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
+
+/** Passes the Handle server's 501 and 503 through. */
+function passedStatus(failure: ServiceError): { status: number; retryAfter: string | undefined } {
+  const { upstreamAnswer } = failure;
+  const upstreamStatus = upstreamAnswer?.status;
+  const status = upstreamStatus === 501 || upstreamStatus === 503 ? upstreamStatus : failure.status;
+  const retryAfter = upstreamAnswer?.retryAfter ?? failure.retryAfterSeconds?.toString();
+  return { status, retryAfter: status === 503 ? (retryAfter ?? RETRY_AFTER_SECONDS) : retryAfter };
+}
+
+type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
+
+type Refusal = [code: ErrorCode, detail?: string];
+
+const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not accept this name and password'];
+
+const FORBIDDEN: Refusal = [
+  'V2_FORBIDDEN',
+  'no HS_ADMIN value of the record grants you the required permission',
+];
+
+const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
+  [RESPONSE_CODE.serverBusy]: ['UPSTREAM_BUSY'],
+  [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not support it'],
+  [RESPONSE_CODE.serverReadOnly]: ['UPSTREAM_BUSY'],
+  [RESPONSE_CODE.handleNotFound]: ['V2_NOT_FOUND'],
+  [RESPONSE_CODE.handleExists]: ['PRECONDITION_FAILED', 'the handle exists already'],
+  [RESPONSE_CODE.invalidHandle]: ['V2_REJECTED'],
+  [RESPONSE_CODE.protocolError]: ['V2_REJECTED'],
+  [RESPONSE_CODE.valueExists]: ['V2_INDEX_TAKEN', 'give another idx'],
+  [RESPONSE_CODE.invalidValue]: ['V2_REJECTED'],
+  [RESPONSE_CODE.invalidAdmin]: FORBIDDEN,
+  [RESPONSE_CODE.insufficientPermissions]: FORBIDDEN,
+  [RESPONSE_CODE.authenticationFailed]: WRONG_LOGIN,
+};
+
+const ELSEWHERE = 'the Handle server does not serve this prefix';
+
+/** Returns the v2 error for a Handle server refusal. */
+export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
+  const [code, detail] = classifyRefusal(answer, operation);
+  const { message } = answer.members;
+  const quote = typeof message === 'string' ? `the Handle server says: ${message}` : undefined;
+  const text = [detail, quote].filter((part) => part !== undefined).join('; ');
+  return new ServiceError(code, {
+    ...(text !== '' && { detail: text }),
+    // Clients treat a handle as nonexistent only for a 404 with response code 100.
+    ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
+    ...(answer.retryAfter !== undefined && {
+      upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
+    }),
+  });
+}
+
+function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 'read' | 'write'): Refusal {
+  if (status === 401) return WRONG_LOGIN;
+  if (responseCode === undefined) return classifyStatus(status);
+  if (isElsewhere(responseCode)) return [operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN', ELSEWHERE];
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) {
+    return ['UPSTREAM_FAILED', 'it ignored the login: upstream.url has to be https'];
+  }
+  const known = BY_RESPONSE_CODE[responseCode];
+  return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
+}
+
+/** Classifies refusals from the server's HTTP container, which sends no response codes. */
+function classifyStatus(status: number): Refusal {
+  if (status === 403) return FORBIDDEN;
+  if (status === 404) return ['V2_NOT_FOUND'];
+  if (status === 413) return ['BODY_TOO_LARGE', 'rejected by the Handle server'];
+  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'rejected by the Handle server'];
+  return ['V2_REJECTED', `HTTP ${status}`];
+}

@@ -6,14 +6,22 @@ import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
+import { JSON_TYPE } from '../http/reply.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/target.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
-import { type AnonymousCall, type V2Call, type V2, originFor } from './call.js';
+import {
+  type AnonymousCall,
+  type V2Call,
+  type V2,
+  originFor,
+  PRIVATE,
+  refusalError,
+  sendV2,
+} from './call.js';
 import { assertLogin, readPublic } from './read.js';
-import { JSON_TYPE, PRIVATE, refusalError, sendV2 } from './response.js';
 import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
 

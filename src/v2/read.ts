@@ -7,14 +7,21 @@ import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preconditions.js';
-import { etagOf } from '../http/reply.js';
+import { JSON_TYPE, etagOf } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readValues } from '../resolver/parsed-records.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/resolution.js';
 import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
-import { type AnonymousCall, type V2Call, type V2, originFor } from './call.js';
-import { JSON_TYPE, PRIVATE, refusalError, sendV2 } from './response.js';
+import {
+  type AnonymousCall,
+  type V2Call,
+  type V2,
+  originFor,
+  PRIVATE,
+  refusalError,
+  sendV2,
+} from './call.js';
 import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 

@@ -5,6 +5,7 @@ import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
+import { JSON_TYPE } from '../http/reply.js';
 import { contextOf } from '../http/context.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
@@ -13,7 +14,7 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { type SendWrite, type SendRequest, noBody } from '../write/write.js';
-import { type V2Call, type V2, originFor } from './call.js';
+import { type V2Call, type V2, originFor, PRIVATE, refusalError, sendV2 } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -23,7 +24,6 @@ import {
   readAsCaller,
   validatorsOf,
 } from './read.js';
-import { JSON_TYPE, PRIVATE, refusalError, sendV2 } from './response.js';
 import { BODY_LIMITS } from './translation/attributes.js';
 import { type V2Input, readInputs } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Context } from '../../src/context.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { MAX_ADMIN_CONNECTIONS } from '../../src/server/connection-bounds.js';
+import { MAX_ADMIN_CONNECTIONS } from '../../src/server/connections.js';
 import { createAdminServer } from '../../src/server/http-server.js';
 import { createAdminAlone } from '../support/admin.js';
 import { ask } from '../support/ask.js';

@@ -5,7 +5,7 @@ import { appendChunk } from '../../handle/bytes.js';
 import { type MemoryBudget, tooManyBodies } from '../../http/request-body.js';
 import { type Hooks, firstOf } from '../../hooks.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
-import { type Use, boundConnections } from '../../server/connection-bounds.js';
+import { type Use, boundConnections } from '../../server/connections.js';
 import type { ClientConnections } from '../../server/http-server.js';
 import { type CountUnsent, createUnsentCount } from '../../server/unsent.js';
 import type { Incoming, NativeAnswer } from './answer.js';
