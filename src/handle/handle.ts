@@ -157,34 +157,29 @@ function trimCopied(text: string): string {
   return text.slice(0, end).trim();
 }
 
-/** Returns whether a text matches. */
-type Glob = (text: string) => boolean;
-
 /** Compiles patterns, of which a text has to match one; ASCII letters match in either case. */
-export function compileGlobs(patterns: readonly string[]): Glob {
-  const globs = patterns.map((pattern) => compileGlob(upperAscii(pattern)));
+export function compileGlobs(patterns: readonly string[]): (text: string) => boolean {
+  const globs = patterns.map((pattern) => upperAscii(pattern).split('*'));
   return function matchesAnyGlob(text) {
     const folded = upperAscii(text);
-    return globs.some((matches) => matches(folded));
+    return globs.some((literals) => matchesInSequence(folded, literals));
   };
 }
 
 /**
- * Searches the parts between the `*` in sequence. A regular expression would try every combination: with four
- * `*` and a handle of a thousand characters, this takes a minute.
+ * Whether a text consists of literals in sequence, with any text between them. A regular expression would try every
+ * combination: with four `*` and a handle of a thousand characters, this takes a minute.
  */
-function compileGlob(pattern: string): Glob {
-  const [first = '', ...others] = pattern.split('*');
-  const last = others.pop();
-  if (last === undefined) return (text) => text === first;
-  return function matchesGlob(text) {
-    if (!text.startsWith(first)) return false;
-    let at = first.length;
-    for (const part of others) {
-      const found = text.indexOf(part, at);
-      if (found === -1) return false;
-      at = found + part.length;
-    }
-    return text.length - last.length >= at && text.endsWith(last);
-  };
+export function matchesInSequence(text: string, literals: readonly string[]): boolean {
+  const [first = ''] = literals;
+  if (literals.length === 1) return text === first;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of literals.slice(1, -1)) {
+    const found = text.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  const last = literals.at(-1) ?? '';
+  return text.length - last.length >= at && text.endsWith(last);
 }

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { type Transform, type Duplex, PassThrough, type Readable, pipeline } from 'node:stream';
+import { type Duplex, PassThrough, type Readable, type Transform, pipeline } from 'node:stream';
 import zlib, { createGunzip } from 'node:zlib';
 import { appendChunk } from './bytes.js';
 

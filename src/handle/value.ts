@@ -1,7 +1,7 @@
 // Record values: JSON, permissions, and selection by index and type.
+import type { Steps } from '../time-slicer.js';
 import { type Bytes, toBytes, toText } from './bytes.js';
 import { upperAscii } from './handle.js';
-import type { Steps } from '../time-slicer.js';
 import { stepElements, writeJson } from './json.js';
 
 /** TTL in JSON: a number is relative (s), a string is an absolute ISO date. */

@@ -75,10 +75,7 @@ interface CacheFacts {
 /** Returns the cache headers of a response from an entry. */
 export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   const { resolution, authoritative, now, freshness } = facts;
-  const { entry, stale, from, collapsed } = resolution;
-  if (from === 'memory' && stale === undefined && !collapsed && !authoritative) {
-    return hitHeaders(entry, now, freshness);
-  }
+  const { entry, stale } = resolution;
   const isReusable = stale === undefined && !authoritative;
   const ttl = ttlOf(entry, now);
   // Avoids spreading the result, because each spread member would change the hidden class of the headers.

@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
-import type { LabelValue } from '../observe/metric-list.js';
 import type { HandleRef } from '../handle/handle.js';
+import type { LabelValue } from '../observe/metric-list.js';
 import type { ReadResult } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
-import { type Format, readFormat, readParameters, ownerOf, readTarget, routableTarget } from './target.js';
 import type { RawResponse, SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
+import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
 
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';

@@ -1,13 +1,13 @@
 // Turns errors into responses: one function for all interfaces, each with a renderer, and a guard against uncaught errors.
-import type { IncomingMessage, ServerResponse, RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
-import { contextOf, hasContext, requestIdOf, REQUEST_ID } from './context.js';
+import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
 import { NOSNIFF } from './raw-response.js';
-import { bodyOfMembers, renderText, type Reply, type TextReply, sendText, JSON_TYPE } from './reply.js';
+import { JSON_TYPE, type Reply, type TextReply, bodyOfMembers, renderText, sendText } from './reply.js';
 import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */

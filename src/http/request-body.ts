@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { type ErrorKind, ServiceError } from '../errors.js';
 import { appendChunk } from '../handle/bytes.js';
-import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 import { endOfString } from '../handle/json.js';
+import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 
 /**
  * Receives the body and passes it to `work`; its bytes, and those that `work` adds to `memory`, count towards

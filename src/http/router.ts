@@ -3,29 +3,29 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ErrorRequestHandler,
+  type Express,
   type NextFunction,
   type Request,
   type RequestHandler,
   type Response,
   Router,
-  type Express,
 } from 'express';
 import { ServiceError } from '../errors.js';
 import { maybe } from '../maybe.js';
 import { contextOf } from './context.js';
 import { answerOptions } from './cors.js';
-import type { SendError, FailingListener } from './error-reply.js';
+import type { FailingListener, SendError } from './error-reply.js';
 import {
   type Listener,
   type Route,
+  type RouteTable,
   type RoutedPath,
   assertHandled,
   pathsOf,
-  type RouteTable,
   restOf,
   routeFor,
 } from './route-table.js';
-import { assertPlain, ownerOf, rawHandleOf, originForm, readTarget } from './target.js';
+import { assertPlain, originForm, ownerOf, rawHandleOf, readTarget } from './target.js';
 
 /** The handlers of all interfaces, which each reload creates. */
 export interface Interfaces {

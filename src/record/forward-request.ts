@@ -10,9 +10,9 @@ import { type RequestContext, contextOf, requestIdOf } from '../http/context.js'
 import { mayNameSession, originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
-import type { Sessions } from '../upstream/sessions.js';
 import type { OriginServer } from '../upstream/contract.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
+import type { Sessions } from '../upstream/sessions.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 

@@ -13,7 +13,7 @@ import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { readRecordQuery, assertPlain, isListRequest, rawHandleOf, readHandle } from '../http/target.js';
+import { assertPlain, isListRequest, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { OriginServer } from '../upstream/contract.js';

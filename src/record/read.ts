@@ -12,7 +12,7 @@ import type { ChecksLogin } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendReply } from '../http/reply.js';
 import type { Listener } from '../http/route-table.js';
-import { readRecordQuery, rawHandleOf, readHandle, pageIn, isListRequest } from '../http/target.js';
+import { isListRequest, pageIn, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import { type Admit, createAroundMiss } from '../upstream/caller.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { Forward } from './forward.js';

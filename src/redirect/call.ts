@@ -5,7 +5,7 @@ import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
-import { type Refused, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
+import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
 import { HTML_TYPE } from '../html/html.js';
 import type { FreshnessRules } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';

@@ -1,7 +1,7 @@
 // Selects the record values that affect redirects, and reads their types and texts.
+import type { Entry } from '../cache/entry.js';
 import { upperAscii } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
-import type { Entry } from '../cache/entry.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 

@@ -13,15 +13,15 @@ import { ServiceError } from '../errors.js';
 import { completeError } from '../http/error-reply.js';
 import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
+import { answerParseError, readFraming, refuseConnect } from './bad-requests.js';
+import type { IsTrustedProxy } from './client-address.js';
 import {
-  boundAdminConnections,
   type Use,
+  boundAdminConnections,
   boundConnections,
   currentResponse,
   limitResponseTime,
 } from './connections.js';
-import type { IsTrustedProxy } from './client-address.js';
-import { readFraming, answerParseError, refuseConnect } from './bad-requests.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
 /** State shared by all client listeners. */
@@ -86,26 +86,28 @@ function httpUseOf(socket: Socket): Use {
 
 function handleInOrder(server: Server, listener: RequestListener): void {
   const serialize = createSerializer();
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
-    serialize(req, res, () => {
-      if (!refuseHead(req, res)) listener(req, res);
-    });
-  });
-  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+  const inOrder =
+    (act: (req: IncomingMessage, res: ServerResponse) => void) =>
+    (req: IncomingMessage, res: ServerResponse): void => {
+      serialize(req, res, () => {
+        if (!refuseHead(req, res)) act(req, res);
+      });
+    };
+  server.on('request', inOrder(listener));
+  server.on(
+    'checkContinue',
     // Sent in order, because a client would take a premature 100 Continue for a response to an earlier
     // pipelined request (RFC 9112 §9.3.2).
-    serialize(req, res, () => {
-      if (refuseHead(req, res)) return;
+    inOrder((req, res) => {
       res.writeContinue();
       listener(req, res);
-    });
-  });
-  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    }),
+  );
+  server.on(
+    'checkExpectation',
     // RFC 9110 §10.1.1 defines no expectation except 100-continue.
-    serialize(req, res, () => {
-      if (!refuseHead(req, res)) res.writeHead(417, NOSNIFF).end();
-    });
-  });
+    inOrder((_req, res) => res.writeHead(417, NOSNIFF).end()),
+  );
 }
 
 /** Applies workarounds for Node. Call it after adding the listeners. */

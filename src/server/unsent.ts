@@ -2,8 +2,8 @@
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { MemoryBudget } from '../http/request-body.js';
 import type { Context } from '../context.js';
+import type { MemoryBudget } from '../http/request-body.js';
 import { networkOf } from './client-address.js';
 import { createDropReport } from './connections.js';
 

@@ -1,13 +1,13 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Config } from '../config/schema.js';
 import type { Host } from '../app/plugin.js';
+import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RenderError } from '../http/error-reply.js';
-import { type Listener, type RoutedPath, restOf, defineRoutes } from '../http/route-table.js';
+import { type Listener, type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import {
   type AnonymousCall,

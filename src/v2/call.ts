@@ -1,9 +1,9 @@
 // An ePIC v2 call: the interface that answers it, its caller's login, and its responses: JSON, problem JSON for failures
 // (RFC 9457), and v2 errors for Handle server refusals.
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Host } from '../app/plugin.js';
 import type { Config } from '../config/schema.js';
-import { ServiceError, type ErrorCode } from '../errors.js';
+import { type ErrorCode, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
@@ -12,7 +12,7 @@ import { type Freshness, VARY } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
-import { decodePercent, readBasic, identityIn } from '../http/identity.js';
+import { decodePercent, identityIn, readBasic } from '../http/identity.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';

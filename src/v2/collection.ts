@@ -2,22 +2,22 @@
 // upstream list, the reverse lookup service, or a pattern scan.
 import Negotiator from 'negotiator';
 import { ServiceError } from '../errors.js';
-import { upperAscii } from '../handle/handle.js';
+import { matchesInSequence, upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { JSON_TYPE } from '../http/reply.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/target.js';
+import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
+import { readParameters } from '../http/target.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import {
   type AnonymousCall,
-  type V2Call,
-  type V2,
-  originFor,
   PRIVATE,
+  type V2,
+  type V2Call,
+  originFor,
   refusalError,
   sendV2,
 } from './call.js';
@@ -261,7 +261,7 @@ function* meetsAll(
   values: readonly HandleValue[],
 ): Steps<boolean> {
   const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
-  if (!suffixes.every((pattern) => matchesPattern(pattern, suffix))) return false;
+  if (!suffixes.every((pattern) => matchesInSequence(suffix, pattern))) return false;
   const unmet = new Map(byType);
   for (const value of values) {
     const patterns = unmet.get(value.type);
@@ -269,28 +269,11 @@ function* meetsAll(
     yield;
     const text = parsedDataOf(value);
     if (typeof text !== 'string') continue;
-    const left = patterns.filter((pattern) => !matchesPattern(pattern, text));
+    const left = patterns.filter((pattern) => !matchesInSequence(text, pattern));
     if (left.length === 0) unmet.delete(value.type);
     else unmet.set(value.type, left);
   }
   return unmet.size === 0;
-}
-
-/** Whether the text matches a pattern. Takes linear time, because it never backtracks. */
-function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
-  const last = rest.at(-1);
-  if (last === undefined) return text === first;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) {
-    return false;
-  }
-  const end = text.length - last.length;
-  let at = first.length;
-  for (const part of rest.slice(0, -1)) {
-    const found = text.indexOf(part, at);
-    if (found === -1 || found + part.length > end) return false;
-    at = found + part.length;
-  }
-  return true;
 }
 
 /** Splits a pattern into its literals: `*` matches any text, and `~` escapes the next character. */

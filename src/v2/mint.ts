@@ -2,13 +2,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { isConditional } from '../http/preconditions.js';
 import { contextOf } from '../http/context.js';
 import { createReportUnexpected } from '../http/error-reply.js';
+import { isConditional } from '../http/preconditions.js';
 import { readParameters } from '../http/target.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { noBody } from '../write/write.js';
-import { type V2Call, type V2, originFor } from './call.js';
+import { type V2, type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, validatorsOf } from './read.js';
 import { assertJson, holdsValues, sendCreation, sendWritten, withInputs } from './write.js';

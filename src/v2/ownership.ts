@@ -1,12 +1,12 @@
 // Builds the record to write, including an administrator, and rejects a write that locks the caller out.
 import { ServiceError } from '../errors.js';
-import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value-data.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
+import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value-data.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
-import type { V2Call, V2 } from './call.js';
+import type { V2, V2Call } from './call.js';
 import { type SizedValues, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
 import { toRecord } from './translation/record.js';

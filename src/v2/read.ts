@@ -15,10 +15,10 @@ import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import {
   type AnonymousCall,
-  type V2Call,
-  type V2,
-  originFor,
   PRIVATE,
+  type V2,
+  type V2Call,
+  originFor,
   refusalError,
   sendV2,
 } from './call.js';

@@ -5,16 +5,16 @@ import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { JSON_TYPE } from '../http/reply.js';
 import { contextOf } from '../http/context.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
+import { JSON_TYPE } from '../http/reply.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
 import type { IsTrustedProxy } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
-import { type SendWrite, type SendRequest, noBody } from '../write/write.js';
-import { type V2Call, type V2, originFor, PRIVATE, refusalError, sendV2 } from './call.js';
+import { type SendRequest, type SendWrite, noBody } from '../write/write.js';
+import { PRIVATE, type V2, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,

@@ -2,7 +2,7 @@
 // record.
 import { ServiceError } from '../errors.js';
 import { compileGlobs } from '../handle/handle.js';
-import { type WriteOutcome, RESPONSE_CODE } from '../handle/outcome.js';
+import { RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 
 /** The configuration under `deletion`. */
 export interface DeletionRules {

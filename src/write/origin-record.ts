@@ -1,14 +1,15 @@
 // A record at its Handle server: reads and writes with the login of a single caller, bypassing the cache.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Hooks } from '../hooks.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import { identityOf } from '../http/identity.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
+import type { Hooks } from '../hooks.js';
+import { identityOf } from '../http/identity.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Caller, createAroundMiss } from '../upstream/caller.js';
+import type { OriginServer } from '../upstream/contract.js';
 import type {
   ListOptions,
   ReadOptions,
@@ -18,7 +19,6 @@ import type {
 } from '../upstream/record-client.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt } from '../upstream/routing.js';
-import type { OriginServer } from '../upstream/contract.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */

@@ -1,13 +1,13 @@
 // Native requests other than plain resolutions: unsupported requests, the site record, the request digest.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { encodeSite, decodeSite } from '../../src/handle/value-data.js';
+import { decodeSite, encodeSite } from '../../src/handle/value-data.js';
 import {
   ENVELOPE_BYTES,
-  decodeEnvelope,
   OP_CODE,
   OP_FLAG,
   UNKNOWN_SERIAL,
+  decodeEnvelope,
 } from '../../src/plugins/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';

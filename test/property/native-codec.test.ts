@@ -1,22 +1,22 @@
 // Decoding is the inverse of encoding, and arbitrary bytes never cause a crash.
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { encodeSite, encodeData, decodeSite } from '../../src/handle/value-data.js';
+import { decodeSite, encodeData, encodeSite } from '../../src/handle/value-data.js';
 import {
-  type Version,
-  OWN_VERSION,
-  decodeEnvelope,
-  encodeEnvelope,
-  negotiateVersion,
   OP_FLAG,
-  encodeMessage,
-  readMessage,
+  OWN_VERSION,
   PACKET_BYTES,
-  toPackets,
-  decodeRequest,
   type ResponseBody,
+  type Version,
+  decodeEnvelope,
+  decodeRequest,
   encodeBody,
   encodeDigest,
+  encodeEnvelope,
+  encodeMessage,
+  negotiateVersion,
+  readMessage,
+  toPackets,
 } from '../../src/plugins/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
 import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';

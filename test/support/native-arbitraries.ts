@@ -1,11 +1,11 @@
 // Generates random record values in a Handle server's JSON, with every data format.
 import fc from 'fast-check';
 import {
+  decodeData,
   encodeAdmin,
   encodePublicKey,
-  encodeVlist,
   encodeSite,
-  decodeData,
+  encodeVlist,
 } from '../../src/handle/value-data.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { unicodeTexts } from './code-points.js';

@@ -6,31 +6,31 @@ import { z } from 'zod';
 import { tryDecode } from '../../handle/bytes.js';
 import {
   RIGHT,
+  type ValueData,
   adminToJson,
   decodeAdmin,
   decodeVlist,
   encodeAdmin,
-  encodeVlist,
-  type ValueData,
   encodeData,
+  encodeVlist,
 } from '../../handle/value-data.js';
 import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
 import { parseUpToIssue } from '../../http/request-body.js';
 import type { Steps } from '../../time-slicer.js';
 import {
+  MAX_ITEMS,
   type Reject,
   arrayField,
+  bodyError,
   booleanField,
   firstIssue,
   integerField,
-  textField,
-  MAX_ITEMS,
-  bodyError,
   permissionFields,
   readPermissionFields,
   readTtlFields,
   referencesField,
   rejectAt,
+  textField,
 } from './attributes.js';
 
 /** Parsed HS_ADMIN data. */
