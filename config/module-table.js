@@ -1,4 +1,4 @@
-// Generates the module table in CONTRIBUTING.md: every folder and file in src, with its first sentence.
+// Generates the module table in CONTRIBUTING.md, and the tables of files in the READMEs of src.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 const src = new URL('../src/', import.meta.url);
@@ -15,6 +15,24 @@ export function moduleRows() {
     ...folders.map((name) => row(name, folderText(name))),
     ...files.map((name) => row(name, firstComment(name))),
   ];
+}
+
+/** Returns the READMEs of src, by their paths below it. @returns {string[]} */
+export const readmes = () =>
+  readdirSync(src, { recursive: true }).filter((path) => path.endsWith('/README.md'));
+
+/** Returns a row for each file that a README describes. @returns {string[]} */
+export function fileRows(readme) {
+  const folder = readme.slice(0, -'README.md'.length);
+  const below = readdirSync(new URL(folder, src), { recursive: true }).sort();
+  const owned = below
+    .filter((path) => path.endsWith('/README.md'))
+    .map((path) => path.slice(0, -'README.md'.length));
+  return below
+    .filter((path) => path.endsWith('.ts') && !owned.some((other) => path.startsWith(other)))
+    .map(
+      (path) => `| [${path}](${path}) | ${firstSentence(firstComment(folder + path)).replace(/\.$/, '')} |`,
+    );
 }
 
 const row = (name, text) => `| [src/${name}](src/${name}) | ${firstSentence(text)} |`;

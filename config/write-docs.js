@@ -1,10 +1,10 @@
 // `npm run docs`: writes config/default.yaml, the manual page, the Helm chart and the tables of keys,
-// metrics, errors and modules. Tests fail if these files are out of date.
+// metrics, errors, modules and files. Tests fail if these files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
 import { chartFiles } from './helm-chart.js';
 import { manPage } from './man-page.js';
-import { moduleRows } from './module-table.js';
+import { fileRows, moduleRows, readmes } from './module-table.js';
 
 const sources = await createViteServer({ configFile: false, server: { middlewareMode: true, watch: null } });
 const { configKeys } = await sources.ssrLoadModule('/src/app/config.ts');
@@ -85,3 +85,6 @@ replaceTable('config/README.md', 'key', configKeys().map(rowOf));
 replaceTable('src/observe/README.md', 'name', metricRows(allMetrics()));
 replaceTable('config/troubleshooting.md', 'code', errorRows(allErrors()));
 replaceTable('CONTRIBUTING.md', 'module', moduleRows());
+for (const readme of readmes())
+  if (/^\| file +\|/m.test(readFileSync(path(`src/${readme}`), 'utf8')))
+    replaceTable(`src/${readme}`, 'file', fileRows(readme));

@@ -3,7 +3,7 @@
 import type { Socket } from 'node:dgram';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
-import type { Deleted } from './cache/store.js';
+import { type StoreEvents, createStoreEvents } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
 import type { ServiceError } from './errors.js';
@@ -14,7 +14,7 @@ import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
 import type { OriginServer, ReadFallback } from './upstream/contract.js';
 import type { Config } from './config/schema.js';
 import type { RedirectExtension } from './redirect/extension.js';
-import type { LoggedChange, ListPage } from './handle/outcome.js';
+import type { ListPage, LoggedChange } from './handle/outcome.js';
 import type { HandleRef } from './handle/handle.js';
 
 export interface AnsweredRead {
@@ -141,7 +141,7 @@ export interface RequestJudge {
   judgeMessage: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
 }
 
-export interface Hooks {
+export interface Hooks extends StoreEvents {
   /** Creates a judge of requests, at the start and at each reload; undefined if all are admitted. */
   admission: (() => RequestJudge | undefined)[];
   /** Runs or rejects a read that misses in memory. */
@@ -164,14 +164,6 @@ export interface Hooks {
   answered: ((read: AnsweredRead) => void)[];
   /** An anonymous read is attributed to a robot. */
   robotRead: ((handle: HandleRef) => void)[];
-  /** A record has changed or is no longer trusted: new readers must not join its load in flight. */
-  invalidated: ((key: string) => void)[];
-  /** The same for all records whose keys start with `prefix`. */
-  banned: ((prefix: string) => void)[];
-  /** A write or an operator has deleted entries of this instance. */
-  deleted: ((deleted: Deleted) => void)[];
-  /** A write by any instance has been applied to the memory of this instance. */
-  written: ((key: string) => void)[];
   /** Records the changes of a write or a purge, in order. Never throws; the response waits for it. */
   changed: ((changes: readonly LoggedChange[]) => Promise<void>)[];
   /** Returns a minimum TTL of a not-found answer (ms); a `cache.notFound.ttl` of 0 wins. */
@@ -196,6 +188,7 @@ export interface Hooks {
 }
 
 export const createHooks = (): Hooks => ({
+  ...createStoreEvents(),
   admission: [],
   aroundMiss: [],
   root: [],
@@ -205,10 +198,6 @@ export const createHooks = (): Hooks => ({
   sentPrepared: [],
   answered: [],
   robotRead: [],
-  invalidated: [],
-  banned: [],
-  deleted: [],
-  written: [],
   changed: [],
   notFoundTtlMs: [],
   stalePeriod: [],

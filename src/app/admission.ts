@@ -45,11 +45,6 @@ export interface Admission {
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
-interface AdmissionParts {
-  findClient: FindClient;
-  isTrustedProxy: IsTrustedProxy;
-}
-
 interface Judged {
   client: Client;
   judgements: readonly Judgement[];
@@ -57,8 +52,9 @@ interface Judged {
 
 /** Creates the admission. All judges judge each request; the first refusal and the first class count. */
 export function createAdmission(
-  { admission }: Pick<Hooks, 'admission'>,
-  { findClient, isTrustedProxy }: AdmissionParts,
+  { admission }: Hooks,
+  findClient: FindClient,
+  isTrustedProxy: IsTrustedProxy,
 ): Admission {
   const judges = admission.flatMap((create) => create() ?? []);
   const callerOf = createCallerOf(isTrustedProxy);

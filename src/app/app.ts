@@ -22,6 +22,7 @@ import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import {
+  type Core,
   type Host,
   type LoadedPlugins,
   type Plugin,
@@ -40,7 +41,7 @@ import { type Hooks, type PluginListener, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
 import { newPseudonym } from '../upstream/caller.js';
 import type { createPools } from '../upstream/connections.js';
-import { type RecordSource, withSources } from '../upstream/source.js';
+import { type RecordSource, withSources } from '../upstream/contract.js';
 import { createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
 
@@ -87,12 +88,13 @@ export interface App {
  */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
-  const { plugins = PLUGINS, ...rest } = deps;
-  return assemble({ ...rest, plugins }, await loadPlugins(plugins, deps.config));
+  const { plugins = PLUGINS } = deps;
+  return assemble(deps, plugins, await loadPlugins(plugins, deps.config));
 }
 
 function assemble(
-  { config, logger, metrics, clock, createDispatcher, plugins }: AppDeps & Required<Pick<AppDeps, 'plugins'>>,
+  { config, logger, metrics, clock, createDispatcher }: AppDeps,
+  plugins: readonly Plugin[],
   loaded: LoadedPlugins,
 ): App {
   const settings = new Live(config);
@@ -110,11 +112,13 @@ function assemble(
   };
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
-  const core = createCore(settings, context, { createDispatcher, sources: sourcesOf(loaded) });
-  const operations = createOperations(core, () => readStatistics(plugins, hooks));
+  const core = createCore(settings, context, sourcesOf(loaded), createDispatcher);
+  const operations = createOperations(context, core.cache, core.resolver, () =>
+    readStatistics(plugins, hooks),
+  );
   const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
   const { handlers, listeners, ...started } = startPlugins(loaded, { host, settings: config });
-  const { listener, close: closeListener } = createPublicListener(host, { plugins, handlers });
+  const { listener, close: closeListener } = createPublicListener(host, plugins, handlers);
   return {
     handler: listener,
     context,
@@ -144,21 +148,16 @@ const notFound: RequestListener = (_req, res) => {
   res.writeHead(404).end();
 };
 
-/** The core without what watches and operates it. */
-type Core = Omit<Host, 'operations' | 'readiness' | 'blockedMs'>;
-
-interface CoreParts {
-  createDispatcher: CreateDispatcher | undefined;
-  sources: readonly RecordSource[];
-}
-
 /** Creates the core: bounds of all requests together, cache, Handle servers, and the resolver above both. */
-function createCore(settings: Live<Config>, context: Context, parts: CoreParts): Core {
-  const { createDispatcher, sources } = parts;
+function createCore(
+  settings: Live<Config>,
+  context: Context,
+  sources: readonly RecordSource[],
+  createDispatcher: CreateDispatcher | undefined,
+): Core {
   const config = settings.current;
-  const { upstream } = config;
+  const { http, upstream } = config;
   const servers = withSources(upstreamServers(config), sources);
-  const unserved = unservedPrefixes(config);
   const pseudonym = newPseudonym();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(settings);
@@ -166,8 +165,8 @@ function createCore(settings: Live<Config>, context: Context, parts: CoreParts):
   const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
-  const cache = createCache({ ...config, servers }, context);
-  const upstreams = createUpstreams({ upstream, servers, unserved }, context, {
+  const cache = createCache(config, servers, context);
+  const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {
     pseudonym,
     slicer,
     createDispatcher,
@@ -194,7 +193,9 @@ function createCore(settings: Live<Config>, context: Context, parts: CoreParts):
     pseudonym,
     slicer,
     runStepsOf,
-    ...createBudgets(config),
+    // At least `maxBodyBytes`, so that one body of the maximum size always fits.
+    bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
+    unsent: createMemoryBudget(http.maxUnsentResponseBytes),
     createDispatcher,
     staleIfErrorMs,
     async whenRestored() {
@@ -214,12 +215,6 @@ function createStalePeriod(settings: Live<Config>, { stalePeriod }: Hooks): (key
     return find(key);
   };
 }
-
-const createBudgets = ({ http }: Config): Pick<Host, 'bodies' | 'unsent'> => ({
-  // At least `maxBodyBytes`, so that one body of the maximum size always fits.
-  bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
-  unsent: createMemoryBudget(http.maxUnsentResponseBytes),
-});
 
 /**
  * Returns the current prepared responses. A reload replaces them, because requests in flight still prepare

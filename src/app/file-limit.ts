@@ -59,11 +59,7 @@ function clientFiles(config: Config, limit: number): number {
  * connections without an event, even on the admin listener. The limits instead close idle connections first,
  * and log when they drop new connections.
  */
-export function fitToFileLimit(
-  config: Config,
-  limit: number | undefined,
-  logger: Pick<Logger, 'warn'>,
-): Config {
+export function fitToFileLimit(config: Config, limit: number | undefined, logger: Logger): Config {
   if (limit === undefined) return config;
   const { server } = config;
   const available = clientFiles(config, limit);

@@ -53,7 +53,7 @@ const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host
 export function describeListenFailure(
   keys: AddressKeys,
   { host, port }: ListenAddress,
-  { code, message }: Pick<NodeJS.ErrnoException, 'code' | 'message'>,
+  { code, message }: { code?: string | undefined; message: string },
 ): string {
   const remedy = remedyOf(code, keyWithVariable(keys.host), keyWithVariable(keys.port));
   return `Cannot listen on ${inUrl(host)}:${port} (${code ?? message}): ${remedy}`;

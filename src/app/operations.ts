@@ -3,10 +3,10 @@ import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
-import type { Context } from '../context.js';
 import type { LoggedChange } from '../handle/outcome.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Statistics, readStatistics } from '../observe/statistics.js';
+import type { Context } from '../context.js';
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -40,14 +40,11 @@ export interface Operations {
 
 const MAX_CONCURRENT_PURGES = 200;
 
-interface OperatedParts extends Context {
-  cache: Cache;
-  resolver: Resolver;
-}
-
 /** @internal `statistics` returns the members that plugins add to the statistics. */
 export function createOperations(
-  { log, metrics, hooks, clock, cache, resolver }: OperatedParts,
+  { log, metrics, hooks, clock }: Context,
+  cache: Cache,
+  resolver: Resolver,
   statistics: () => object,
 ): Operations {
   const { now, wall } = clock;

@@ -23,13 +23,13 @@ import type { createPools } from '../upstream/connections.js';
 import type { ServerKeys } from '../upstream/failure.js';
 import type { RefOf } from '../upstream/routing.js';
 import { HANDLE_SERVER } from '../upstream/handle-server.js';
-import type { RecordSource } from '../upstream/source.js';
+import type { RecordSource } from '../upstream/contract.js';
 import type { Upstreams } from '../upstream/upstreams.js';
 import type { OriginOf } from '../write/origin-record.js';
 import type { Operations } from './operations.js';
 
-/** The parts of the core that the interfaces and the plugins share. */
-export interface Host<Settings extends Config = Config> extends Context {
+/** The parts of the core. */
+export interface Core<Settings extends Config = Config> extends Context {
   readonly settings: Live<Settings>;
   readonly cache: Cache;
   readonly resolver: Resolver;
@@ -54,13 +54,17 @@ export interface Host<Settings extends Config = Config> extends Context {
   readonly createDispatcher: typeof createPools | undefined;
   /** Returns `cache.staleIfError` for a key; do not keep it, because a reload may change it. */
   readonly staleIfErrorMs: (key: string) => number;
+  /** Resolves once all plugins have put their records into memory. */
+  readonly whenRestored: () => Promise<void>;
+}
+
+/** The core, and what watches and operates it: all that interfaces and plugins share. */
+export interface Host<Settings extends Config = Config> extends Core<Settings> {
   readonly operations: Operations;
   /** Checks for `/readyz`. */
   readonly readiness: Readiness;
   /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
   readonly blockedMs: () => number | undefined;
-  /** Resolves once all plugins have put their records into memory. */
-  readonly whenRestored: () => Promise<void>;
 }
 
 /** Handlers on the admin listener, by the `id` of their route. */

@@ -17,7 +17,7 @@ import {
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';
-import { type SourceServer, withSources } from '../upstream/source.js';
+import { type SourceServer, withSources } from '../upstream/contract.js';
 import { loadPlugins, sourcesOf } from './plugin.js';
 import { PLUGINS } from './plugins.js';
 
@@ -117,8 +117,8 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
 
 interface StartProbesDeps {
   probes: readonly Probe[];
-  logger: Pick<Logger, 'info' | 'warn'>;
-  metrics: Pick<Metrics, 'setCertificateExpiry'>;
+  logger: Logger;
+  metrics: Metrics;
   /** Called once the upstream or a secondary has responded. */
   onAnswered: () => void;
 }

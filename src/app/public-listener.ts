@@ -1,22 +1,35 @@
-// The public listener: what happens to a request before the handler of its route.
+// The public listener: the steps of a request before its handler, and the handlers and routes of all interfaces.
 import type { RequestListener } from 'node:http';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
 import { allowOrigin } from '../http/cors.js';
-import { createReportUnexpected, type FailingListener, guard } from '../http/error-reply.js';
+import {
+  type FailingListener,
+  type RenderError,
+  createReportUnexpected,
+  createSendError,
+  guard,
+  renderRecordError,
+} from '../http/error-reply.js';
 import { createSendPrepared } from '../http/prepared-responses.js';
-import { createChecksLogin } from '../http/identity.js';
+import { createChecksLogin, type ChecksLogin } from '../http/identity.js';
 import { createSendRaw } from '../http/raw-response.js';
 import { createCheckStep, createRequestCheck, createRequestLog } from '../http/request-steps.js';
-import { createRouter, step, unlessSent } from '../http/router.js';
-import { createForwarding } from '../record/forward.js';
-import { createUnclaimedNames } from '../v2/unclaimed-names.js';
-import { createSharedLock } from '../write/lock.js';
+import type { Route } from '../http/route-table.js';
+import { type Interfaces, answerUnrouted, createRouter, step, unlessSent } from '../http/router.js';
+import { type Owner, ownerOf } from '../http/target.js';
+import { createForwardRead, createReadRecord } from '../record/read.js';
+import { createForwarding, type Forwarding } from '../record/forward.js';
+import { endpointRoutes, recordRoutes } from '../record/routes.js';
+import { createWriteRoute } from '../record/write.js';
+import { createRedirect, redirectRoutes } from '../redirect/redirect.js';
+import { createV2, v2Routes } from '../v2/answer.js';
+import { createUnclaimedNames, type UnclaimedNames } from '../v2/unclaimed-names.js';
+import { createSharedLock, type HandleLock } from '../write/lock.js';
+import { createCarryOut } from '../write/write.js';
 import { type Admission, createAdmission } from './admission.js';
-import { type KeptParts, createInterfaces } from './interfaces.js';
-import type { Host } from './plugin.js';
-import { routesOf } from './routes.js';
+import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
 
 export interface PublicListener {
   listener: RequestListener;
@@ -27,14 +40,16 @@ export interface PublicListener {
 /** Creates the public listener; after a reload, requests in flight finish with the previous settings. */
 export function createPublicListener(
   host: Host,
-  ofPlugins: Pick<KeptParts, 'plugins' | 'handlers'>,
+  plugins: readonly Plugin[],
+  handlers: readonly CreateHandlers[],
 ): PublicListener {
   const { settings, cache, clock } = host;
   const servers = upstreamServers(settings.current);
   const kept: KeptParts = {
     ...host,
     ...createForwarding(host),
-    ...ofPlugins,
+    plugins,
+    handlers,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
     lock: createSharedLock(settings.current, servers, cache, host.findClient),
     unclaimed: createUnclaimedNames(clock.now, cache.commands),
@@ -61,7 +76,7 @@ function createListener(
   kept: KeptParts,
 ): { listener: RequestListener; admitMessage: Admission['admitMessage'] } {
   const { clock, pseudonym } = host;
-  const admission = createAdmission(host.hooks, host);
+  const admission = createAdmission(host.hooks, host.findClient, host.isTrustedProxy);
   const { judgeHits, admit, admitMessage } = admission;
   const check = createRequestCheck(config.http.maxRequestLineBytes, admission.refusalOf);
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
@@ -94,3 +109,71 @@ function createListener(
   const guarded = guard(listen, createReportUnexpected(host));
   return { listener: host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded), admitMessage };
 }
+
+/** The parts that a reload preserves. */
+interface KeptParts extends Host, Forwarding {
+  plugins: readonly Plugin[];
+  /** Creates the handlers of plugins. */
+  handlers: readonly CreateHandlers[];
+  lock: HandleLock;
+  /** Minted names whose response was lost. */
+  unclaimed: UnclaimedNames;
+  checksLogin: ChecksLogin;
+}
+
+interface InterfaceParts extends KeptParts, Admission {
+  routes: readonly Route[];
+}
+
+/** Creates the enabled interfaces. */
+function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
+  const carryOut = createCarryOut(config.deletion, parts.lock, host);
+  const forwardRead = createForwardRead(config, host, parts.forward, parts.checksLogin);
+  const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
+  const redirect = config.redirect.enabled
+    ? createRedirect(config, host, parts.admit, parts.refusalOfHandle)
+    : undefined;
+  const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
+  const renderers: { [owner in Owner]?: RenderError | undefined } = {
+    v2: v2?.renderError,
+    redirect: redirect?.renderError,
+  };
+  return {
+    handlers: {
+      ...(Object.assign({}, ...ofPlugins) as PublicHandlers),
+      ...redirect?.handlers,
+      read: createReadRecord(config, host, parts.admit, forwardRead),
+      forwardRead,
+      forward: parts.forward,
+      write: createWriteRoute(host, parts, carryOut),
+      v2: v2?.route,
+    },
+    otherwise: (req, res) => {
+      const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
+      return ((isV2 && v2?.route) || answerUnrouted)(req, res);
+    },
+    sendError: createSendError(createReportUnexpected(host), (failure, call) =>
+      (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
+    ),
+  };
+}
+
+type Switch = 'v2' | 'redirect';
+
+export const publicRoutes = (
+  has: Readonly<Record<Switch, boolean>>,
+  ofPlugins: readonly Route[],
+): readonly Route[] => [
+  ...recordRoutes,
+  ...endpointRoutes,
+  ...(has.v2 ? v2Routes : []),
+  ...(has.redirect ? redirectRoutes : []),
+  ...ofPlugins,
+];
+
+/** Returns the routes of the enabled interfaces. */
+const routesOf = (config: Config, plugins: readonly Plugin[]): readonly Route[] =>
+  publicRoutes(
+    { v2: config.v2.enabled, redirect: config.redirect.enabled },
+    plugins.flatMap((plugin) => plugin.routes?.(config) ?? []),
+  );

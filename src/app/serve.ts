@@ -1,16 +1,19 @@
-// Opens the listeners, and closes them without losing a request.
-import { type App, createApp } from './app.js';
-import { createProbes, startProbes } from './probes.js';
+// Opens the listeners, reloads the configuration, and closes the listeners without losing a request.
+import { valueAt, withValue } from '../config/keys.js';
+import type { ExplainedKey, StartConfig } from '../config/load.js';
+import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { VERSION } from '../config/package-files.js';
-import { createDrain } from '../server/drain.js';
-import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
+import { createDrain } from '../server/drain.js';
+import { createAdminServer, createHttpServer } from '../server/http-server.js';
+import { type App, createApp } from './app.js';
+import { configKeys } from './config.js';
 import { fitToFileLimit, readFileLimit } from './file-limit.js';
 import { listenHttp, openListeners } from './listen.js';
-import { type ReadConfig, createReload } from './reload.js';
+import { PLUGINS } from './plugins.js';
+import { createProbes, startProbes } from './probes.js';
 
 export interface Service {
   /** URL of the public listener, for example `http://127.0.0.1:8080`. */
@@ -44,7 +47,7 @@ export async function serve(
     url: open.url,
     adminUrl: admin.url,
     addresses: open.addresses,
-    reload: createReload({ config, logger, apply: open.app.reload }),
+    reload: createReload(config, logger, open.app.reload),
     onUncaught(error) {
       const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
       logger.fatal({ err }, 'uncaught exception, exiting');
@@ -88,7 +91,7 @@ async function servePublic(config: Config, logger: Logger) {
 
 async function serveAdmin(
   config: Config,
-  { admin, context }: Pick<App, 'admin' | 'context'>,
+  { admin, context }: App,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const server = createAdminServer(admin, context);
   const drain = createDrain(server);
@@ -101,3 +104,76 @@ function announce(config: Config, logger: Logger, addresses: Readonly<Record<str
   const upstream = servers.length === 0 ? config.upstream.url : servers.join(' ');
   logger.info({ ...addresses, upstream, version: VERSION }, 'listening');
 }
+
+/** Reads the configuration. @throws ConfigError when it is invalid */
+type ReadConfig = () => StartConfig;
+
+/**
+ * Creates the reload function, which keeps the running configuration if the new one is invalid. `apply` applies
+ * the changed keys.
+ */
+export function createReload(
+  config: Config,
+  logger: Logger,
+  apply: (config: Config) => void,
+): (read: ReadConfig) => void {
+  let running = config;
+  return function reload(read) {
+    let next: StartConfig;
+    try {
+      next = read();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error({ reason }, 'reload failed, keeping the current configuration');
+      return;
+    }
+    const plan = planReload(running, next.config);
+    const log = (): void => {
+      logReload(plan, next, logger);
+    };
+    // The reload is logged at the more verbose of the old and new levels.
+    const isLogged = logger.isLevelEnabled('info');
+    if (isLogged) log();
+    running = plan.config;
+    if (plan.changed.length > 0 || PLUGINS.some((each) => each.reloadsFile?.(plan.config))) apply(running);
+    if (!isLogged) log();
+  };
+}
+
+function logReload({ changed, needRestart }: ReloadPlan, { keys }: StartConfig, logger: Logger): void {
+  const values = keys.filter(({ key }) => changed.includes(key)).map(shownValue);
+  logger.info({ changed: Object.fromEntries(values) }, 'configuration reloaded');
+  if (needRestart.length > 0) {
+    logger.warn({ keys: needRestart }, 'changed keys need a restart');
+  }
+}
+
+/** Returns a key and its value without quotes, because the logger quotes it again. */
+const shownValue = ({ key, shown }: ExplainedKey): [string, string] => [
+  key,
+  shown.replace(/^"(.*)"$/s, '$1'),
+];
+
+/** The changed keys, applied now or at the next start. */
+interface ReloadPlan {
+  /** The running configuration with the new values of all reloadable keys. */
+  config: Config;
+  changed: string[];
+  needRestart: string[];
+}
+
+export function planReload(running: Config, next: Config): ReloadPlan {
+  const different = configKeys().filter(
+    ({ parsedPath }) => !isSame(valueAt(running, parsedPath), valueAt(next, parsedPath)),
+  );
+  const changed = different.filter(({ isReloadable }) => isReloadable);
+  const needRestart = different.filter(({ isReloadable }) => !isReloadable).map(({ key }) => key);
+  const config = changed.reduce<unknown>(
+    (soFar, { parsedPath }) => withValue(soFar, parsedPath, valueAt(next, parsedPath)),
+    running,
+  ) as Config;
+  return { config, changed: changed.map(({ key }) => key), needRestart };
+}
+
+/** Whether two values are equal. Values are JSON. */
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

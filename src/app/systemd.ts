@@ -2,16 +2,14 @@
 import { execFile } from 'node:child_process';
 import type { Logger } from '../observe/logger.js';
 
-interface SystemdDeps {
-  logger: Logger;
-  /** Environment: Type=notify sets NOTIFY_SOCKET, and WatchdogSec sets the watchdog variables. */
-  env: NodeJS.ProcessEnv;
-}
-
 /**
- * Creates a notifier that runs the program `systemd-notify`, because Node.js has no Unix datagram sockets.
+ * Creates a notifier that runs the program `systemd-notify`, because Node.js has no Unix datagram sockets. In the
+ * environment, Type=notify sets NOTIFY_SOCKET, and WatchdogSec sets the watchdog variables.
  */
-export function createSystemdNotifier({ logger, env }: SystemdDeps): {
+export function createSystemdNotifier(
+  logger: Logger,
+  env: NodeJS.ProcessEnv,
+): {
   /**
    * Reports startup, and feeds the watchdog from then on. systemd restarts a process that stops feeding its
    * watchdog.

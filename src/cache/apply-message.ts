@@ -2,19 +2,7 @@
 import type { MemoryStore } from './memory/memory-store.js';
 import { Bans, type NumberedBan } from './coherence/bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
-import type { Deleted } from './store.js';
-
-interface MessageApplierDeps {
-  memory: MemoryStore;
-  now: () => number;
-  /** Called when new readers of a key must not join its load in flight. */
-  onInvalidated: (key: string) => void;
-  /** Called when new readers of any key with the prefix must not join a load in flight. */
-  onBanned: (prefix: string) => void;
-  onDeleted?: ((deleted: Deleted) => void) | undefined;
-  /** Called when a write by any instance has been applied to memory. */
-  onWritten?: ((key: string) => void) | undefined;
-}
+import type { StoreEvents } from './store.js';
 
 export interface MessageApplier {
   apply: (message: Message) => void;
@@ -27,14 +15,11 @@ const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'for
 /** Maximum number of recorded bans: more than can arrive while the list is read from Redis. */
 const MAX_ARRIVED = 10_000;
 
-export function createMessageApplier({
-  memory,
-  now,
-  onInvalidated,
-  onBanned,
-  onDeleted = () => undefined,
-  onWritten = () => undefined,
-}: MessageApplierDeps): MessageApplier {
+export function createMessageApplier(
+  memory: MemoryStore,
+  now: () => number,
+  { invalidated, banned, deleted, written }: StoreEvents,
+): MessageApplier {
   let bans = new Bans();
   /** Bans received since the list was last read, by number. */
   const arrived = new Map<number, NumberedBan>();
@@ -42,12 +27,12 @@ export function createMessageApplier({
   let floor: number | undefined;
   const ban = (prefix: string, isSoft: boolean): void => {
     memory.ban({ prefix, isSoft });
-    if (!isSoft) onDeleted({ prefix });
-    onBanned(prefix);
+    if (!isSoft) callAll(deleted, { prefix });
+    callAll(banned, prefix);
   };
   const distrust = (group?: number): void => {
     memory.distrust(group);
-    onBanned('');
+    callAll(banned, '');
   };
   /**
    * Records a received ban. Only bans that arrive while the list is read matter, so the oldest may be
@@ -85,13 +70,17 @@ export function createMessageApplier({
         break;
       default:
         applyToKey(message, memory, now());
-        if (DELETES.has(message.kind)) onDeleted({ key: message.key });
-        if (isInvalidation(message)) onInvalidated(message.key);
-        if (message.kind === 'changed') onWritten(message.key);
+        if (DELETES.has(message.kind)) callAll(deleted, { key: message.key });
+        if (isInvalidation(message)) callAll(invalidated, message.key);
+        if (message.kind === 'changed') callAll(written, message.key);
     }
   }
 
   return { apply, bans: () => (floor === undefined ? undefined : bans) };
+}
+
+function callAll<T>(functions: readonly ((about: T) => void)[], about: T): void {
+  for (const call of functions) call(about);
 }
 
 /** Returns the received bans that continue the list without a gap. All others belong to the previous run. */

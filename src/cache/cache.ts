@@ -2,9 +2,7 @@
 import type { Config } from '../config/schema.js';
 import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
-import type { Hooks } from '../hooks.js';
 import { createMessageApplier } from './apply-message.js';
-import type { Deleted } from './store.js';
 import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type DisconnectedWrites } from './coherence/hub.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
@@ -18,32 +16,17 @@ import { remedyOf } from './redis/errors.js';
 import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
-import type { Store } from './store.js';
+import type { Store, StoreEvents } from './store.js';
 import { TieredStore } from './tiered-store.js';
 
-export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
+export interface RedisOptions extends RedisCommandsOptions {
   /** Age up to which an entry in memory counts as fresh while there is no lease (ms). */
   disconnectedMaxAgeMs: number;
   disconnectedWrites: DisconnectedWrites;
 }
 
-interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
-  /** Handle servers; instances with the same servers share their entries. */
-  servers: readonly ServerConfig[];
-}
-
-interface CacheEvents {
-  /** Called when new readers of a key must not join its load in flight. */
-  onInvalidated: (key: string) => void;
-  /** Called when new readers of any key with the prefix must not join a load in flight. */
-  onBanned: (prefix: string) => void;
-  /** Called when a write or an operator deletes entries. */
-  onDeleted?: ((deleted: Deleted) => void) | undefined;
-  /** Called when a write by any instance has been applied to memory. */
-  onWritten?: ((key: string) => void) | undefined;
-}
-
-interface CacheDeps extends CacheEvents {
+interface CacheDeps {
+  events: StoreEvents;
   bounds: MemoryBounds;
   redis?: RedisOptions | undefined;
   /**
@@ -84,14 +67,15 @@ interface Inspection {
 /** Time after `upstream.writeTimeout` during which the upstream may still execute a write. */
 const FENCE_MARGIN_MS = 15_000;
 
-export function createCache(settings: CacheSettings, context: Context): Cache {
-  const { maxBytes, found, notFound } = settings.cache;
+/** Creates the cache. Instances with the same Handle servers share their entries. */
+export function createCache(config: Config, servers: readonly ServerConfig[], context: Context): Cache {
+  const { maxBytes, found, notFound } = config.cache;
   const { log, metrics, clock } = context;
   const cache = assembleCache({
-    ...eventsOf(context.hooks),
+    events: context.hooks,
     bounds: { maxBytes, found, notFound },
-    redis: redisOptions(settings, context),
-    fenceLifeMs: maxWriteMs(settings.servers) + FENCE_MARGIN_MS,
+    redis: redisOptions(config, servers, context),
+    fenceLifeMs: maxWriteMs(servers) + FENCE_MARGIN_MS,
     now: clock.now,
     onEvict: (list) => {
       metrics.countEviction(list);
@@ -106,24 +90,10 @@ export function createCache(settings: CacheSettings, context: Context): Cache {
   return cache;
 }
 
-const eventsOf = ({ invalidated, banned, deleted, written }: Hooks): CacheEvents => ({
-  onInvalidated(key) {
-    for (const each of invalidated) each(key);
-  },
-  onBanned(prefix) {
-    for (const each of banned) each(prefix);
-  },
-  onDeleted(what) {
-    for (const each of deleted) each(what);
-  },
-  onWritten(key) {
-    for (const each of written) each(key);
-  },
-});
-
 /** Returns the Redis options; undefined if no Redis is configured. */
 function redisOptions(
-  { redis, servers }: CacheSettings,
+  { redis }: Config,
+  servers: readonly ServerConfig[],
   { log, metrics }: Context,
 ): RedisOptions | undefined {
   const address = redisAddress(redis);
@@ -156,7 +126,7 @@ function redisOptions(
 export function assembleCache(deps: CacheDeps): Cache {
   const { now, clock, bounds, onEvict, fenceLifeMs } = deps;
   const memory = new MemoryStore({ bounds, now, onEvict });
-  const { apply, bans } = createMessageApplier({ ...deps, memory });
+  const { apply, bans } = createMessageApplier(memory, now, deps.events);
   const onState = createStateReport(deps.onRedisState, () => isUp());
   const instance = createInstance({ redis: deps.redis, now, clock, onState, deliver: apply });
   const { hub, commands, era, close } = instance;
@@ -197,7 +167,10 @@ function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () 
   };
 }
 
-interface InstanceDeps extends Pick<CacheDeps, 'redis' | 'now' | 'clock'> {
+interface InstanceDeps {
+  redis?: RedisOptions | undefined;
+  now: () => number;
+  clock?: Clock | undefined;
   deliver: Deliver;
   /** Called when the Redis state or the lease may have changed. */
   onState: () => void;

@@ -1,13 +1,16 @@
 // Clocks and timers that tests can replace, and a timeout for promises.
 import { randomUUID } from 'node:crypto';
 
-export interface Clock {
-  /** Time for TTLs, ages and timeouts (ms since the epoch): never steps back. See `createSteadyTime`. */
-  now: () => number;
+interface Clocks {
   /** Wall clock (ms since the epoch), for times that leave this process. It may be wrong, and may be set. */
   wall: () => number;
   /** Monotonic clock (ms). */
   monotonic: () => number;
+}
+
+export interface Clock extends Clocks {
+  /** Time for TTLs, ages and timeouts (ms since the epoch): never steps back. See `createSteadyTime`. */
+  now: () => number;
   /** Calls `run` after `ms` and after pending I/O. Returns a cancel function. */
   after: (ms: number, run: () => void) => () => void;
   randomId: () => string;
@@ -21,7 +24,7 @@ const MAX_GAIN_MS = 250;
  * the wall clock jumps ahead, because the monotonic clock stops while a machine is suspended. A wall clock
  * that is set back changes nothing, so a wrong clock shortens TTLs, and never prolongs them.
  */
-export function createSteadyTime({ wall, monotonic }: Pick<Clock, 'wall' | 'monotonic'>): () => number {
+export function createSteadyTime({ wall, monotonic }: Clocks): () => number {
   let offset = wall() - monotonic();
   /** The least difference between both clocks since the last jump. */
   let least = offset;
@@ -37,7 +40,7 @@ export function createSteadyTime({ wall, monotonic }: Pick<Clock, 'wall' | 'mono
   };
 }
 
-const systemClocks: Pick<Clock, 'wall' | 'monotonic'> = {
+const systemClocks = {
   wall: Date.now,
   monotonic: () => performance.now(),
 };
@@ -78,7 +81,7 @@ export function untilDeadline<T>(
   promise: Promise<T>,
   timeoutMs: number,
   late: () => Error,
-  clock: Pick<Clock, 'after'> = systemClock,
+  clock: Clock = systemClock,
 ): Promise<T> {
   // Promise.race would create twice as many promises for each Redis command.
   return new Promise((resolve, reject) => {

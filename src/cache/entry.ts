@@ -5,20 +5,31 @@ import { parseJson } from '../handle/json.js';
 import type { Answer } from '../handle/outcome.js';
 import { assertValue } from '../handle/value.js';
 
-/**
- * The cached state of a handle. Times are in milliseconds: in memory by `Clock.now`, in files by the wall
- * clock, in Redis by the clock of the Redis server.
- */
-export interface Entry {
+/** The public values of a handle. */
+export interface StoredValues {
   kind: Answer['kind'];
   /** Public values as a JSON array; empty for `empty` and `not-found`. */
   values: Bytes;
+}
+
+/** The members of an entry that a response contains. */
+export interface RecordContent extends StoredValues {
   /** Server message of a not-found answer; usually empty. */
   message: string;
+}
+
+export interface Times {
   /** Send time of the upstream request. */
   requestedAt: number;
   /** The entry is fresh until this time. */
   staleAt: number;
+}
+
+/**
+ * The cached state of a handle. Times are in milliseconds: in memory by `Clock.now`, in files by the wall
+ * clock, in Redis by the clock of the Redis server.
+ */
+export interface Entry extends RecordContent, Times {
   /** A stale entry may be served until this time when the upstream fails (RFC 5861 stale-if-error). */
   deleteAt: number;
 }
@@ -27,8 +38,6 @@ export interface KeyedEntry {
   key: string;
   entry: Entry;
 }
-
-export type Times = Pick<Entry, 'requestedAt' | 'staleAt'>;
 
 /** Marks the entry as permanently stale. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });

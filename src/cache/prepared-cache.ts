@@ -24,11 +24,7 @@ export interface WatchedEntry extends EntryPin, Times {
 }
 
 /** Pins an entry; undefined if memory no longer holds it. */
-export function watchEntry(
-  key: string,
-  entry: Entry,
-  { memory }: Pick<WatchParts, 'memory'>,
-): WatchedEntry | undefined {
+export function watchEntry(key: string, entry: Entry, { memory }: WatchParts): WatchedEntry | undefined {
   const pin = memory.pin(key, entry);
   if (pin === undefined) return undefined;
   const { requestedAt, staleAt } = entry;

@@ -5,11 +5,14 @@ import type { Entry, LoadOrigin } from './entry.js';
 
 type Awaitable<T> = T | Promise<T>;
 
-/** The entry of a key, and a ticket for storing a load that starts now. */
-export interface Lookup<TierTicket = Ticket> {
+export interface KeptEntry {
   entry: Entry | undefined;
   /** The tier that holds the entry. */
   from: 'memory' | 'redis';
+}
+
+/** The entry of a key, and a ticket for storing a load that starts now. */
+export interface Lookup<TierTicket = Ticket> extends KeptEntry {
   ticket: TierTicket;
 }
 
@@ -100,3 +103,22 @@ export interface PinnedEntries {
 
 /** A deletion by a write or an operator: of one entry, or of all entries with a prefix. */
 export type Deleted = { key: string } | { prefix: string };
+
+/** Functions to call when entries change, in order. */
+export interface StoreEvents {
+  /** A record has changed or is no longer trusted: new readers must not join its load in flight. */
+  invalidated: ((key: string) => void)[];
+  /** The same for all records whose keys start with `prefix`. */
+  banned: ((prefix: string) => void)[];
+  /** A write or an operator has deleted entries of this instance. */
+  deleted: ((deleted: Deleted) => void)[];
+  /** A write by any instance has been applied to the memory of this instance. */
+  written: ((key: string) => void)[];
+}
+
+export const createStoreEvents = (): StoreEvents => ({
+  invalidated: [],
+  banned: [],
+  deleted: [],
+  written: [],
+});

@@ -8,7 +8,7 @@ import type { AuthoritativeAnswer, Fence, Lookup, Store, Ticket } from './store.
 
 interface TieredStoreDeps {
   memory: MemoryStore;
-  coherence: Pick<Hub, 'publish'>;
+  coherence: Hub;
   redis?: RedisStore | undefined;
   /** Fence lifetime (ms). */
   fenceLifeMs: number;

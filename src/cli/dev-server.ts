@@ -1,11 +1,12 @@
-// The `dev-server` command: an in-memory Handle server for the CI of other programs.
+// The `dev-server` command: an in-memory Handle server for the CI of other programs, with the records of a file.
 import { loadConfig } from '../app/config.js';
-import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
-import { prefixesOf, readSeedFile } from '../dev-server/seed-file.js';
-import { createDemoServer } from '../dev-server/server.js';
-import type { RecordInput } from '../dev-server/store.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
 import { type Service, serve } from '../app/serve.js';
+import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
+import { createDemoServer } from '../dev-server/server.js';
+import type { RecordInput } from '../dev-server/store.js';
+import { valueFromJson } from '../dev-server/value.js';
+import { readFileLines } from '../handle/streams.js';
 import { Failure, print, printNote, printable } from './terminal.js';
 
 export interface DevServerOptions {
@@ -59,10 +60,47 @@ async function serveNative({ host, nativePort, url, onStopped }: NativeOptions):
     readFile: () => '',
   });
   const service = await serve(config);
-  stopOnSignal(config, service, { onStopped });
+  stopOnSignal(config, service, [], onStopped);
   return service;
 }
 
 function fail(error: unknown): never {
   throw new Failure(printable(error instanceof Error ? error.message : String(error)));
 }
+
+/** @throws Error when the file cannot be read, or with the number of an invalid line */
+export async function readSeedFile(file: string): Promise<Record<string, RecordInput>> {
+  const records = new Map<string, RecordInput>();
+  let number = 0;
+  for await (const line of readFileLines(file)) {
+    number++;
+    if (line.trim() === '') continue;
+    const record = parseRecord(line);
+    if (record === undefined) throw new Error(`line ${number} of ${file} is not a record`);
+    records.set(record.handle, record.values);
+  }
+  return Object.fromEntries(records);
+}
+
+function parseRecord(line: string): { handle: string; values: RecordInput } | undefined {
+  try {
+    const { handle, values } = JSON.parse(line) as { handle?: unknown; values?: unknown };
+    if (typeof handle !== 'string' || !/^[^/]+\/./.test(handle) || !Array.isArray(values)) return undefined;
+    for (const value of values) valueFromJson(value, 0);
+    return { handle, values };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the distinct prefixes of handles. A prefix record (`0.NA/<prefix>`) counts for its prefix. */
+export const prefixesOf = (handles: readonly string[]): string[] => [
+  ...new Set(
+    handles.map((handle) =>
+      handle
+        .replace(/^0\.NA\//i, '')
+        .split('/', 1)
+        .join(''),
+    ),
+  ),
+];

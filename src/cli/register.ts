@@ -4,8 +4,15 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { type Jwk, encodePublicKey, privateKeyFile } from '../handle/value-data.js';
-import { type Field, type FieldName, FIELDS, isAccepted } from './registration-fields.js';
-import { type PublicKeys, type HandleService, registrationFiles } from './registration-files.js';
+import {
+  type Field,
+  type FieldName,
+  FIELDS,
+  isAccepted,
+  type PublicKeys,
+  type HandleService,
+  registrationFiles,
+} from './registration.js';
 import { EXIT, Failure, print, printNote } from './terminal.js';
 
 interface RegisterOptions extends Partial<Record<FieldName, string>> {

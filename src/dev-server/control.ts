@@ -5,7 +5,7 @@ import { writeJson } from '../handle/json.js';
 import { type WireReply, decodeHandle, splitTarget } from './respond.js';
 
 /** A request as received. */
-export interface Seen {
+interface Seen {
   method: string;
   /** The raw request target. */
   target: string;
@@ -44,7 +44,7 @@ export interface DemoControl {
 }
 
 /** Treatment of a request: whether it counts as a probe, its delay and its fault. */
-export interface Treatment {
+interface Treatment {
   isProbe: boolean;
   waitMs: number;
   fault: FaultKind | undefined;
@@ -126,7 +126,7 @@ function createFaults() {
   };
 }
 
-export interface ControlOptions {
+interface ControlOptions {
   delayMs?: number;
   capacityPerSecond?: number;
 }
@@ -154,7 +154,7 @@ interface HeldReply {
   send: () => void;
 }
 
-export class Hold {
+class Hold {
   readonly #methods = new Set<string>();
   #held: HeldReply[] = [];
 

@@ -99,11 +99,11 @@ function unescapeText(text: string): string {
   }
 }
 
-export const NOT_VERIFIED = 'Identity not verified';
+const NOT_VERIFIED = 'Identity not verified';
 const LOOKUP_FAILED = 'Exception (net.handle.hdllib.HandleException) verifying identity';
 
 /** A challenge response from an `Authorization: Handle` header or a JSON body. */
-export interface ChallengeAnswer {
+interface ChallengeAnswer {
   id: string;
   type: string;
   alg: string;
@@ -112,17 +112,13 @@ export interface ChallengeAnswer {
 }
 
 /** Parses `index:handle`. A missing index becomes 0, which matches any key of the handle. */
-export function parseIdentity(text: string): ValueReference {
+function parseIdentity(text: string): ValueReference {
   const [, index, handle] = /^(\d+):(.*)$/s.exec(text) ?? [];
   return handle === undefined ? { index: 0, handle: text } : { index: Number(index), handle };
 }
 
 /** Returns why a password does not prove the identity, or undefined if the password is valid. */
-export function passwordError(
-  store: RecordStore,
-  identity: ValueReference,
-  password: Buffer,
-): string | undefined {
+function passwordError(store: RecordStore, identity: ValueReference, password: Buffer): string | undefined {
   return keyError(store, identity, {
     type: 'HS_SECKEY',
     fits: (key) => key.equals(password),
@@ -130,7 +126,7 @@ export function passwordError(
 }
 
 /** Returns why a challenge response does not prove the identity, or undefined if the response is valid. */
-export function answerError(store: RecordStore, nonce: string, answer: ChallengeAnswer): string | undefined {
+function answerError(store: RecordStore, nonce: string, answer: ChallengeAnswer): string | undefined {
   const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(answer.cnonce, 'base64')]);
   const signature = Buffer.from(answer.signature, 'base64');
   const algorithm = digestName(answer.alg);

@@ -1,10 +1,11 @@
-// Routing of requests, and redirect pages.
-import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
+// Answers requests to the demo server: records, lists, sessions and redirect pages.
+import { type KeyPairKeyObjectResult, generateKeyPairSync, sign } from 'node:crypto';
+import { RIGHT, type SiteJson } from '../handle/value-data.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import type { SiteJson } from '../handle/value-data.js';
-import { isPublic } from '../handle/value.js';
-import { type DemoLogin, readLogin } from './login.js';
-import { listHandles, listPrefixes, readHandle, removeHandle } from './operations.js';
+import { isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
+import { BadInput, javaException, parseJavaInt } from './bad-input.js';
+import { readJson } from './lenient-json.js';
+import { type DemoLogin, readLogin, type HandleParameters, type Keys, handleLogin } from './login.js';
 import {
   type DemoCall,
   type DemoReply,
@@ -17,13 +18,11 @@ import {
   type Answered,
   type DemoRequest,
 } from './reply.js';
-import { type DemoTarget, decodeHandle, hasBadEscape, readParameters, splitTarget } from './respond.js';
-import { answerSessions } from './sessions.js';
-import type { RecordStore } from './store.js';
-import { DEFAULT_TTL } from './value.js';
-import { writeHandle } from './write.js';
-import { BadInput, javaException } from './bad-input.js';
-import type { SessionStore } from './session-store.js';
+import { type DemoTarget, decodeHandle, hasBadEscape, readParameters, splitTarget, isOn } from './respond.js';
+import type { SessionStore, Session } from './session-store.js';
+import { type RecordStore, prefixHandle } from './store.js';
+import { DEFAULT_TTL, type StoredValue, valueToJson } from './value.js';
+import { writeHandle, neededForRemoving } from './write.js';
 
 export interface DemoState extends World {
   sessions: SessionStore;
@@ -160,7 +159,7 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
 /**
  * Redirects `/<handle>` to the record's first public URL. Sends a page if none exists, or for `?noredirect`.
  */
-export function redirectPage(
+function redirectPage(
   { path, query }: DemoTarget,
   { store, now }: { store: RecordStore; now: () => number },
 ): DemoReply {
@@ -176,4 +175,188 @@ export function redirectPage(
     ['Location', url.data.toString('utf8')],
     ['Expires', new Date(now() + ttlSeconds * 1000).toUTCString()],
   ]);
+}
+
+/** Answers a resolution. If no value remains, the response is HTTP 200 with code 200. */
+function readHandle(call: DemoCall, world: World): DemoReply {
+  const { handle, parameters } = call;
+  const indexes = parameters.getAll('index').map(parseJavaInt);
+  if (!world.store.isHomed(handle)) return notHere(handle);
+  const record = world.store.get(handle);
+  if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  const wanted = record.filter(createValueFilter({ indexes, types: parameters.getAll('type') }));
+  if (isPublicOnly(call)) return answer(handle, wanted.filter(isPublic));
+  return hiddenRefusal({ call, world, record, wanted }) ?? answer(handle, wanted);
+}
+
+function isPublicOnly({ parameters, identity }: DemoCall): boolean {
+  const given = parameters.get('publicOnly');
+  return given === null ? identity === undefined : isOn(given);
+}
+
+function answer(handle: string, values: StoredValue[]): DemoReply {
+  if (values.length > 0) return succeed({ handle, values: values.map(valueToJson) });
+  return { status: 200, json: { responseCode: RESPONSE_CODE.valuesNotFound, values: [], handle } };
+}
+
+/** Returns a refusal for the whole request, determined by the first hidden value. */
+function hiddenRefusal(question: {
+  call: DemoCall;
+  world: World;
+  record: StoredValue[];
+  wanted: StoredValue[];
+}): DemoReply | undefined {
+  const { call, world, record, wanted } = question;
+  const hidden = wanted.find((value) => !isPublic(value));
+  if (hidden === undefined) return undefined;
+  const { handle, identity } = call;
+  if (!hidden.permissions.startsWith('1')) {
+    return refuse(RESPONSE_CODE.insufficientPermissions, { handle });
+  }
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  const mayRead = (world.rights.on(record, identity) & RIGHT.readValue) !== 0;
+  return mayRead ? undefined : refuse(RESPONSE_CODE.invalidAdmin, { handle });
+}
+
+/**
+ * Removes a handle or values. The login is checked before existence, and a foreign prefix is "not found"
+ * (recordings "delete: …").
+ */
+function removeHandle({ handle, parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
+  const indexes = parameters.getAll('index').map(parseJavaInt);
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  const record = handle === '' ? undefined : store.get(handle);
+  if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  const removed = record.filter(({ index }) => indexes.includes(index));
+  if (removed.length < new Set(indexes).size) return refuse(RESPONSE_CODE.valuesNotFound, { handle });
+  const isWhole = indexes.length === 0;
+  const needed = isWhole ? RIGHT.deleteHandle : neededForRemoving(removed);
+  if ((rights.on(record, identity) & needed) !== needed) {
+    return refuse(RESPONSE_CODE.invalidAdmin, { handle });
+  }
+  if (isWhole) store.delete(handle);
+  else
+    store.set(
+      handle,
+      record.filter((value) => !removed.includes(value)),
+    );
+  return succeed({ handle });
+}
+
+/** Lists the handles of `prefix`: one page if page and pageSize are set, else all, without echoing either. */
+function listHandles({ parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
+  const prefix = parameters.get('prefix') ?? '';
+  const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));
+  if (!store.prefixes.includes(prefixHandle(prefix))) return notHere(prefix);
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle: prefix });
+  const granted = rights.on(store.get(prefixHandle(prefix)) ?? [], identity);
+  if ((granted & RIGHT.listHandles) === 0) return refuse(RESPONSE_CODE.invalidAdmin, { handle: prefix });
+  const handles = store.list(prefix);
+  const totalCount = String(handles.length);
+  if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0) {
+    return succeed({ prefix, totalCount, handles });
+  }
+  const slice = handles.slice(page * pageSize, (page + 1) * pageSize);
+  return succeed({ prefix, totalCount, page, pageSize, handles: slice });
+}
+
+/** Lists the prefixes of this server for server administrators. */
+function listPrefixes({ identity }: DemoCall, { store, rights }: World): DemoReply {
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded);
+  if (!rights.isServerAdmin(identity)) return refuse(RESPONSE_CODE.invalidAdmin);
+  const { prefixes } = store;
+  return succeed({ totalCount: String(prefixes.length), prefixes });
+}
+
+interface SessionRequest {
+  method: string;
+  path: string;
+  secure: boolean;
+  login: DemoLogin;
+  body: Buffer;
+}
+
+const empty = (status: number, headers: [string, string][] = []): DemoReply => ({ status, headers });
+
+/** Answers requests below /api/sessions. Calls `serverKey` only if the client requests a proof. */
+function answerSessions(
+  request: SessionRequest,
+  keys: Keys,
+  serverKey: () => KeyPairKeyObjectResult,
+): DemoReply {
+  if (!request.secure) return empty(403);
+  if (request.path === '/api/sessions/this') return answerThis(request, keys);
+  if (request.method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
+  return open(request, keys, serverKey);
+}
+
+function open(
+  { login, body }: SessionRequest,
+  keys: Keys,
+  serverKey: () => KeyPairKeyObjectResult,
+): DemoReply {
+  const sent = parametersIn(body);
+  if (login.session !== undefined || sent.sessionId !== undefined) return empty(400);
+  const session = keys.sessions.open();
+  if (login.identity) session.identity = login.identity;
+  const cnonce = login.cnonce ?? sent.cnonce;
+  const proof = cnonce === undefined ? {} : serverProof(session, cnonce, serverKey());
+  return {
+    status: 201,
+    headers: [['Location', '/api/sessions/this']],
+    json: { ...describe(session), ...proof, ...identityMembers(session.identity), ...errorMembers(login) },
+  };
+}
+
+function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoReply {
+  if (method === 'GET' || method === 'HEAD') return show(login);
+  if (method === 'DELETE') return end(login, keys);
+  const answered = login.session === undefined ? handleLogin(parametersIn(body), keys) : login;
+  const { session } = answered;
+  if (session === undefined) return empty(403);
+  const json = {
+    ...describe(session),
+    ...identityMembers(answered.failed ? undefined : session.identity),
+    ...errorMembers(answered),
+  };
+  if (!answered.failed) return { status: 200, json };
+  return { status: 401, json, challenge: { basic: false, error: answered.error, session } };
+}
+
+function show(login: DemoLogin): DemoReply {
+  if (login.session)
+    return { status: 200, json: { ...describe(login.session), ...identityMembers(login.session.identity) } };
+  return login.failed ? empty(403) : { status: 200, json: { authenticated: false } };
+}
+
+function end({ session }: DemoLogin, { sessions }: Keys): DemoReply {
+  if (session === undefined) return empty(403);
+  sessions.delete(session.sessionId);
+  return empty(204);
+}
+
+const describe = ({ sessionId, nonce }: Session): Record<string, unknown> => ({ sessionId, nonce });
+
+const identityMembers = (identity: ValueReference | undefined): Record<string, unknown> =>
+  identity ? { authenticated: true, id: `${identity.index}:${identity.handle}` } : {};
+
+const errorMembers = ({ error }: DemoLogin): Record<string, unknown> =>
+  error === undefined ? {} : { error };
+
+/** Signs both nonces with the server's site key. */
+function serverProof(
+  { nonce }: Session,
+  cnonce: string,
+  { privateKey }: KeyPairKeyObjectResult,
+): Record<string, unknown> {
+  const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(cnonce, 'base64')]);
+  return {
+    serverAlg: 'SHA-256',
+    serverSignature: sign('sha256', signed, privateKey).toString('base64'),
+  };
+}
+
+function parametersIn(body: Buffer): HandleParameters {
+  const json = readJson(body.toString('utf8'));
+  return json !== null && typeof json === 'object' ? json : {};
 }

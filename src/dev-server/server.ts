@@ -131,7 +131,7 @@ function closeListener(server: Server): Promise<void> {
 type ParseError = NodeJS.ErrnoException & { rawPacket?: Buffer };
 
 /** Answers invalid HTTP, and distinguishes methods unknown to Node from invalid bytes. */
-export function answerBadRequest(error: ParseError, socket: Duplex): void {
+function answerBadRequest(error: ParseError, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;

@@ -108,7 +108,7 @@ export function createRights(store: RecordStore, serverAdmins: readonly ValueRef
   return { on, isServerAdmin };
 }
 
-export const isAdminValue = ({ type }: Pick<StoredValue, 'type'>): boolean => type === 'HS_ADMIN';
+export const isAdminValue = ({ type }: StoredValue): boolean => type === 'HS_ADMIN';
 
 /**
  * Compares references. The suffix is case-sensitive here, though not in logins (recording "create: user

@@ -1,11 +1,11 @@
 // A stored value and its conversion from and to JSON, in all data formats.
 import {
+  type ValueData,
+  decodeData,
   encodeAdmin,
   encodePublicKey,
-  encodeVlist,
-  type ValueData,
   encodeSite,
-  decodeData,
+  encodeVlist,
 } from '../handle/value-data.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './bad-input.js';
@@ -129,7 +129,7 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
 };
 
 /** Parses the data of a value, whose format need not match the type. */
-export function dataFromJson(data: unknown): Buffer {
+function dataFromJson(data: unknown): Buffer {
   if (data === undefined) {
     throw badValue(
       'java.lang.NullPointerException: Cannot invoke "com.google.gson.JsonElement.isJsonPrimitive()" because "<parameter1>" is null',
@@ -152,7 +152,7 @@ function hexToBytes(digits: string): Buffer {
   return Buffer.from(digits, 'hex');
 }
 
-export function adminFromJson(json: unknown): Buffer {
+function adminFromJson(json: unknown): Buffer {
   const { handle, index, permissions, legacyByteLength } = json as Record<string, unknown>;
   return encodeAdmin({
     handle: String(handle),

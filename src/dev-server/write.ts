@@ -143,7 +143,7 @@ function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoR
 }
 
 /** Parses the values of a PUT. A handle in the body must match the path. */
-export function readRecordBody(call: DemoCall, timestampSeconds: number): StoredValue[] {
+function readRecordBody(call: DemoCall, timestampSeconds: number): StoredValue[] {
   return valuesIn(readJson(bodyText(call)), call.handle).map((value) =>
     valueFromJson(value, timestampSeconds),
   );

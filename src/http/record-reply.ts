@@ -4,7 +4,7 @@ import type { Host } from '../app/plugin.js';
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
+import { type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
 import { type Freshness, cacheHeaders, freshnessRules } from './cache-headers.js';
 import { contextOf } from './context.js';

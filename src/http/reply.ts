@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Entry } from '../cache/entry.js';
+import type { RecordContent } from '../cache/entry.js';
 import { type Bytes, fromBuffer, toBuffer, toBytes, toText } from '../handle/bytes.js';
 import { indentJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
@@ -21,9 +21,6 @@ import type { Format } from './target.js';
 /** Spelled as in the recordings (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
-
-/** Entry members that a body contains. */
-export type RecordContent = Pick<Entry, 'kind' | 'values' | 'message'>;
 
 export interface Body {
   status: number;

@@ -25,7 +25,7 @@ const REDIS_WAIT_MS = 1000;
 
 interface StartChecksParts {
   readiness: Readiness;
-  hooks: Pick<Hooks, 'startCheck'>;
+  hooks: Hooks;
   cache: {
     memory: { usage: () => readonly StoreUsage[] };
     redisState: () => 'up' | 'down' | 'disabled';
@@ -40,10 +40,7 @@ export type StartChecks = ReturnType<typeof addStartChecks>;
  * Registers the startup checks. A passed check stays passed, because an instance still serves readers after
  * an upstream failure.
  */
-export function addStartChecks(
-  { admin }: Pick<Config, 'admin'>,
-  { readiness, cache, hooks }: StartChecksParts,
-) {
+export function addStartChecks({ admin }: Config, { readiness, cache, hooks }: StartChecksParts) {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'disabled';
   let canAnswer = admin.readyWithoutUpstream;

@@ -27,7 +27,7 @@ export interface PreparedHit {
 export type Hits = ReturnType<typeof createHits>;
 
 interface HitsDeps {
-  metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
+  metrics: Metrics;
   log: Logger;
   isLogged: IsLogged;
   hooks: { sentPrepared: readonly ((hit: PreparedHit) => void)[] };

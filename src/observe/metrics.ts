@@ -1,8 +1,7 @@
-// Creates the process's metrics, which every module updates through its `Context`.
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+// Creates the process's metrics, which every module updates through its `Context`, and measures the process.
+import { Counter, Gauge, Histogram, Registry, type Metric, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
-import { registerProcessMetrics } from './process-metrics.js';
 import { Recent } from './recent.js';
 
 interface RequestSample {
@@ -65,10 +64,10 @@ export function createMetrics(now: () => number = Date.now) {
 
 function createRequestMetrics(registry: Registry, recent: Recent) {
   const flushes: (() => void)[] = [];
-  const requests = addCounter(registry, METRICS.requests, () => {
+  const requests = addBufferedCounter(registry, METRICS.requests, () => {
     for (const flush of flushes) flush();
   });
-  const seconds = new RequestSeconds();
+  const seconds = new Seconds(METRICS.requestDuration, REQUEST_BUCKETS);
   seconds.register(registry);
   return {
     /** Registers a function to call before each scrape, for callers that buffer counts. */
@@ -76,8 +75,8 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       flushes.push(flush);
     },
     countRequest({ interface: family, handle, result, status, ms, path, code }: RequestSample): void {
-      requests.inc({ interface: family, result, status });
-      seconds.add(family, result, ms / 1000);
+      requests.add([family, result, status]);
+      seconds.add([family, result], ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
       // A forwarded upstream 5xx does not have the result `error`. Over native TCP and UDP, the status is a
       // response code, and the path is undefined.
@@ -93,34 +92,31 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       status: number;
       count: number;
     }): void {
-      requests.inc({ interface: family, result: 'hit', status }, count);
+      requests.add([family, 'hit', status], count);
     },
     observeHits({ interface: family, handle, ms, weight }: MeasuredHits): void {
-      seconds.add(family, 'hit', ms / 1000, weight);
+      seconds.add([family, 'hit'], ms / 1000, weight);
       recent.countHandle(handle, 'hit', weight);
     },
   };
 }
 
 function createUpstreamMetrics(registry: Registry, recent: Recent) {
-  const requests = addCounter(registry, METRICS.upstreamRequests);
+  const requests = addBufferedCounter(registry, METRICS.upstreamRequests);
   const rejected = addCounter(registry, METRICS.rejected);
   const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers: [registry] });
-  const seconds = new Histogram({
-    ...METRICS.upstreamRequestDuration,
-    registers: [registry],
-    buckets: UPSTREAM_BUCKETS,
-  });
+  const seconds = new Seconds(METRICS.upstreamRequestDuration, UPSTREAM_BUCKETS);
+  seconds.register(registry);
   return {
     /** Initialises the series of a Handle server or secondary to 0. */
     addServer(server: string): void {
-      zeroCounter(requests, METRICS.upstreamRequests, { server });
+      zeroCounter(requests.counter, METRICS.upstreamRequests, { server });
       zeroCounter(rejected, METRICS.rejected, { server });
-      seconds.zero({ server });
+      seconds.add([server], 0, 0);
     },
     countUpstreamRequest({ server, outcome, ms }: { server: string; outcome: string; ms: number }): void {
-      requests.inc({ server, outcome });
-      seconds.observe({ server }, ms / 1000);
+      requests.add([server, outcome]);
+      seconds.add([server], ms / 1000);
       if (outcome in CATALOGUE) recent.addError(`upstream request failed: ${outcome}`);
     },
     setBreakerState(state: string, server: string): void {
@@ -282,6 +278,47 @@ const REQUEST_BUCKETS = [
   ...[0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 ];
 
+/** Label values in the order of the label names. */
+type LabelValues = readonly (string | number)[];
+
+/** Counts by label values; each scrape adds the counts to the counter, which sorts and joins labels at each `inc`. */
+class BufferedCounter {
+  readonly counter: Counter;
+  readonly #labelNames: readonly string[];
+  #counts = new Map<string, { values: LabelValues; count: number }>();
+
+  constructor(counter: Counter, { labelNames }: MetricEntry) {
+    this.counter = counter;
+    this.#labelNames = labelNames;
+  }
+
+  add(values: LabelValues, count = 1): void {
+    const known = this.#counts.get(values.join());
+    if (known === undefined) this.#counts.set(values.join(), { values, count });
+    else known.count += count;
+  }
+
+  flush(): void {
+    for (const { values, count } of this.#counts.values())
+      this.counter.inc(labelsOf(this.#labelNames, values), count);
+    this.#counts.clear();
+  }
+}
+
+function addBufferedCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined) {
+  const buffered: BufferedCounter = new BufferedCounter(
+    addCounter(registry, metric, () => {
+      collect();
+      buffered.flush();
+    }),
+    metric,
+  );
+  return buffered;
+}
+
+const labelsOf = (names: readonly string[], values: LabelValues): Labels =>
+  Object.fromEntries(names.map((name, at) => [name, String(values[at])]));
+
 interface Series {
   labels: Labels;
   /** Counts per bucket; the last bucket is `+Inf`. */
@@ -289,54 +326,98 @@ interface Series {
   sum: number;
 }
 
-/** Request duration histogram with weighted observations, which prom-client does not support. */
-class RequestSeconds {
-  readonly #byFamily = new Map<string, Map<string, Series>>();
+/** A histogram of durations with weighted observations, which prom-client does not support. */
+class Seconds {
+  readonly #metric: MetricEntry;
+  readonly #buckets: readonly number[];
+  readonly #series = new Map<string, Series>();
 
-  add(family: string, result: string, seconds: number, weight = 1): void {
-    const series = this.#seriesOf(family, result);
+  constructor(metric: MetricEntry, buckets: readonly number[]) {
+    this.#metric = metric;
+    this.#buckets = buckets;
+  }
+
+  add(values: LabelValues, seconds: number, weight = 1): void {
+    const series = this.#seriesOf(values);
     let bucket = 0;
-    while (seconds > (REQUEST_BUCKETS[bucket] ?? Infinity)) bucket++;
+    while (seconds > (this.#buckets[bucket] ?? Infinity)) bucket++;
     series.counts[bucket] = (series.counts[bucket] ?? 0) + weight;
     series.sum += seconds * weight;
   }
 
   register(registry: Registry): void {
-    const { name, help, type, fromStart } = METRICS.requestDuration;
-    for (const { interface: family, result } of fromStart) this.#seriesOf(family, result);
-    const series = (): Series[] => [...this.#byFamily.values()].flatMap((byResult) => [...byResult.values()]);
-    const get = () => Promise.resolve({ name, help, type, values: series().flatMap(valuesOf) });
+    const { name, help, type, labelNames, fromStart = [] } = this.#metric;
+    // The servers are not known yet.
+    const known = labelNames.includes('server') ? [] : fromStart;
+    for (const labels of known) this.#seriesOf(labelNames.map((label) => labels[label] ?? ''));
+    const get = () =>
+      Promise.resolve({
+        name,
+        help,
+        type,
+        values: [...this.#series.values()].flatMap((each) => this.#valuesOf(each)),
+      });
     // The registry uses only these two members.
     registry.registerMetric({ name, get } as unknown as Histogram);
   }
 
-  #seriesOf(family: string, result: string): Series {
-    let byResult = this.#byFamily.get(family);
-    if (byResult === undefined) this.#byFamily.set(family, (byResult = new Map<string, Series>()));
-    let series = byResult.get(result);
+  #seriesOf(values: LabelValues): Series {
+    const key = values.join();
+    let series = this.#series.get(key);
     if (series === undefined) {
-      const counts = new Array<number>(REQUEST_BUCKETS.length + 1).fill(0);
-      byResult.set(result, (series = { labels: { interface: family, result }, counts, sum: 0 }));
+      const counts = new Array<number>(this.#buckets.length + 1).fill(0);
+      series = { labels: labelsOf(this.#metric.labelNames, values), counts, sum: 0 };
+      this.#series.set(key, series);
     }
     return series;
   }
+
+  /** Returns the samples of a series; buckets are cumulative. */
+  #valuesOf({ labels, counts, sum }: Series) {
+    const { name } = this.#metric;
+    let count = 0;
+    const buckets = counts.map((added, at) => {
+      count += added;
+      return {
+        metricName: `${name}_bucket`,
+        labels: { le: this.#buckets[at] ?? '+Inf', ...labels },
+        value: count,
+      };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: sum },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
+  }
 }
 
-/** Returns the samples of a series; buckets are cumulative. */
-function valuesOf({ labels, counts, sum }: Series) {
-  const { name } = METRICS.requestDuration;
-  let count = 0;
-  const buckets = counts.map((added, at) => {
-    count += added;
-    return {
-      metricName: `${name}_bucket`,
-      labels: { le: REQUEST_BUCKETS[at] ?? '+Inf', ...labels },
-      value: count,
-    };
-  });
-  return [
-    ...buckets,
-    { metricName: `${name}_sum`, labels, value: sum },
-    { metricName: `${name}_count`, labels, value: count },
-  ];
+/**
+ * Default prom-client gauges whose names end like a counter's, which promtool rejects; other default gauges
+ * report the same numbers by type.
+ */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+let shared: Registry | undefined;
+
+function collectOnce(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  return registry;
+}
+
+/**
+ * Registers the metrics of the process. All registries share them, because each set runs a timer and observes
+ * every garbage collection until the process ends.
+ */
+function registerProcessMetrics(registry: Registry): void {
+  shared ??= collectOnce();
+  for (const { name } of shared.getMetricsAsArray()) {
+    registry.registerMetric(shared.getSingleMetric(name) as Metric);
+  }
 }

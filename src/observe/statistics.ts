@@ -21,7 +21,7 @@ interface InstanceFacts {
 export type Statistics = Awaited<ReturnType<typeof readStatistics>>;
 
 export async function readStatistics(
-  { registry, recent }: Pick<Metrics, 'registry' | 'recent'>,
+  { registry, recent }: Metrics,
   { version, startedAt, redis, logLevel }: InstanceFacts,
   uptimeMs: number,
 ) {

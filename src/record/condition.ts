@@ -1,16 +1,17 @@
 // The ETag of a record as the caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
 import type { IncomingMessage } from 'node:http';
+import type { RecordContent } from '../cache/entry.js';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
 import { evaluatePreconditions } from '../http/preconditions.js';
-import { type Encoding, type RecordContent, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
+import { type Encoding, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
 import { type Format, readParameters } from '../http/target.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
-import type { RecordRead } from '../upstream/record-client.js';
+import type { RecordRead } from '../upstream/contract.js';
 
 interface Members {
   responseCode?: unknown;

@@ -16,9 +16,8 @@ import { type Place, restOf } from '../http/route-table.js';
 import { assertPlain, isListRequest, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { OriginServer } from '../upstream/contract.js';
+import { type OriginServer, assertForwards } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
-import { assertForwards } from '../upstream/source.js';
 import { assertFound } from '../upstream/upstreams.js';
 import { readForwardedRecord, recordEtag } from './condition.js';
 import {

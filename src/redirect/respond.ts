@@ -10,8 +10,8 @@ import { type Freshness, cacheHeaders, privateOnly, varyOf } from '../http/cache
 import { contextOf } from '../http/context.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
+import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
-import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/resolution.js';
 import { runToEnd } from '../time-slicer.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import {

@@ -1,4 +1,4 @@
-// Loads one handle: reads the shared tier, then the upstream, and stores the outcome.
+// Loads one handle: reads the shared tier, then the upstream, and stores the outcome; keeps recent failures.
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type TtlBounds,
@@ -8,21 +8,21 @@ import {
   judge,
   makeEntry,
 } from '../cache/policy.js';
-import type { Lookup, Store } from '../cache/store.js';
+import type { KeptEntry, Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Outcome } from '../handle/outcome.js';
-import type { Caller } from '../upstream/caller.js';
-import { FailureCache } from './failure-cache.js';
-import { keepLoaded } from './parsed-records.js';
-import type { Resolution } from './resolution.js';
-import { SingleFlight } from './single-flight.js';
+import type { Outcome, Refused } from '../handle/outcome.js';
 import { maybe } from '../maybe.js';
+import type { HandleRead } from '../upstream/contract.js';
+import { ExpiringMap } from '../upstream/expiring-map.js';
+import { scopeOf } from '../upstream/failure.js';
+import { keepLoaded } from './parsed-records.js';
+import { SingleFlight } from './single-flight.js';
 
 export interface LoaderDeps {
   store: Store;
   upstream: {
-    resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'noFallback'>) => Promise<Outcome>;
+    resolve: (read: HandleRead) => Promise<Outcome>;
     preferPrimary?: (key: string) => void;
   };
   /** Time after a failure in which the handle is not requested again (ms). */
@@ -38,8 +38,6 @@ export interface LoaderDeps {
   onHit?: readonly ((handle: HandleRef, entry: Entry) => void)[];
 }
 
-export type KeptEntry = Pick<Lookup, 'entry' | 'from'>;
-
 /** A load in flight. */
 export interface EntryLoad {
   startedAt: number;
@@ -48,17 +46,12 @@ export interface EntryLoad {
   answer: Promise<Resolution>;
 }
 
-export interface LoadTask {
-  handle: HandleRef;
-  authoritative: boolean;
+export interface LoadTask extends HandleRead {
   /**
    * A fresh entry is used only if it was requested after this time (ms). A refresh ahead excludes the current
    * entry.
    */
   newerThan: number;
-  caller: Caller | undefined;
-  /** Whether only configured servers are asked. */
-  noFallback?: boolean | undefined;
 }
 
 /** Loads that ask the same servers: callers of a handle share its load in flight, and its failure. */
@@ -201,3 +194,87 @@ interface LoadedEntry {
 export function exceptServiceError(failure: unknown): void {
   if (!(failure instanceof ServiceError)) throw failure;
 }
+
+/** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
+const MAX_FAILURES = 100_000;
+
+/** Recent failures of loads. Until one expires, its handle is not requested again (RFC 8767 §5, RFC 9520 §3.2). */
+class FailureCache {
+  /** The error that all readers share; true if it says nothing about the handle. */
+  readonly #failures: ExpiringMap<ServiceError | true>;
+
+  constructor(options: { ttlMs: number; now: () => number }) {
+    this.#failures = new ExpiringMap({ ...options, maxEntries: MAX_FAILURES });
+  }
+
+  /** Whether the last load has failed, so that a stale entry is served without a new load. */
+  has(key: string): boolean {
+    return this.#failures.has(key);
+  }
+
+  /** @throws ServiceError the failure that all readers of the key share */
+  assertNone(key: string): void {
+    const failure = this.#failures.get(key);
+    if (failure instanceof ServiceError) throw failure;
+  }
+
+  add(key: string, failure?: unknown): void {
+    const isShared = failure instanceof ServiceError && isOfHandle(failure);
+    this.#failures.set(key, isShared ? withinBounds(failure) : (this.#failures.get(key) ?? true));
+  }
+
+  delete(key: string): void {
+    this.#failures.delete(key);
+  }
+
+  deleteUnder(prefix: string): void {
+    this.#failures.deleteUnder(prefix);
+  }
+}
+
+/** Errors that say nothing about the handle: a busy or paused server, or this proxy's own limits. */
+const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_BACKOFF', 'UPSTREAM_BUSY', 'OVERLOADED'];
+
+const isOfHandle = (failure: ServiceError): boolean =>
+  !NOT_OF_HANDLE.includes(failure.code) && scopeOf(failure) !== 'connection';
+
+/** Maximum length of cached error members; longer ones are dropped from the cached error. */
+const MAX_ANSWER_CHARS = 4096;
+
+function withinBounds(failure: ServiceError): ServiceError {
+  const { message, upstreamAnswer } = failure;
+  const isShort = JSON.stringify(upstreamAnswer?.members ?? {}).length <= MAX_ANSWER_CHARS;
+  return isShort ? failure : new ServiceError(failure, { message });
+}
+
+/** The reason for a stale response: the load failed, timed out, or is not retried yet after a failure. */
+export type StaleReason = 'error' | 'timeout' | 'backoff';
+
+export interface FromEntry {
+  kind: 'entry';
+  entry: Entry;
+  /** The source of the entry. */
+  from: 'memory' | 'redis' | 'upstream';
+  /** Whether this caller joined the load of a different caller. */
+  collapsed: boolean;
+  stale?: StaleReason;
+  /** Whether the upstream answer was stored. */
+  stored?: boolean;
+}
+
+/** An entry, or a refusal by the server. Failures are thrown as ServiceError. */
+export type Resolution = FromEntry | { kind: 'refused'; refused: Refused };
+
+/** How a read was answered, for the log and metrics. */
+export type ReadResult = 'hit' | 'miss' | 'stale' | 'authoritative' | 'refused';
+
+export function resultOf(resolution: Resolution, { authoritative }: { authoritative: boolean }): ReadResult {
+  if (resolution.kind === 'refused') return 'refused';
+  if (authoritative) return 'authoritative';
+  if (resolution.stale !== undefined) return 'stale';
+  return resolution.from === 'upstream' ? 'miss' : 'hit';
+}
+
+/** Whether the handle exists; undefined for a refusal. */
+export const existsBy = (resolution: Resolution): boolean | undefined =>
+  resolution.kind === 'entry' ? resolution.entry.kind !== 'not-found' : undefined;

@@ -1,6 +1,6 @@
 // Parses the values of cache entries. Large records are parsed once and cached.
 import { LRUCache } from 'lru-cache';
-import type { Entry } from '../cache/entry.js';
+import type { StoredValues } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { countContainers, parseJson, stepElements } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
@@ -36,10 +36,10 @@ export function keepLoaded(text: Bytes, values: ParsedValues): void {
 }
 
 /** Returns the public values in record order. */
-export const valuesOf = (entry: Pick<Entry, 'kind' | 'values'>): ParsedValues => runToEnd(readValues(entry));
+export const valuesOf = (entry: StoredValues): ParsedValues => runToEnd(readValues(entry));
 
 /** Returns the public values in steps, so that a large record does not block other requests. */
-export function* readValues({ kind, values: text }: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
+export function* readValues({ kind, values: text }: StoredValues): Steps<ParsedValues> {
   if (kind !== 'found') return NO_VALUES;
   if (text === loaded.text) return loaded.values;
   if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];

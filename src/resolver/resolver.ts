@@ -3,24 +3,25 @@ import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
-import type { Fence } from '../cache/store.js';
+import type { Fence, KeptEntry } from '../cache/store.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
 import { type AroundMiss, type Caller, OWN_WORK, createAroundMiss } from '../upstream/caller.js';
-import type { UpstreamClient } from '../upstream/contract.js';
+import type { HandleRead, ResolveOptions, UpstreamClient } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
 import {
   type EntryLoad,
-  type KeptEntry,
   Loader,
   type LoaderDeps,
   type LoadTask,
   exceptServiceError,
+  type FromEntry,
+  type Resolution,
+  type StaleReason,
 } from './loader.js';
-import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SerialFlight } from './single-flight.js';
 import { maybe } from '../maybe.js';
 
@@ -43,18 +44,13 @@ interface ResolverDeps extends LoaderDeps {
   aroundMiss?: AroundMiss;
   /** Functions that read elsewhere than at configured servers. */
   fallbacks?: readonly unknown[];
-  clock?: Pick<Clock, 'after'>;
+  clock?: Clock;
 }
 
-export interface ResolveOptions {
+export interface ResolverRead {
   authoritative: boolean;
-  /** The caller; defaults to an unknown client of class `normal`. */
-  caller?: Caller | undefined;
   /** Whether only configured servers are asked after a miss in memory. */
   noFallback?: boolean | undefined;
-}
-
-export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'noFallback'> {
   /**
    * Judges a request that misses in memory, and returns its caller. An error that it throws is the response.
    */
@@ -67,7 +63,7 @@ export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'no
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
 interface ResolverParts {
-  cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
+  cache: Cache;
   upstream: UpstreamClient;
   slicer: TimeSlicer;
   refOf: RefOf;
@@ -77,7 +73,7 @@ interface ResolverParts {
 
 /** Creates the resolver. */
 export function createResolver(
-  settings: Live<Pick<Config, 'cache' | 'upstream'>>,
+  settings: Live<Config>,
   { clock: { now, wall }, hooks }: Context,
   { cache, upstream, slicer, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver {
@@ -116,8 +112,6 @@ export function createResolver(
   });
   return resolver;
 }
-
-type NamedLoad = Pick<LoadTask, 'handle' | 'caller' | 'noFallback'>;
 
 /** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
@@ -168,7 +162,9 @@ export class Resolver {
       const caller = admit();
       if (caller instanceof Promise) return caller.then(resolve);
       // Otherwise memory has not changed since it was read.
-      return authoritative ? resolve(caller) : this.#loadMissing({ handle, caller, noFallback }, entry);
+      return authoritative
+        ? resolve(caller)
+        : this.#loadMissing({ handle, authoritative, caller, noFallback }, entry);
     } catch (refusal) {
       const error = refusal as Error;
       return Promise.reject(error);
@@ -182,9 +178,9 @@ export class Resolver {
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
   resolve(handle: HandleRef, { authoritative, caller, noFallback }: ResolveOptions): Promise<Resolution> {
-    const task = { handle, caller, noFallback };
+    const task = { handle, authoritative, caller, noFallback };
     if (authoritative) {
-      return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
+      return this.#miss(caller, () => this.#readAuthoritatively({ ...task, newerThan: 0 }));
     }
     const resolveNow = (): Promise<Resolution> => {
       const entry = this.#deps.memory.peek(handle.key);
@@ -208,7 +204,7 @@ export class Resolver {
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
-  #loadMissing(named: NamedLoad, entry: Entry | undefined): Promise<Resolution> {
+  #loadMissing(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
     return this.#miss(named.caller, () => this.#load(named, entry));
   }
 
@@ -217,10 +213,10 @@ export class Resolver {
     return aroundMiss === undefined ? read() : aroundMiss(caller, read, isUnknown);
   }
 
-  #load(named: NamedLoad, entry: Entry | undefined): Promise<Resolution> {
+  #load(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
     const { fallbacks = [] } = this.#deps;
     const loader = named.noFallback && fallbacks.length > 0 ? this.#configuredLoader : this.#loader;
-    const { load, collapsed } = loader.join({ ...named, authoritative: false, newerThan: 0 });
+    const { load, collapsed } = loader.join({ ...named, newerThan: 0 });
     const answer = this.#answerInTime(named.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
   }
@@ -231,10 +227,7 @@ export class Resolver {
    *
    * @throws ServiceError when the upstream fails, even if a stale entry exists
    */
-  refresh(
-    handle: HandleRef,
-    { newerThan, caller }: Pick<LoadTask, 'newerThan' | 'caller'>,
-  ): Promise<Resolution> {
+  refresh(handle: HandleRef, newerThan: number, caller: Caller): Promise<Resolution> {
     return this.#loader.join({ handle, authoritative: false, newerThan, caller }).load.answer;
   }
 

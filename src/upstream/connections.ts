@@ -68,8 +68,8 @@ const monotonic = (): number => performance.now();
  * closes once its requests have ended.
  */
 export function createPools(
-  { connections, now = monotonic, ...given }: ConnectionOptions,
-  connect = createConnector(given),
+  { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
+  connect = createConnector(trust, lookup),
 ): ClosableDispatcher {
   const options = {
     connect,
@@ -124,10 +124,7 @@ export function createPools(
   };
 }
 
-function createConnector({
-  lookup,
-  ...trust
-}: Omit<ConnectionOptions, 'connections'>): buildConnector.connector {
+function createConnector(trust: Trust, lookup?: LookupFunction): buildConnector.connector {
   const connect = buildConnector({ ...tlsOptions(trust), ...(lookup && { lookup }), timeout: CONNECT_MS });
   const checkPin = createPinCheck(trust);
   return function connectTrusted(options, connected) {

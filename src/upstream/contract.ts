@@ -1,30 +1,45 @@
-// The contract of a server: reads that all callers share, and requests with one caller's credentials.
-import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
+// The contracts of a server and of a kind of server: shared reads, requests of one caller, protocol and probe.
+import type { HandleValue, Selection } from '../handle/value.js';
+import type { ListPage, Outcome } from '../handle/outcome.js';
+import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
+import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Outcome } from '../handle/outcome.js';
+import type { TimeSlicer, Steps } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';
 import type { Connections } from './connections.js';
-import type { RecordClient } from './record-client.js';
+import type { UpstreamDispatcher, UpstreamRequest } from './exchange.js';
+import type { RecordAnswer, UpstreamReply } from './reply.js';
+import type { UpstreamResponse } from './response.js';
 import type { Sessions } from './sessions.js';
-import type { RecordSource } from './source.js';
 
 /** The settings of a server, and those of `upstream` that all servers share. */
-export interface ServerSettings
-  extends
-    Omit<ServerConfig, 'kind'>,
-    Pick<Config['upstream'], 'caseSensitive' | 'retryAfterMs' | 'secondaryMaxTtlMs'> {
-  source: RecordSource;
+export interface ServerSettings extends SourceServer {
+  caseSensitive: boolean;
+  retryAfterMs: number;
+  secondaryMaxTtlMs: number;
 }
 
-export interface HandleRead {
-  handle: HandleRef;
+/** Parts that all calls to a server share. */
+export interface ServerAccess {
+  /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */
+  pseudonym: string;
+  dispatcher: UpstreamDispatcher;
+  limiter: ConcurrencyLimiter;
+  /** Processes large records in time slices. */
+  slicer: TimeSlicer;
+}
+
+export interface ResolveOptions {
   authoritative: boolean;
   /** Default: an unknown client of class `normal`. */
   caller?: Caller | undefined;
   /** Whether only configured servers are asked. */
   noFallback?: boolean | undefined;
+}
+
+export interface HandleRead extends ResolveOptions {
+  handle: HandleRef;
 }
 
 export interface UpstreamClient {
@@ -40,11 +55,7 @@ export interface UpstreamClient {
 export type ReadFallback = (read: HandleRead) => Promise<Outcome> | undefined;
 
 /** A server with records, such as a Handle server or a repository, at one or more addresses (RFC 9110 §3.6). */
-export interface OriginServer extends Pick<
-  ServerConfig,
-  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
-> {
-  source: RecordSource;
+export interface OriginServer extends ServerSettings {
   /** Shared reads. */
   reads: UpstreamClient;
   /** Requests with one caller's credentials. */
@@ -61,4 +72,132 @@ export interface OriginServer extends Pick<
   onIgnoredLogin: (() => void) | undefined;
   usage: () => { read: LimiterUsage; forwarded: LimiterUsage };
   close: Connections['close'];
+}
+
+export interface ReadOptions {
+  authorization?: string | undefined;
+  authoritative?: boolean;
+  /**
+   * True requests public values only. With false, the server refuses unless the caller may read all values.
+   */
+  publicOnly?: boolean;
+  /** Default: all values. */
+  selection?: Selection;
+  caller?: Caller | undefined;
+}
+
+export interface SendOptions {
+  authorization?: string | undefined;
+  caller?: Caller | undefined;
+  /** Called just before the request is sent; an exception cancels the request. */
+  beforeSend?: (() => void) | undefined;
+}
+
+export interface WriteOptions extends SendOptions {
+  values: readonly HandleValue[];
+  /** With false, the server refuses if a record or value exists, checking and writing atomically. */
+  overwrite: boolean;
+}
+
+export interface RemoveOptions extends SendOptions {
+  /** Default: the whole record. */
+  indexes?: readonly number[];
+}
+
+export interface ListOptions extends ListPage {
+  authorization?: string | undefined;
+  caller?: Caller | undefined;
+}
+
+/** A read response; `values` is undefined for a refusal. */
+export interface RecordRead extends RecordAnswer {
+  values: HandleValue[] | undefined;
+}
+
+/**
+ * Returns refusals (401, 403, 404, 409, 5xx in Handle JSON) as results.
+ *
+ * @throws ServiceError for an invalid response
+ */
+export interface RecordClient {
+  get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
+  /** Creates or replaces a record. */
+  put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
+  /** Adds or replaces values of an existing record. */
+  putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
+  /** Removes a record, or the values at `indexes`. */
+  remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
+  list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
+}
+
+/** A kind of server. */
+export type RecordSource = {
+  /** Value of `upstreams[].kind`. */
+  readonly kind: string;
+  /** Whether suffixes that differ only in case are different handles. */
+  readonly keepsCase: boolean;
+  /** Whether the server of a prefix may also hold the prefix record (`0.NA/<prefix>`). */
+  readonly holdsPrefixRecords: boolean;
+  protocol(settings: ServerConfig): SourceProtocol;
+} & (Forwards | ReadsOnly);
+
+/** Takes logins and writes: these, lists and all other requests are forwarded. */
+interface Forwards {
+  readonly forwards: true;
+}
+
+/** Only resolves and lists handles. All values are public, so that the cache also answers reads with a login. */
+interface ReadsOnly {
+  readonly forwards: false;
+  /** The error of any other request. */
+  readonly refusal: () => ServiceError;
+  /** Creates the function that lists the handles of a prefix, in a Handle server's JSON. */
+  createList(settings: ServerConfig, access: ServerAccess): RecordClient['list'];
+}
+
+/** The protocol of one server. All functions are pure. */
+export interface SourceProtocol {
+  /** Returns the request for a record, or the outcome if none is needed. */
+  read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
+  /** @throws ServiceError UPSTREAM_* for a failure */
+  outcomeOf: (reply: UpstreamReply) => Steps<Outcome>;
+  /** Returns the requests that check whether the address belongs to a server of this kind. */
+  probe: (probeHandle: string) => ProbeQuestion;
+}
+
+export interface SourceRequest {
+  method: UpstreamRequest['method'];
+  path: string;
+}
+
+/** The requests of a probe, and the validation of its response. */
+export interface ProbeQuestion extends SourceRequest {
+  /** @throws ServiceError for a response from a different kind of server */
+  check?: (response: UpstreamResponse) => void;
+  /** Whether a redirect counts as success. */
+  mayRedirect?: boolean;
+  /** Path of the protocol version. Its response does not affect the result. */
+  versionPath?: string;
+}
+
+/** A configured server and its kind. */
+export interface SourceServer extends ConfiguredServer {
+  source: RecordSource;
+}
+
+/** Adds the source of its kind to each server. @throws Error for a kind without a source */
+export const withSources = (
+  servers: readonly ConfiguredServer[],
+  sources: readonly RecordSource[],
+): SourceServer[] =>
+  servers.map((server) => {
+    const source = sources.find(({ kind }) => kind === server.kind);
+    if (source === undefined)
+      throw new Error(`${server.key}.kind: no plugin reads servers of the kind ${server.kind}`);
+    return { ...server, source, readOnly: server.readOnly || !source.forwards };
+  });
+
+/** Asserts that a server, if any, takes requests besides anonymous reads. @throws ServiceError its refusal */
+export function assertForwards(server: { source: RecordSource } | undefined): void {
+  if (server?.source.forwards === false) throw server.source.refusal();
 }

@@ -15,7 +15,9 @@ import {
  * The part of undici's Dispatcher that the proxy uses and tests replace. `reset` requests a new connection,
  * closed after the response.
  */
-export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
+export interface UpstreamDispatcher {
+  dispatch: Dispatcher['dispatch'];
+}
 
 export interface UpstreamRequest {
   /** Scheme, host and port. */

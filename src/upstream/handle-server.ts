@@ -3,7 +3,8 @@ import { handleToPath } from '../handle/handle.js';
 import { parseAddress } from './exchange.js';
 import { readOutcome } from './reply.js';
 import { parseMembers } from './response.js';
-import type { RecordSource, SourceProtocol, SourceSettings } from './source.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
+import type { RecordSource, SourceProtocol } from './contract.js';
 
 export const HANDLE_SERVER: RecordSource = {
   kind: 'handle-server',
@@ -13,7 +14,7 @@ export const HANDLE_SERVER: RecordSource = {
   protocol: createHandleServerProtocol,
 };
 
-function createHandleServerProtocol({ url }: SourceSettings): SourceProtocol {
+function createHandleServerProtocol({ url }: ServerConfig): SourceProtocol {
   const { basePath } = parseAddress(url);
   const pathOf = (handle: string): string => `${basePath}/api/handles/${handleToPath(handle)}`;
   return {

@@ -1,13 +1,11 @@
 // The health of one server: whether it gets a read now, by its Retry-After, its circuit breaker and failover.
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import type { ServerSettings } from './contract.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
 import { type FailureScope, scopeOf } from './failure.js';
-import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
+import { type ResponseHead, headerOf, isTooBusy } from './response.js';
 
 export type BreakerState = 'closed' | 'half-open' | 'open';
-
-type HealthSettings = Pick<ServerSettings, 'breaker' | 'maxRetryAfterMs'>;
 
 /** Receives the events of a server's health. */
 export interface HealthReport {
@@ -38,8 +36,8 @@ const WORKING_MS = 1000;
  * sent: a client that keeps requesting a few broken records must not open the breaker for all.
  */
 export class ServerHealth {
-  readonly #settings: HealthSettings;
-  readonly #clock: Pick<Context['clock'], 'now' | 'wall'>;
+  readonly #settings: ServerConfig;
+  readonly #clock: Context['clock'];
   readonly #report: HealthReport | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
@@ -51,11 +49,7 @@ export class ServerHealth {
   #succeededAt = -Infinity;
   #lastFailure: ServiceError | undefined;
 
-  constructor(
-    settings: HealthSettings,
-    clock: Pick<Context['clock'], 'now' | 'wall'>,
-    report?: HealthReport,
-  ) {
+  constructor(settings: ServerConfig, clock: Context['clock'], report?: HealthReport) {
     this.#settings = settings;
     this.#clock = clock;
     this.#report = report;
@@ -89,7 +83,7 @@ export class ServerHealth {
   }
 
   /** Starts a pause if the response requests one, and returns its length (ms). */
-  pauseIfBusy(response: Omit<UpstreamResponse, 'body'>): number | undefined {
+  pauseIfBusy(response: ResponseHead): number | undefined {
     if (!isTooBusy(response.status)) return undefined;
     const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), this.#clock.wall());
     if (requestedMs === undefined) return undefined;
@@ -240,7 +234,7 @@ function createFailureCount(failures: number) {
  * Admits trial requests while the breaker is open: several records per period, at most one of which has
  * failed before. A client that requests broken records must not use up all trials.
  */
-function createTrials({ failures: maxKeys, openForMs: periodMs }: ServerSettings['breaker']) {
+function createTrials({ failures: maxKeys, openForMs: periodMs }: ServerConfig['breaker']) {
   const keys = new Set<string>();
   let hasFailing = false;
   let startsAt = 0;

@@ -4,7 +4,7 @@ import { createPools, type Certificate, presentedCertificate, type Trust } from 
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { explain, toServiceError, type ServerKeys } from './failure.js';
 import { type UpstreamResponse, invalidResponse, isRedirect, parseMembers } from './response.js';
-import type { ProbeQuestion, SourceRequest } from './source.js';
+import type { ProbeQuestion, SourceRequest } from './contract.js';
 
 export interface ProbeFailure extends Diagnosis {
   code: string;

@@ -1,88 +1,23 @@
 // Reads and writes records with one caller's credentials; results are never shared.
-import type { Config } from '../config/schema.js';
-import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
-import { type ListPage, RESPONSE_CODE } from '../handle/outcome.js';
-import type { HandleValue, Selection } from '../handle/value.js';
-import type { TimeSlicer } from '../time-slicer.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
-import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
-import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
+import { callerKey } from './concurrency-limiter.js';
+import type {
+  ServerAccess,
+  ServerSettings,
+  ReadOptions,
+  RecordClient,
+  SendOptions,
+  WriteOptions,
+} from './contract.js';
+import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
 import { type RecordAnswer, readAnswer, readInSlices, valuesOf } from './reply.js';
 import type { Sessions } from './sessions.js';
 
-export interface ReadOptions {
-  authorization?: string | undefined;
-  authoritative?: boolean;
-  /**
-   * True requests public values only. With false, the server refuses unless the caller may read all values.
-   */
-  publicOnly?: boolean;
-  /** Default: all values. */
-  selection?: Selection;
-  caller?: Caller | undefined;
-}
-
-interface SendOptions {
-  authorization?: string | undefined;
-  caller?: Caller | undefined;
-  /** Called just before the request is sent; an exception cancels the request. */
-  beforeSend?: (() => void) | undefined;
-}
-
-export interface WriteOptions extends SendOptions {
-  values: readonly HandleValue[];
-  /** With false, the server refuses if a record or value exists, checking and writing atomically. */
-  overwrite: boolean;
-}
-
-export interface RemoveOptions extends SendOptions {
-  /** Default: the whole record. */
-  indexes?: readonly number[];
-}
-
-export interface ListOptions extends ListPage {
-  authorization?: string | undefined;
-  caller?: Caller | undefined;
-}
-
-/** A read response; `values` is undefined for a refusal. */
-export interface RecordRead extends RecordAnswer {
-  values: HandleValue[] | undefined;
-}
-
-/**
- * Returns refusals (401, 403, 404, 409, 5xx in Handle JSON) as results.
- *
- * @throws ServiceError for an invalid response
- */
-export interface RecordClient {
-  get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
-  /** Creates or replaces a record. */
-  put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Adds or replaces values of an existing record. */
-  putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Removes a record, or the values at `indexes`. */
-  remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
-  list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
-}
-
-interface RecordClientSettings
-  extends
-    Pick<
-      ServerConfig,
-      'url' | 'readOnly' | 'timeoutMs' | 'writeTimeoutMs' | 'maxBodyBytes' | 'maxRecordBytes'
-    >,
-    Pick<Config['upstream'], 'caseSensitive'> {}
-
-interface RecordClientParts {
-  /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
-  limiter: Pick<ConcurrencyLimiter, 'run'>;
-  dispatcher: UpstreamDispatcher;
-  slicer: TimeSlicer;
+interface LoginAccess extends ServerAccess {
   sessions: Sessions;
   /** Called after a refused write whose login the server ignored. */
   onIgnoredLogin: (() => void) | undefined;
@@ -99,7 +34,7 @@ interface CallerRequest {
   beforeSend?: SendOptions['beforeSend'];
 }
 
-export function createRecordClient(settings: RecordClientSettings, parts: RecordClientParts): RecordClient {
+export function createRecordClient(settings: ServerSettings, parts: LoginAccess): RecordClient {
   const send = createSend(settings, parts);
 
   async function write(request: CallerRequest): Promise<RecordAnswer> {
@@ -112,14 +47,19 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
       throw error;
     }
   }
-  const read = (request: Omit<CallerRequest, 'method'>): Promise<RecordAnswer> =>
-    send({ ...request, method: 'GET' }, settings.timeoutMs);
+  const read = (request: CallerRequest): Promise<RecordAnswer> => send(request, settings.timeoutMs);
   const putWith = (handle: HandleRef, { values, ...given }: WriteOptions, query: string) =>
     write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle: handle.text, values }) });
 
   return {
     async get(handle, { authorization, caller, ...options }) {
-      const answer = await read({ handle, query: readQueryOf(options), authorization, caller });
+      const answer = await read({
+        method: 'GET',
+        handle,
+        query: readQueryOf(options),
+        authorization,
+        caller,
+      });
       return { ...answer, values: valuesOf(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
@@ -133,6 +73,7 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
       }),
     list: (prefix, { authorization, caller, page, pageSize }) =>
       read({
+        method: 'GET',
         query: queryOf([
           `prefix=${encodeURIComponent(prefix)}`,
           ...(page === undefined || pageSize === undefined ? [] : [`page=${page}`, `pageSize=${pageSize}`]),
@@ -148,8 +89,8 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
  * attempt may have taken effect.
  */
 function createSend(
-  settings: RecordClientSettings,
-  { pseudonym, limiter, dispatcher, slicer, sessions }: RecordClientParts,
+  settings: ServerSettings,
+  { pseudonym, limiter, dispatcher, slicer, sessions }: LoginAccess,
 ) {
   const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);

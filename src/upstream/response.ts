@@ -4,9 +4,12 @@ import { createDecompressor, decompressBody, isCoding } from '../handle/streams.
 import { foldHandle } from '../handle/handle.js';
 import { JsonLimitError, parseJson } from '../handle/json.js';
 
-export interface UpstreamResponse {
+export interface ResponseHead {
   status: number;
   headers: Record<string, string | string[] | undefined>;
+}
+
+export interface UpstreamResponse extends ResponseHead {
   body: string;
 }
 
@@ -14,7 +17,7 @@ export interface UpstreamResponse {
 export type HandleJson = Record<string, unknown> & { responseCode: number };
 
 /** Returns a header by its lower-case name; repeated lines are joined to a list (RFC 9110 §5.3). */
-export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: string): string | undefined {
+export function headerOf({ headers }: ResponseHead, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }
@@ -130,7 +133,7 @@ const printable = (text: string): string =>
 const MAX_CODINGS = 5;
 
 /** A response with an undecoded body. */
-export interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
+export interface EncodedResponse extends ResponseHead {
   body: Buffer;
 }
 

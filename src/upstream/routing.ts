@@ -2,10 +2,15 @@
 import type { Config } from '../config/schema.js';
 import { type Outcome, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import { sumUsages } from './concurrency-limiter.js';
-import type { HandleRead, ReadFallback, UpstreamClient } from './contract.js';
-import type { RecordClient, RecordRead } from './record-client.js';
+import type {
+  HandleRead,
+  ReadFallback,
+  UpstreamClient,
+  RecordSource,
+  RecordClient,
+  RecordRead,
+} from './contract.js';
 import { type RecordAnswer, answerWith } from './reply.js';
-import type { RecordSource } from './source.js';
 import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
 
 /** Handle server response for a foreign prefix (recording "resolve: handle of unknown prefix"). */

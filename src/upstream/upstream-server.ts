@@ -1,31 +1,14 @@
-// One server: anonymous reads of whole records, behind a limiter, a circuit breaker and Retry-After pauses.
+// One server: reads of whole records behind a limiter and its health, which is logged when it changes.
 import type { Context } from '../context.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
-import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import type { ServerSettings } from './contract.js';
-import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import type { TimeSlicer } from '../time-slicer.js';
+import type { ServerAccess, ServerSettings, SourceRequest } from './contract.js';
+import { exchange, parseAddress, requestHeaders } from './exchange.js';
+import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
+import { ServerHealth, type HealthReport } from './health.js';
 import { readInSlices } from './reply.js';
-import type { SourceRequest } from './source.js';
-import type { ServerKeys } from './failure.js';
-import { ServerHealth } from './health.js';
-import { createHealthReport } from './health-report.js';
-
-export interface ServerParts {
-  /** This proxy's name in `Via` (RFC 9110 §7.6.3), used to detect loops. */
-  pseudonym: string;
-  dispatcher: UpstreamDispatcher;
-  limiter: ConcurrencyLimiter;
-  /** Processes large records in time slices. */
-  slicer: TimeSlicer;
-  /** Undefined for a server that reports neither health nor breaker state. */
-  keys: ServerKeys | undefined;
-  /** Metric label; defaults to the address. */
-  label?: string;
-}
 
 interface ServerRead {
   handle: HandleRef;
@@ -41,20 +24,23 @@ export interface UpstreamServer {
   health: ServerHealth;
 }
 
+/**
+ * Creates one server. `keys`: undefined if it reports neither health nor breaker state; `label`: its name in
+ * metrics.
+ */
 export function createServer(
   settings: ServerSettings,
   context: Context,
-  { pseudonym, dispatcher, limiter, slicer, keys, label = settings.url }: ServerParts,
+  { pseudonym, dispatcher, limiter, slicer }: ServerAccess,
+  keys: ServerKeys | undefined,
+  label = settings.url,
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes } = settings;
   const { now } = context.clock;
   const { origin } = parseAddress(url);
   const protocol = settings.source.protocol(settings);
-  const health = new ServerHealth(
-    settings,
-    context.clock,
-    keys && createHealthReport({ url, keys }, context),
-  );
+  const healthReport = keys && createHealthReport({ url, keys }, context);
+  const health = new ServerHealth(settings, context.clock, healthReport);
   const report = createReport(label, context);
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
@@ -110,5 +96,57 @@ function createReport(server: string, { metrics, hooks: { spans } }: Context) {
     metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
     for (const { addCall } of spans)
       addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
+  };
+}
+
+/** Minimum interval between log lines for a server that alternates between success and failure. */
+const MIN_INTERVAL_MS = 1000;
+
+/** Errors of requests that this process aborted at shutdown. */
+const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
+
+/** Creates the report of a server's health to the log and the metrics. */
+function createHealthReport(
+  { url: server, keys }: { url: string; keys: ServerKeys },
+  { log, metrics, clock }: Context,
+): HealthReport {
+  let reason: string | undefined;
+  let loggedAt = -Infinity;
+  /** Failures since the last log line. */
+  let failures = 0;
+
+  function change(to: string, failure?: ServiceError): void {
+    const at = clock.now();
+    if (to === reason || at - loggedAt < MIN_INTERVAL_MS) return;
+    if (failure === undefined) {
+      metrics.recent.setServerState(server, { state: 'working' });
+      log.info({ server, failures }, 'server is working');
+    } else {
+      const diagnosis = { code: failure.code, ...explain(failure, keys) };
+      metrics.recent.setServerState(server, { state: 'failing', ...diagnosis });
+      log.warn({ server, failures, ...diagnosis }, 'server is failing');
+    }
+    reason = to;
+    loggedAt = at;
+    failures = 0;
+  }
+
+  metrics.addServer(server);
+  metrics.setBreakerState('closed', server);
+  return {
+    breakerChanged(state) {
+      metrics.setBreakerState(state, server);
+      log.warn({ breaker: state, server }, 'circuit breaker state changed');
+    },
+    succeeded() {
+      if (reason !== 'working') change('working');
+    },
+    failed(failure) {
+      const cause = codeOf(failure.cause);
+      // A single failing record does not indicate the server's health.
+      if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
+      failures++;
+      change(`${failure.code} ${cause ?? ''}`, failure);
+    },
   };
 }

@@ -1,18 +1,27 @@
-// Creates the clients for all servers, and routes handles to them.
+// Creates the clients of all servers: shared reads go to the primary or to a working secondary.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
+import type { Outcome } from '../handle/outcome.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import { createUpstreamClient } from './client.js';
-import { ConcurrencyLimiter } from './concurrency-limiter.js';
+import { ConcurrencyLimiter, type LimiterUsage, sumUsages } from './concurrency-limiter.js';
 import { type createPools, createConnections, readTrust } from './connections.js';
-import type { OriginServer, ServerSettings, UpstreamClient } from './contract.js';
-import { type ServerKeys, keysAt } from './failure.js';
+import type {
+  OriginServer,
+  ServerSettings,
+  UpstreamClient,
+  HandleRead,
+  ServerAccess,
+  SourceServer,
+} from './contract.js';
+import { ExpiringMap } from './expiring-map.js';
+import { keysAt, scopeOf, type ServerKeys } from './failure.js';
+import { inOrder } from './health.js';
 import { createRecordClient } from './record-client.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 import { sessionsOf } from './sessions.js';
-import type { SourceServer } from './source.js';
+import { type UpstreamServer, createServer } from './upstream-server.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
@@ -31,23 +40,29 @@ export interface Upstreams {
   close: () => Promise<void>;
 }
 
-interface UpstreamsSettings extends Pick<Config, 'upstream'> {
-  servers: readonly SourceServer[];
-  /** Prefixes without a server. */
-  unserved: readonly string[];
+/** Parts that the calls to all servers share. */
+export interface Outgoing {
+  /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
+  pseudonym: string;
+  slicer: TimeSlicer;
+  /** Default: undici pools. */
+  createDispatcher?: typeof createPools | undefined;
 }
 
+/** Creates the clients of the configured servers; `unserved` are prefixes without a server. */
 export function createUpstreams(
-  { upstream, unserved, servers: configured }: UpstreamsSettings,
+  upstream: Config['upstream'],
+  configured: readonly SourceServer[],
+  unserved: readonly string[],
   context: Context,
-  parts: Omit<OriginServerParts, 'mainUrl' | 'keysOf'>,
+  outgoing: Outgoing,
 ): Upstreams {
   const { root: roots, fallback: fallbacks } = context.hooks;
   const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
-  const ofEach = { ...parts, mainUrl: findMain(configured)?.url };
+  const mainUrl = findMain(configured)?.url;
   const servers = configured.map((server) =>
-    createOriginServer({ ...server, ...ofAll }, context, { ...ofEach, keysOf: (url) => keysAt(server, url) }),
+    createOriginServer({ ...server, ...ofAll }, context, outgoing, mainUrl),
   );
   const findServers = createPrefixRouting(servers, { roots, unserved });
   context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
@@ -67,9 +82,7 @@ export function createUpstreams(
 const usageOf = ({ url, usage }: OriginServer) =>
   Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
 
-const findMain = <Server extends Pick<OriginServer, 'readOnly' | 'source'>>(
-  servers: readonly Server[],
-): Server | undefined =>
+const findMain = <Server extends SourceServer>(servers: readonly Server[]): Server | undefined =>
   servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ source }) => source.forwards);
 
 /**
@@ -82,25 +95,15 @@ export function assertFound(server: OriginServer | undefined): OriginServer {
   return server;
 }
 
-interface OriginServerParts {
-  /** Returns the configuration keys for the server at an address. */
-  keysOf: (url: string) => ServerKeys;
-  /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
-  slicer: TimeSlicer;
-  /** Default: undici pools. */
-  createDispatcher?: typeof createPools | undefined;
-  /** Address of the server that opens sessions. */
-  mainUrl: string | undefined;
-}
-
-/** Creates one server. */
+/** Creates one server. `mainUrl`: address of the server that opens sessions. */
 export function createOriginServer(
   settings: ServerSettings,
   context: Context,
-  { keysOf, createDispatcher, mainUrl, ...parts }: OriginServerParts,
+  { createDispatcher, pseudonym, slicer }: Outgoing,
+  mainUrl: string | undefined,
+  keysOf = (at: string): ServerKeys => keysAt(settings, at),
 ): OriginServer {
-  const { url, prefixes, source, readOnly, concurrency, writeTimeoutMs, connections } = settings;
+  const { url, source, readOnly, concurrency, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(
     { url, connections, ...readTrust(settings) },
     createDispatcher,
@@ -113,20 +116,16 @@ export function createOriginServer(
       context.metrics.countRejected({ server: url, kind: 'forwarded' });
     },
   });
-  const reads = createUpstreamClient(settings, context, { ...parts, dispatcher, keysOf });
+  const access = { pseudonym, slicer, dispatcher, limiter };
+  const reads = createUpstreamClient(settings, context, access, keysOf);
   const onIgnoredLogin = warnOfIgnoredLogins(url, context);
   const sessions = sessionsOf(url, mainUrl);
-  const records = createRecordClient(settings, { ...parts, limiter, dispatcher, sessions, onIgnoredLogin });
+  const records = createRecordClient(settings, { ...access, sessions, onIgnoredLogin });
   return {
-    url,
-    prefixes,
-    source,
-    readOnly,
-    concurrency,
-    writeTimeoutMs,
+    ...settings,
     reads,
     records,
-    list: source.forwards ? records.list : source.createList(settings, { ...parts, limiter, dispatcher }),
+    list: source.forwards ? records.list : source.createList(settings, access),
     writeAgent,
     limiter,
     sessions,
@@ -153,4 +152,88 @@ function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void)
     const remedy = 'set upstream.url to an https address';
     log.warn({ upstream: url, remedy }, 'the Handle server ignored the login of a write');
   };
+}
+
+const MAX_WRITTEN = 100_000;
+
+export function createUpstreamClient(
+  settings: ServerSettings,
+  context: Context,
+  access: ServerAccess,
+  /** Returns the configuration keys for the server at an address. */
+  keysOf: (url: string) => ServerKeys,
+): UpstreamClient {
+  const { secondaries, timeoutMs, failoverAfterMs, retryAfterMs } = settings;
+  const { now } = context.clock;
+  const { primary, others, usage } = openServers(settings, context, access, keysOf);
+  const servers = [primary, ...others];
+  // Recently written handles, for which secondaries may still return the old record.
+  const written = new ExpiringMap<true>({ ttlMs: settings.secondaryMaxTtlMs, maxEntries: MAX_WRITTEN, now });
+
+  async function readWithFailover(read: HandleRead): Promise<Outcome> {
+    const deadline = performance.now() + timeoutMs;
+    const failed: ServiceError[] = [];
+    const order = inOrder(servers, retryAfterMs);
+    for (const [at, server] of order.entries()) {
+      const leftMs = deadline - performance.now();
+      const limitMs = at === order.length - 1 ? leftMs : Math.min(leftMs, failoverAfterMs);
+      if (limitMs <= 0) break;
+      try {
+        const outcome = await server.read({ ...read, timeoutMs: limitMs });
+        return server === primary ? outcome : { ...outcome, isFromSecondary: true };
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        // A single failing record does not affect reads of other handles.
+        if (scopeOf(error) !== 'record') server.health.avoid(retryAfterMs);
+        failed.push(error);
+      }
+    }
+    throw mostSpecific(failed);
+  }
+
+  return {
+    resolve(read) {
+      const { handle, authoritative, caller } = read;
+      const { text, key } = handle;
+      // Servers resolve these dot segments even when percent-encoded; a handle without a prefix cannot exist.
+      if (text === '.' || text === '..') return Promise.resolve({ kind: 'not-found' });
+      // Only the primary is authoritative; a secondary could return the record from before
+      // an acknowledged write.
+      const isForPrimary = authoritative || secondaries.length === 0 || written.has(key);
+      return isForPrimary
+        ? primary.read({ handle, authoritative, caller, timeoutMs })
+        : readWithFailover(read);
+    },
+    preferPrimary(key) {
+      if (secondaries.length > 0) written.set(key, true);
+    },
+    usage,
+  };
+}
+
+/** Opens the primary and its secondaries, each with its own limiter. */
+function openServers(
+  settings: ServerSettings,
+  context: Context,
+  access: ServerAccess,
+  keysOf: (url: string) => ServerKeys,
+): { primary: UpstreamServer; others: UpstreamServer[]; usage: UpstreamClient['usage'] } {
+  const { url: primaryUrl, secondaries } = settings;
+  const limiters: ConcurrencyLimiter[] = [];
+  const onRejected = (): void => {
+    context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
+  };
+  const open = (url: string): UpstreamServer => {
+    const limiter = new ConcurrencyLimiter({ ...settings, onRejected });
+    limiters.push(limiter);
+    return createServer({ ...settings, url }, context, { ...access, limiter }, keysOf(url));
+  };
+  const usage = (): LimiterUsage => sumUsages(limiters.map((limiter) => limiter.usage()));
+  return { primary: open(primaryUrl), others: secondaries.map(open), usage };
+}
+
+/** Prefers an error from a contacted server to a local rejection. */
+function mostSpecific(failed: readonly ServiceError[]): ServiceError {
+  const contacted = failed.find(({ code }) => code !== 'UPSTREAM_BACKOFF' && code !== 'OVERLOADED');
+  return contacted ?? failed[0] ?? new ServiceError('UPSTREAM_TIMEOUT');
 }

@@ -9,8 +9,8 @@ import { contextOf } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
+import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
-import { type FromEntry, existsBy, resultOf } from '../resolver/resolution.js';
 import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import {

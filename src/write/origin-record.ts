@@ -5,18 +5,18 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
 import type { Hooks } from '../hooks.js';
 import { identityOf } from '../http/identity.js';
+import type { Resolution } from '../resolver/loader.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Caller, createAroundMiss } from '../upstream/caller.js';
-import type { OriginServer } from '../upstream/contract.js';
 import type {
   ListOptions,
+  OriginServer,
   ReadOptions,
   RecordRead,
   RemoveOptions,
   WriteOptions,
-} from '../upstream/record-client.js';
+} from '../upstream/contract.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt } from '../upstream/routing.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';

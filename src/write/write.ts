@@ -4,7 +4,7 @@ import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
-import { assertForwards } from '../upstream/source.js';
+import { assertForwards } from '../upstream/contract.js';
 import {
   type DeletionRules,
   type WriteAnswer,

@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import express, { type Response } from 'express';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createChangeStream } from '../../src/plugins/changes/stream.js';
+import { createChangeStream } from '../../src/plugins/changes/changes.js';
 import type { ChangeLog } from '../../src/plugins/changes/change-log.js';
 
 const BATCH = 100;

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { snapshot } from '../../src/plugins/snapshot/plugin.js';
-import { createTransfer } from '../../src/plugins/snapshot/transfer.js';
+import { createTransfer } from '../../src/plugins/snapshot/restoring.js';
 import { createAdminAlone } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 

@@ -1,4 +1,5 @@
 // Invalidation messages from other instances, applied to the cache of this process.
+import { createStoreEvents } from '../../src/cache/store.js';
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';
@@ -13,11 +14,10 @@ function open() {
   const now = (): number => clock.now;
   const memory = new MemoryStore({ bounds, now });
   const gone = { keys: [] as string[], prefixes: [] as string[] };
-  const applied = createMessageApplier({
-    memory,
-    now,
-    onInvalidated: (key) => gone.keys.push(key),
-    onBanned: (prefix) => gone.prefixes.push(prefix),
+  const applied = createMessageApplier(memory, now, {
+    ...createStoreEvents(),
+    invalidated: [(key) => gone.keys.push(key)],
+    banned: [(prefix) => gone.prefixes.push(prefix)],
   });
   const put = (key: string): boolean => memory.set(key, entryOf(key), memory.get(key).ticket);
   return { ...applied, memory, put, gone, clock };

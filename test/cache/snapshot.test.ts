@@ -1,4 +1,5 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
+import { partial } from '../support/partial.js';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -88,7 +89,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
     return memory.restore(key, entry, ticket) === 'restored';
   };
   const options = { file, everyMs: EVERY_MS, identity: 'upstream', memory: source, restore };
-  const snapshot = new Snapshot(options, context);
+  const snapshot = new Snapshot(partial(options), context);
   return {
     ...{ snapshot, trace: traced, written, loaded, errors, sliceBytes: () => largest },
     runOut: () => {

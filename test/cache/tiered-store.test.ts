@@ -1,11 +1,12 @@
 // Memory in front of Redis: an old entry read from Redis during a publication does not remain in memory.
+import { type RedisTicket, createStoreEvents } from '../../src/cache/store.js';
+import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import type { Change, Replacement } from '../../src/cache/coherence/message.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisStore } from '../../src/cache/redis/store.js';
-import type { RedisTicket } from '../../src/cache/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { bounds, openInstance } from '../support/instances.js';
 import { gate } from '../support/gate.js';
@@ -38,8 +39,7 @@ describe('tiered store (memory before Redis)', () => {
     const { isStored, isFenced, isAsked, isReadable } = { ...FAKE_REDIS, ...options };
     let clockError = 0;
     const memory = new MemoryStore({ bounds, now });
-    const nothing = (): void => undefined;
-    const { apply } = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
+    const { apply } = createMessageApplier(memory, now, createStoreEvents());
     const published = gate();
     const changes: Change[] = [];
     const far = { entry: entryOf('old') as Entry | undefined };
@@ -64,7 +64,7 @@ describe('tiered store (memory before Redis)', () => {
     };
     const store = new TieredStore({
       memory,
-      coherence: { publish },
+      coherence: partial({ publish }),
       redis,
       fenceLifeMs: 1000,
       disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,

@@ -1,5 +1,5 @@
 // `register`: its files for a new or moved Handle service have the formats of CNRI's set-up tool.
-import { createDecipheriv, createPrivateKey, createPublicKey, pbkdf2Sync, sign, verify } from 'node:crypto';
+import { createDecipheriv, createPublicKey, pbkdf2Sync, verify, sign, createPrivateKey } from 'node:crypto';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,11 +1,15 @@
-// The module table in CONTRIBUTING.md is current, and dependency-cruiser has a rule for every module.
+// The tables of modules and files in the documents are current, and dependency-cruiser has a rule for every module.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
-const { moduleRows } = (await import(new URL('../../config/module-table.js', import.meta.url).href)) as {
+const { fileRows, moduleRows, readmes } = (await import(
+  new URL('../../config/module-table.js', import.meta.url).href
+)) as {
+  fileRows: (readme: string) => string[];
   moduleRows: () => string[];
+  readmes: () => string[];
 };
 const { forbidden } = createRequire(import.meta.url)('../../config/dependency-cruiser.cjs') as {
   forbidden: { from: { path?: unknown } }[];
@@ -15,6 +19,11 @@ describe('documented modules', () => {
   it('include every module, with the first sentence of its README or main file', () => {
     const listed = tableRows(readDocument('CONTRIBUTING.md'), '| module').map(cells);
     expect(listed).toEqual(moduleRows().map(cells));
+  });
+
+  it.each(readmes())('have a table of all their files, if any: src/%s', (readme) => {
+    const listed = tableRows(readDocument(`src/${readme}`), '| file').map(cells);
+    if (listed.length > 0) expect(listed).toEqual(fileRows(readme).map(cells));
   });
 
   it.each(

@@ -1,6 +1,7 @@
 // Mutated datagrams and streams for the native listeners: each stream gets a response and ends, and a UDP
 // response has at most 64 times the bytes of its datagram. `npm run fuzz` sends a million datagrams and a
 // hundred thousand streams.
+import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -30,26 +31,29 @@ vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {
 });
 
 /** Returns a short record for most handles, and a record of 100,000 bytes for one handle length in seven. */
-const native = createAnswer(context, {
-  ...NO_CACHE,
-  resolve: ({ handle }) => ({
-    responseCode: 1,
-    body: {
-      kind: 'record',
-      handle,
-      values: [
-        {
-          index: 1,
-          type: 'URL',
-          ttl: 86_400,
-          data: { format: 'string', value: 'x'.repeat(handle.length % 7 === 0 ? 100_000 : 50) },
-        },
-      ],
-    },
-    result: 'hit',
+const native = createAnswer(
+  context,
+  partial({
+    ...NO_CACHE,
+    resolve: ({ handle }) => ({
+      responseCode: 1,
+      body: {
+        kind: 'record',
+        handle,
+        values: [
+          {
+            index: 1,
+            type: 'URL',
+            ttl: 86_400,
+            data: { format: 'string', value: 'x'.repeat(handle.length % 7 === 0 ? 100_000 : 50) },
+          },
+        ],
+      },
+      result: 'hit',
+    }),
+    site: NO_SITE,
   }),
-  site: NO_SITE,
-});
+);
 
 const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
 
@@ -64,7 +68,11 @@ describe('fuzzed native listeners', () => {
     const limited = vi.fn<(labels: object) => void>();
     vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket, drain } = createUdpListener(settings, context, { native, slicer, isProved: () => false });
+    const { socket, drain } = createUdpListener(partial(settings), context, {
+      native,
+      slicer,
+      isProved: () => false,
+    });
     const listening = once(socket, 'listening');
     socket.bind(0, '127.0.0.1');
     await listening;
@@ -111,7 +119,7 @@ describe('fuzzed native listeners', () => {
       unsent: createMemoryBudget(1_000_000),
       bodies: createMemoryBudget(1_000_000),
       onMessage: () => undefined,
-      hooks: { admitMessage: [] },
+      hooks: partial({ admitMessage: [] }),
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

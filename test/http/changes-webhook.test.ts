@@ -1,4 +1,5 @@
 // The change webhook of the app: signed batches, retried until the receiver acknowledges them.
+import { partial } from '../support/partial.js';
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
@@ -85,7 +86,7 @@ describe('change webhook', () => {
     const receiver = await startWebhookReceiver();
     const feed = createChangeLog(
       { maxEntries: 10, now: () => 1000, formatGap: () => '{"operation":"gap"}' },
-      { commands: undefined, era: () => undefined },
+      partial({ commands: undefined, era: () => undefined }),
     );
     const webhook = createWebhook(
       { url: receiver.url, secret: undefined },

@@ -3,7 +3,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
-import { MAX_SUBSCRIBERS } from '../../src/plugins/changes/stream.js';
+import { MAX_SUBSCRIBERS } from '../../src/plugins/changes/changes.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { ask } from '../support/ask.js';
 import { newAuditFile, readFeed } from '../support/changes.js';

@@ -4,15 +4,13 @@ import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
 import type { Host, Plugin, Started } from '../../src/app/plugin.js';
 import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
-import { ERRORS } from '../../src/plugins/traffic/plugin.js';
+import { ERRORS, traffic } from '../../src/plugins/traffic/plugin.js';
 import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange, Outcome } from '../../src/handle/outcome.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
-import { traffic } from '../../src/plugins/traffic/plugin.js';
-import { keysAt } from '../../src/upstream/failure.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
-import type { RecordSource } from '../../src/upstream/source.js';
+import type { RecordSource } from '../../src/upstream/contract.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -24,7 +22,8 @@ const KEY = recordKey(HANDLE, false);
 
 const ROOT_SERVER = {
   ...{ source: HANDLE_SERVER, url: 'http://root.test', prefixes: [], secondaries: [], readOnly: true },
-  ...{ caFile: undefined, fingerprint: undefined, existenceCheck: false },
+  ...{ caFile: undefined, fingerprint: undefined, existenceCheck: false, key: 'upstream' },
+  kind: 'handle-server' as const,
 };
 
 const pluginWith = (started: Started): Plugin => ({
@@ -113,11 +112,7 @@ describe('hooks of servers', () => {
       .get('/api/handles/0.NA/99.FAR')
       .reply(200, recordOf([], '0.NA/99.FAR').body as object);
     const start = (host: Host): Started => ({
-      root: createOriginServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, {
-        ...host,
-        mainUrl: undefined,
-        keysOf: () => keysAt({ key: 'root', url: ROOT_SERVER.url }, ''),
-      }),
+      root: createOriginServer({ ...host.settings.current.upstream, ...ROOT_SERVER }, host, host, undefined),
     });
     const plugin: Plugin = { name: 'root', isEnabled: () => true, load: () => Promise.resolve({ start }) };
     const proxy = await startProxy({}, { plugins: [plugin] });

@@ -1,7 +1,7 @@
 // Each sampled request is exported as one trace to the configured collector; responses are unaffected.
+import { partial } from '../support/partial.js';
 import { describe, expect, it } from 'vitest';
-import { readTraceParent } from '../../src/plugins/tracing/tracer.js';
-import { createTracing } from '../../src/plugins/tracing/tracing.js';
+import { readTraceParent, createTracing } from '../../src/plugins/tracing/tracing.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
@@ -145,14 +145,14 @@ describe('tracing', () => {
     const release = collector.hold();
     let dropped = 0;
     const tracing = createTracing(
-      { tracing: { endpoint: collector.endpoint, samplePercent: 100 } },
+      partial({ tracing: { endpoint: collector.endpoint, samplePercent: 100 } }),
       {
-        log: {
+        log: partial({
           info: (_fields: object, msg?: string) => lines.push(String(msg)),
           warn: (_: object, msg?: string) => lines.push(String(msg)),
-        },
+        }),
         clock: { wall: () => STARTED_AT },
-        metrics: { countDroppedTelemetry: (_kind, count) => (dropped += count ?? 1) },
+        metrics: partial({ countDroppedTelemetry: (_kind, count) => (dropped += count ?? 1) }),
         isTrustedProxy: () => false,
       },
     );

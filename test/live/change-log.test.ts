@@ -1,4 +1,5 @@
 // The change log in memory and on a real Redis: positions, gaps, and the webhook's reader lease.
+import { partial } from '../support/partial.js';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { type ChangeLog, createChangeLog } from '../../src/plugins/changes/change-log.js';
@@ -57,7 +58,7 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
 
 describe('change log in memory', () => {
   const cache = { commands: undefined, era: () => undefined };
-  testChangeLog(() => Promise.resolve(createChangeLog(depsAt(1000), cache)));
+  testChangeLog(() => Promise.resolve(createChangeLog(depsAt(1000), partial(cache))));
 });
 
 describeWithRedis('change log in Redis', () => {
@@ -77,7 +78,7 @@ describeWithRedis('change log in Redis', () => {
     onTestFinished(() => commands.close());
     await expect.poll(() => commands.isUp()).toBe(true);
     const eraOfInstance = () => (era === undefined ? undefined : { name: era, since: 0 });
-    return createChangeLog(depsAt(now), { commands, era: eraOfInstance });
+    return createChangeLog(depsAt(now), partial({ commands: partial(commands), era: eraOfInstance }));
   }
   const create = (): Promise<ChangeLog> => createAt(1000);
 

@@ -1,4 +1,5 @@
 // Foreign keys and messages in Redis: the proxy ignores them.
+import { partial } from '../support/partial.js';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { defaultKeyPrefix, groupNames } from '../../src/cache/redis/namespace.js';
 import { startDemoServer } from '../support/demo.js';
@@ -17,9 +18,10 @@ describeWithRedis('foreign data in Redis', () => {
   const redis = useRedis();
   let prefix: string;
   beforeAll(() => {
-    prefix = defaultKeyPrefix([{ kind: 'handle-server', url: demo.url, prefixes: ['*'] }], {
-      url: redis.url,
-    });
+    prefix = defaultKeyPrefix(
+      [partial({ kind: 'handle-server', url: demo.url, prefixes: ['*'] })],
+      partial({ url: redis.url }),
+    );
   });
   beforeEach(async () => {
     await redis.client.flushall();

@@ -1,4 +1,5 @@
 // Loopback servers with scripted faults, and an upstream client for them.
+import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -6,7 +7,7 @@ import net, { type AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { createUpstreamClient } from '../../src/upstream/client.js';
+import { createUpstreamClient } from '../../src/upstream/upstreams.js';
 import type { ServerSettings } from '../../src/upstream/contract.js';
 import {
   type ConnectionOptions,
@@ -98,11 +99,15 @@ export function openClient(
   changes: Partial<ServerSettings> = {},
 ): { resolve: () => Promise<Outcome> } {
   const { dispatcher } = openConnections({ url, ca, fingerprint, connections: 1 });
-  const client = createUpstreamClient({ ...SETTINGS, timeoutMs: 5000, url, ...changes }, testContext(), {
-    pseudonym: 'handle-resolver-proxy',
-    dispatcher,
-    slicer: createSlicer(),
-    keysOf: () => keysAt({ key: 'upstream', url }, url),
-  });
+  const client = createUpstreamClient(
+    { ...SETTINGS, timeoutMs: 5000, url, ...changes },
+    testContext(),
+    partial({
+      pseudonym: 'handle-resolver-proxy',
+      dispatcher,
+      slicer: createSlicer(),
+    }),
+    () => keysAt({ key: 'upstream', url }, url),
+  );
   return { resolve: () => client.resolve({ handle: handleRef('21.T1/a', false), authoritative: false }) };
 }

@@ -1,11 +1,12 @@
 // The operator's server probe, over real sockets and with the configured trust.
+import { partial } from '../support/partial.js';
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
 import { type ProbeReport, type ServerProbe, ping, probeServer } from '../../src/upstream/probe.js';
 import { DSPACE } from '../../src/plugins/repositories/dspace.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
-import type { ProbeQuestion } from '../../src/upstream/source.js';
+import type { ProbeQuestion } from '../../src/upstream/contract.js';
 import { TEMPLATE } from '../../src/plugins/repositories/template.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { KEYS } from '../../src/plugins/reverse-lookup/plugin.js';
@@ -26,7 +27,7 @@ beforeAll(async () => {
 });
 
 const askHandleServer = (url: string, handle: string): ProbeQuestion =>
-  HANDLE_SERVER.protocol({ url, prefixes: [] }).probe(handle);
+  HANDLE_SERVER.protocol(partial({ url, prefixes: [] })).probe(handle);
 
 function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise<ProbeReport> {
   const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
@@ -192,7 +193,7 @@ describe('upstream probe', () => {
 });
 
 describe('repository probe', () => {
-  const dspace = (url: string) => DSPACE.protocol({ url, prefixes: ['123456'] }).probe('0.NA/0.NA');
+  const dspace = (url: string) => DSPACE.protocol(partial({ url, prefixes: ['123456'] })).probe('0.NA/0.NA');
 
   test.each([
     ['the configured prefix', 200, '["20.500.1","123456"]', undefined],
@@ -210,7 +211,7 @@ describe('repository probe', () => {
 
   test('accepts the site of a URL template when it responds with a redirect', async () => {
     const server = await answering(302, '', { location: '/login' });
-    const source = TEMPLATE.protocol({ url: `${server.url}/item/{suffix}`, prefixes: [] });
+    const source = TEMPLATE.protocol(partial({ url: `${server.url}/item/{suffix}`, prefixes: [] }));
     const question = source.probe('0.NA/0.NA');
     expect(await probe(server.url, { question })).toMatchObject({ hasAnswered: true });
     expect(server.received()).toBe('HEAD /\n');

@@ -1,6 +1,6 @@
 // Which lists are served from the mirror, and which are relayed to the server.
 import { describe, expect, it } from 'vitest';
-import { mirroredPage } from '../../src/plugins/mirror/list-decision.js';
+import { mirroredPage } from '../../src/plugins/mirror/mirror.js';
 
 const namesOf = (count: number): string[] => Array.from({ length: count }, (_, at) => `21.T1/${at}`);
 const LIST = { handles: namesOf(10), isWhole: true, isCurrent: true, isPublic: true, listedAt: 0 };

@@ -1,4 +1,5 @@
 // One mirrored prefix on a manual clock: the age of its records, its schedule and its pauses.
+import { partial } from '../support/partial.js';
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
@@ -8,7 +9,7 @@ import type { MirrorConfig } from '../../src/plugins/mirror/plugin.js';
 import { start } from '../../src/plugins/mirror/mirror.js';
 import { ListRefused } from '../../src/plugins/mirror/names.js';
 import { PrefixMirror } from '../../src/plugins/mirror/prefix-mirror.js';
-import type { FromEntry } from '../../src/resolver/resolution.js';
+import type { FromEntry } from '../../src/resolver/loader.js';
 import { testContext } from '../support/context.js';
 import { createManualClock, settled } from '../support/manual-clock.js';
 
@@ -37,15 +38,15 @@ function startMirror({ trustedSince = 0 } = {}) {
         await duringList();
         return Promise.resolve({ names: NAMES, handles: [...NAMES], isWhole: true });
       },
-      memory: {
+      memory: partial({
         inspect: (key) => {
           const entry = entries.get(key);
           return entry && { entry, hits: 0, bytes: 1 };
         },
         peek: (key) => entries.get(key),
-      },
+      }),
       trustedSince: () => trustedSince,
-      resolver: {
+      resolver: partial({
         refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
           reads++;
           failIfAway();
@@ -55,7 +56,7 @@ function startMirror({ trustedSince = 0 } = {}) {
           entries.set(key, entry);
           return Promise.resolve({ kind: 'entry', entry, from: 'upstream', collapsed: false });
         },
-      },
+      }),
     },
     context,
   );

@@ -1,8 +1,9 @@
 // The order of reads in one walk over a mirrored prefix, with given times and entries.
+import type { Entry } from '../../src/cache/entry.js';
+import { partial } from '../support/partial.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
-import { pauseMsAfter } from '../../src/plugins/mirror/pause.js';
-import { type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/walk.js';
+import { pauseMsAfter, type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/walk.js';
 
 const NOW = 1_000_000;
 
@@ -47,7 +48,7 @@ describe('prefix walk', () => {
     'reads once each handle that left the list, then each listed handle that may be too old',
     (listed, entries, previous) => {
       const known = new Map(listed.map((name, at) => [name, entries[at]]));
-      const entryOf = (key: string) => known.get(key);
+      const entryOf = (key: string) => known.get(key) as Entry | undefined;
       const walk = new Walk(planOf({ names: new Set(listed), previous: new Set(previous), entryOf }));
       const isCurrent = (name: string): boolean => {
         const found = known.get(name);
@@ -74,7 +75,7 @@ describe('prefix walk', () => {
   );
 
   it('reads a handle that left the list even if its entry is new', () => {
-    const entryOf = () => ({ kind: 'found' as const, requestedAt: NOW - 1 });
+    const entryOf = () => partial<Entry>({ kind: 'found', requestedAt: NOW - 1 });
     const walk = new Walk(planOf({ previous: new Set(['21.T1/GONE']), entryOf }));
     expect(walk.next(NOW, 0)).toEqual({ kind: 'visit', key: '21.T1/GONE', newerThan: NOW - 1, failures: 0 });
   });
@@ -87,7 +88,7 @@ describe('prefix walk', () => {
   });
 
   it('rests after 200 handles without a read', () => {
-    const entryOf = () => ({ kind: 'found' as const, requestedAt: NOW });
+    const entryOf = () => partial<Entry>({ kind: 'found', requestedAt: NOW });
     const walk = new Walk(planOf({ names: namesOf(300), entryOf }));
     expect(walk.next(NOW, 0)).toEqual({ kind: 'rest' });
     expect(walk.counts.checked).toBe(200);

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { decodeSite, encodeSite } from '../../src/handle/value-data.js';
 import {
   ENVELOPE_BYTES,
+  decodeEnvelope,
   OP_CODE,
   OP_FLAG,
   UNKNOWN_SERIAL,
-  decodeEnvelope,
 } from '../../src/plugins/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';

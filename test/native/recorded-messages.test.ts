@@ -3,20 +3,20 @@ import { describe, expect, it } from 'vitest';
 import { RESPONSE_CODE } from '../../src/handle/outcome.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import {
+  isBefore,
+  decodeEnvelope,
+  encodeEnvelope,
   ENVELOPE_BYTES,
   type NativeMessage,
   OP_CODE,
   OP_FLAG,
-  decodeEnvelope,
+  encodeMessage,
+  frame,
+  readMessage,
+  toPackets,
   decodeRequest,
   encodeBody,
   encodeDigest,
-  encodeEnvelope,
-  encodeMessage,
-  frame,
-  isBefore,
-  readMessage,
-  toPackets,
 } from '../../src/plugins/native/codec.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
 import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';

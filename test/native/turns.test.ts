@@ -1,4 +1,5 @@
 // Fair scheduling of native messages over TCP and UDP: the messages of one event-loop turn share one time slice.
+import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -29,16 +30,19 @@ function createSlowAnswer() {
   let nowMs = 0;
   const state = { answered: 0, turns: [] as (() => void)[] };
   const context = testContext({ clock: { ...systemClock, now: () => 0 } });
-  const native = createAnswer(context, {
-    ...NO_CACHE,
-    resolver: { ...NO_CACHE.resolver, isLargeInMemory: () => true },
-    resolve() {
-      nowMs += MAX_SLICE_MS;
-      state.answered++;
-      return { responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' };
-    },
-    site: NO_SITE,
-  });
+  const native = createAnswer(
+    context,
+    partial({
+      ...NO_CACHE,
+      resolver: partial({ ...NO_CACHE.resolver, isLargeInMemory: () => true }),
+      resolve() {
+        nowMs += MAX_SLICE_MS;
+        state.answered++;
+        return { responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' };
+      },
+      site: NO_SITE,
+    }),
+  );
   const slicer = new TimeSlicer({ monotonic: () => nowMs, nextTurn: (run) => state.turns.push(run) });
   const answersByTurn = (): number[] => {
     const inEachTurn = [state.answered];
@@ -64,7 +68,7 @@ describe('time slices of native messages', () => {
       onMessage() {
         if (++received === CLIENTS) allReceived.open();
       },
-      hooks: { admitMessage: [] },
+      hooks: partial({ admitMessage: [] }),
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -82,7 +86,10 @@ describe('time slices of native messages', () => {
   test('defer the second UDP message about a large record to the next event-loop turn', async () => {
     const { context, answersByTurn, ...parts } = createSlowAnswer();
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket, drain } = createUdpListener(settings, context, { ...parts, isProved: () => false });
+    const { socket, drain } = createUdpListener(partial(settings), context, {
+      ...parts,
+      isProved: () => false,
+    });
     const replies: Buffer[] = [];
     vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
     for (let client = 1; client <= CLIENTS; client++) {
@@ -99,7 +106,10 @@ describe('time slices of native messages', () => {
     const limited = vi.fn<(labels: object) => void>();
     vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 1 };
-    const { socket, drain } = createUdpListener(settings, context, { ...parts, isProved: () => false });
+    const { socket, drain } = createUdpListener(partial(settings), context, {
+      ...parts,
+      isProved: () => false,
+    });
     const send = vi.spyOn(socket, 'send').mockImplementation(() => undefined);
     for (let client = 1; client <= CLIENTS; client++) {
       const peer = { address: `192.0.2.${client}`, port: 2641, family: 'IPv4', size: 0 };

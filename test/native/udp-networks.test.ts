@@ -1,4 +1,5 @@
 // UDP response limits per network, for every address family of the socket.
+import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/plugins/native/answer.js';
@@ -16,14 +17,21 @@ describe('UDP response limit per network', () => {
     ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
   ])('applies on %s to the second address of %o, but not to the third', (host, addresses) => {
     const context = testContext({ clock: { ...systemClock, now: () => 0 } });
-    const native = createAnswer(context, {
-      ...NO_CACHE,
-      resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
-      site: NO_SITE,
-    });
+    const native = createAnswer(
+      context,
+      partial({
+        ...NO_CACHE,
+        resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
+        site: NO_SITE,
+      }),
+    );
     const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
     const settings = { host, reusePort: false, bytesPerSecond: 1 };
-    const { socket } = createUdpListener(settings, context, { native, slicer, isProved: () => false });
+    const { socket } = createUdpListener(partial(settings), context, {
+      native,
+      slicer,
+      isProved: () => false,
+    });
     const replies: Buffer[] = [];
     vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
     for (const address of addresses) {

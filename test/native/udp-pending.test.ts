@@ -1,4 +1,5 @@
 // The maximum number of UDP requests that wait for the Handle server.
+import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
 import { createAnswer } from '../../src/plugins/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -15,11 +16,11 @@ describe('pending UDP requests', () => {
   test('are directed to TCP, and cause no upstream request, beyond the first 10,000', () => {
     const resolve = vi.fn(() => new Promise<never>(() => undefined));
     const context = testContext({ metrics: createMetrics() });
-    const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });
+    const native = createAnswer(context, partial({ ...NO_CACHE, resolve, site: NO_SITE }));
     const limited = vi.fn<(labels: object) => void>();
     vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
     const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket } = createUdpListener(settings, context, {
+    const { socket } = createUdpListener(partial(settings), context, {
       native,
       slicer: new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate }),
       isProved: () => false,

@@ -3,20 +3,20 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { decodeSite, encodeData, encodeSite } from '../../src/handle/value-data.js';
 import {
-  OP_FLAG,
-  OWN_VERSION,
-  PACKET_BYTES,
-  type ResponseBody,
   type Version,
+  OWN_VERSION,
   decodeEnvelope,
+  encodeEnvelope,
+  negotiateVersion,
+  OP_FLAG,
+  encodeMessage,
+  readMessage,
+  PACKET_BYTES,
+  toPackets,
   decodeRequest,
+  type ResponseBody,
   encodeBody,
   encodeDigest,
-  encodeEnvelope,
-  encodeMessage,
-  negotiateVersion,
-  readMessage,
-  toPackets,
 } from '../../src/plugins/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
 import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';

@@ -1,4 +1,5 @@
 // An untrusted site record always leads to an outcome or a reported error.
+import { partial } from '../support/partial.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
@@ -51,7 +52,7 @@ describe('referral record', () => {
           serverAt({ url }) {
             expect(new URL(url).protocol).toMatch(/^https?:$/);
             asked.push(url);
-            return { read: () => Promise.resolve({ kind: 'empty' }) };
+            return partial({ read: () => Promise.resolve({ kind: 'empty' }) });
           },
           ports: [[0, 65_535]],
           timeoutMs: 60_000,

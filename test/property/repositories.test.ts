@@ -1,3 +1,4 @@
+import { partial } from '../support/partial.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
@@ -39,7 +40,7 @@ describe('filled URL template', () => {
   });
 });
 
-const { outcomeOf } = DSPACE.protocol({ url: 'https://repository.test/server', prefixes: ['20.1'] });
+const { outcomeOf } = DSPACE.protocol(partial({ url: 'https://repository.test/server', prefixes: ['20.1'] }));
 
 const outcomeFor = (body: string, { status = 200, handle = '20.1/1' } = {}) =>
   runToEnd(outcomeOf({ status, headers: {}, body, handle, caseSensitive: false }));
@@ -69,7 +70,7 @@ describe('DSpace response', () => {
 
 describe('DSpace handle', () => {
   test.prop([handles])('is requested at a path under the configured address', (handle) => {
-    const { read } = DSPACE.protocol({ url: 'https://repository.test/server', prefixes: ['20.1'] });
+    const { read } = DSPACE.protocol(partial({ url: 'https://repository.test/server', prefixes: ['20.1'] }));
     const request = read(handleRef(handle, true), false);
     const path = 'path' in request ? request.path : '';
     expect(new URL(path, 'https://repository.test').pathname).toBe(path);

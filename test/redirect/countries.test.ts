@@ -1,7 +1,7 @@
 // The operator may provide a database of client countries.
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/app/config.js';
-import { createReload } from '../../src/app/reload.js';
+import { createReload } from '../../src/app/serve.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { writeCountryDatabase } from '../support/country-database.js';
 import { startLeads, value } from '../support/leads.js';
@@ -69,7 +69,7 @@ describe('location selection by country', () => {
     writeCountryDatabase({ '127.0.0.0/8': 'US' }, path);
     const start = loadStartConfig(sourcesOf('MaxMind.com', path));
     const logger = createLogger({ level: 'silent' });
-    createReload({ config: start.config, logger, apply: leads.app.reload })(() => start);
+    createReload(start.config, logger, leads.app.reload)(() => start);
     expect(await leads.to('abroad')).toEqual(at('us'));
   });
 

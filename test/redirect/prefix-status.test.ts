@@ -1,3 +1,4 @@
+import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/plugins/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -83,15 +84,15 @@ describe('prefix status and contact', () => {
     const time = { now: 1 };
     const context = testContext({ clock: { ...systemClock, now: () => time.now } });
     const records = createPrefixRecords(
-      createOtherRecords({ upstream: { retryAfterMs: 5000 } }, context, {
-        resolver: {
+      createOtherRecords({ upstream: partial({ retryAfterMs: 5000 }) }, context, {
+        resolver: partial({
           resolve: (_handle, { caller }) => {
             asked.push(caller);
             const code = failures.shift();
             return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
           },
           fromMemory: () => undefined,
-        },
+        }),
         memory: new MemoryStore({ bounds, now: () => time.now }),
         trustedSince: () => 0,
       }),

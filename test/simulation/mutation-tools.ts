@@ -2,8 +2,7 @@
 import { Bans } from '../../src/cache/coherence/bans.js';
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
-import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
-import { PauseDetector } from '../../src/cache/coherence/pauses.js';
+import { LEASE_MS, Lease, type Moment, PauseDetector } from '../../src/cache/coherence/lease.js';
 import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { SYNC } from '../../src/cache/redis/coherence-scripts.js';

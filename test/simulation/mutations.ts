@@ -1,7 +1,7 @@
 // Mutations: each disables one part of the protocol, and the simulator must find the violation.
 import { Fences } from '../../src/cache/coherence/fences.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
-import { PauseDetector } from '../../src/cache/coherence/pauses.js';
+import { PauseDetector } from '../../src/cache/coherence/lease.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { CHANGE, ENTER, RENEW } from '../../src/cache/redis/coherence-scripts.js';

@@ -1,6 +1,6 @@
 // A process that serves requests: production cache, resolver and write path on simulated servers.
-import { type Cache, assembleCache } from '../../src/cache/cache.js';
-import type { RedisOptions } from '../../src/cache/cache.js';
+import { createStoreEvents } from '../../src/cache/store.js';
+import { type Cache, type RedisOptions, assembleCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';
@@ -53,11 +53,18 @@ export class Server {
       fenceLifeMs: WRITE_TIMEOUT_MS + FENCE_SPARE_MS,
       now: clock.now,
       clock,
-      onInvalidated: (key) => {
-        this.#resolver.detachLoads(key);
-      },
-      onBanned: (prefix) => {
-        this.#resolver.detachLoadsUnder(prefix);
+      events: {
+        ...createStoreEvents(),
+        invalidated: [
+          (key) => {
+            this.#resolver.detachLoads(key);
+          },
+        ],
+        banned: [
+          (prefix) => {
+            this.#resolver.detachLoadsUnder(prefix);
+          },
+        ],
       },
       onEvict: nothing,
       onRedisState: (state) => {

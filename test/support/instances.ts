@@ -1,4 +1,5 @@
 // Opens cache instances without a server: memory, the hub, and the link to a real Redis.
+import { createStoreEvents } from '../../src/cache/store.js';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { type Clock, systemClock } from '../../src/cache/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
@@ -44,8 +45,7 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
   const { url, redis, clock = slowClock, onState = () => undefined } = options;
   const { now } = clock;
   const memory = new MemoryStore({ bounds, now });
-  const nothing = (): void => undefined;
-  const applied = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
+  const applied = createMessageApplier(memory, now, createStoreEvents());
   const delivered: Message[] = [];
   const instance = createInstance({
     clock,

@@ -1,6 +1,6 @@
 // A fake Redis for a link. It returns the replies that the test sets, and records the calls.
 import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
-import type { LinkCommands } from '../../src/cache/redis/commands.js';
+import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import type { Renewal } from '../../src/cache/link/member-list.js';
 
 interface LinkWorld {
@@ -39,7 +39,7 @@ interface LinkWorld {
   send: (text: string) => void;
 }
 
-export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } {
+export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld } {
   const world: LinkWorld = {
     asked: [],
     was: 'absent',
@@ -84,7 +84,7 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     [RENEW, 'renew'],
     [CHANGE, 'change'],
   ]);
-  const openSubscription: LinkCommands['openSubscription'] = async (_master, _channels, { onMessage }) => {
+  const openSubscription: RedisCommands['openSubscription'] = async (_master, _channels, { onMessage }) => {
     await world.ready;
     world.subscriptions++;
     world.send = (text) => {
@@ -126,6 +126,6 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
       world.asked.push(`failed: ${String(error)}`);
     },
     rediscover: () => undefined,
-  } as unknown as LinkCommands;
+  } as unknown as RedisCommands;
   return { commands, world };
 }

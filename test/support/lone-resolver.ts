@@ -1,4 +1,5 @@
 // Creates a resolver without Redis and without a Handle server, whose loads are a function of the test.
+import { partial } from './partial.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -32,7 +33,12 @@ export function createLoneResolver({
 }: LoneParts): { resolver: Resolver; memory: MemoryStore } {
   const memory = startMemory(now);
   const resolver = new Resolver({
-    store: new TieredStore({ memory: stored ?? memory, coherence: { publish }, fenceLifeMs: 1000, now }),
+    store: new TieredStore({
+      memory: stored ?? memory,
+      coherence: partial({ publish }),
+      fenceLifeMs: 1000,
+      now,
+    }),
     memory,
     upstream: { resolve: load },
     retryAfterMs: 0,

@@ -1,11 +1,11 @@
 // Checks requests and responses against the OpenAPI documents of both listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { PLUGINS } from '../../src/app/plugins.js';
-import { publicRoutes } from '../../src/app/routes.js';
-import { batchRoutes } from '../../src/plugins/batch/routes.js';
+import { publicRoutes } from '../../src/app/public-listener.js';
+import { batchRoutes } from '../../src/plugins/batch/plugin.js';
 import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
-import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
+import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
 import { type Route, RouteTable } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,

@@ -1,14 +1,15 @@
 // Runs the coherence scripts on a real Redis without a link: no lease, and a fixed clock.
+import { type Clock, systemClock } from '../../src/cache/clock.js';
+import { partial } from './partial.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { Bans } from '../../src/cache/coherence/bans.js';
-import type { Clock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { TICKET } from '../../src/cache/redis/coherence-scripts.js';
 import { createChannels } from '../../src/cache/redis/namespace.js';
 import { enterEra, publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
-import type { LinkCommands } from '../../src/cache/redis/commands.js';
+import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import { MemberList, type Renewal } from '../../src/cache/link/member-list.js';
 import { RedisStore } from '../../src/cache/redis/store.js';
 import type { RedisTicket } from '../../src/cache/store.js';
@@ -25,7 +26,7 @@ export const FENCE_MS = 60_000;
 export const runNamed = (name: string): string => name.padEnd(RUN_LENGTH, '0');
 
 export interface ScriptClient {
-  commands: LinkCommands;
+  commands: RedisCommands;
   store: RedisStore;
   bans: Bans;
   /** The server run ID that this client assumes. */
@@ -38,7 +39,7 @@ export interface ScriptClient {
   read: (key: string) => Promise<Entry | undefined>;
   members: (
     id: string,
-    clock?: Pick<Clock, 'monotonic'>,
+    clock?: Clock,
   ) => Pick<MemberList, 'others' | 'markLeaseEnded' | 'expel' | 'leave'> & {
     renew: (how?: Partial<Parameters<MemberList['renew']>[0]>) => Promise<Renewal & { count: number }>;
   };
@@ -48,7 +49,7 @@ export function createScriptClient(client: Redis): ScriptClient {
   const bans = new Bans(runNamed('this'));
   const channels = createChannels(PREFIX, false);
   let redisTime: unknown;
-  const commands = {
+  const commands = partial<RedisCommands>({
     isCluster: false,
     keyPrefix: PREFIX,
     channelPrefix: PREFIX,
@@ -62,7 +63,7 @@ export function createScriptClient(client: Redis): ScriptClient {
     },
     command: (name, ...args) => client.call(name, ...args),
     run: <T>(_name: string, command: (redis: Redis) => Promise<T>) => command(client),
-  } as Partial<LinkCommands> as LinkCommands & { isUp: () => boolean; run: never; attempt: never };
+  });
   const store = new RedisStore({
     commands,
     bans: () => (bans.run === made.run ? bans : new Bans(made.run)),
@@ -80,7 +81,7 @@ export function createScriptClient(client: Redis): ScriptClient {
     put: async (key, entry) => store.set(key, entry, (await store.get(key)).ticket),
     ticket: async (key) => (await store.get(key)).ticket,
     read: async (key) => (await store.get(key)).entry,
-    members: (id, clock = { monotonic: () => performance.now() }) => {
+    members: (id, clock = systemClock) => {
       const members = new MemberList(commands, clock, id);
       return {
         async renew(how) {

@@ -1,4 +1,6 @@
 // Creates the admission with traffic rules alone, without the app.
+import { partial } from './partial.js';
+import { createHooks } from '../../src/hooks.js';
 import { type Admission, createAdmission } from '../../src/app/admission.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { createTrafficPolicy } from '../../src/plugins/traffic/policy.js';
@@ -15,12 +17,10 @@ export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Adm
     checksLogin: () => false,
     counts: createRuleCounts(context.metrics),
   };
-  const admission = [() => createTrafficPolicy(rules, context, parts)];
+  const admission = [() => createTrafficPolicy(rules, context, partial(parts))];
   return createAdmission(
-    { admission },
-    {
-      findClient: () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
-      isTrustedProxy: () => false,
-    },
+    { ...createHooks(), admission },
+    () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
+    () => false,
   );
 }

@@ -1,10 +1,11 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
+import { type Fence, type Store, createStoreEvents } from '../../src/cache/store.js';
+import { partial } from './partial.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import type { Fence, Store } from '../../src/cache/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toText } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
@@ -49,11 +50,7 @@ export interface RaceTrack {
 }
 
 /** Creates the store; `coherence` reports changes to memory. */
-export type MakeStore = (tiers: {
-  memory: MemoryStore;
-  coherence: Pick<Hub, 'publish'>;
-  now: () => number;
-}) => Store;
+export type MakeStore = (tiers: { memory: MemoryStore; coherence: Hub; now: () => number }) => Store;
 
 const tiered: MakeStore = (tiers) => new TieredStore({ ...tiers, fenceLifeMs: FENCE_LIFE_MS });
 
@@ -70,22 +67,25 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
     bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
     now: () => now,
   });
-  const { apply } = createMessageApplier({
-    memory,
-    now: () => now,
-    onInvalidated: (key) => {
-      resolver.detachLoads(key);
-    },
-    onBanned: (prefix) => {
-      resolver.detachLoadsUnder(prefix);
-    },
+  const { apply } = createMessageApplier(memory, () => now, {
+    ...createStoreEvents(),
+    invalidated: [
+      (key) => {
+        resolver.detachLoads(key);
+      },
+    ],
+    banned: [
+      (prefix) => {
+        resolver.detachLoadsUnder(prefix);
+      },
+    ],
   });
   let seq = 0;
   // Redis publishes a change some time after it was sent, and other instances acknowledge it later.
   const member: Membership = {
     id: 'me',
     isJoining: () => false,
-    pauses: { uninterruptedMs: () => Infinity },
+    pauses: partial({ uninterruptedMs: () => Infinity }),
     leaseLeftMs: () => 1000,
     async publish() {
       await upstream.step('a change is published');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LastDay } from '../../src/plugins/audit/last-day.js';
+import { LastDay } from '../../src/plugins/audit/audit.js';
 
 const HOUR_MS = 3_600_000;
 

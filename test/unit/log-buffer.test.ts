@@ -1,6 +1,6 @@
 // The bounded buffer of the log: what it drops, counts and reports.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { LogBuffer, type LogSink } from '../../src/observe/log-buffer.js';
+import { LogBuffer, type LogSink } from '../../src/observe/logger.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, createServer } from 'node:http';
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { type AddressInfo, type Socket, Server as NetServer } from 'node:net';
 import express from 'express';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Host } from '../../src/app/plugin.js';

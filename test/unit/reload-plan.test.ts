@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
-import { planReload } from '../../src/app/reload.js';
+import { planReload } from '../../src/app/serve.js';
 import { configFrom } from '../support/load-config.js';
 
 const plan = (yaml: string, before = '{}') => planReload(configFrom({ yaml: before }), configFrom({ yaml }));

@@ -1,4 +1,5 @@
 // Resolution reports in a real Redis: repeated additions, and bounds.
+import { partial } from '../support/partial.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import {
@@ -35,11 +36,11 @@ describeWithRedis('resolution reports in Redis', () => {
 
   const open = (runId = 'a') =>
     createReportStore({
-      shared: {
+      shared: partial({
         keyPrefix: 't:',
         run: (_name, command) => command(redis),
         script: (source, keys, args) => redis.eval(source, keys.length, ...keys, ...args),
-      },
+      }),
       maxPrefixes: 3,
       runId,
     });
@@ -95,7 +96,7 @@ describeWithRedis('resolution reports in Redis', () => {
       run: () => Promise.resolve(undefined),
       script: () => Promise.reject(new Error('down')),
     };
-    const store = createReportStore({ shared, maxPrefixes: 1, runId: 'a' });
+    const store = createReportStore({ shared: partial(shared), maxPrefixes: 1, runId: 'a' });
     expect(await store.add(reads({}), 0)).toBe(false);
     expect(await store.read('21.T1', '2026-11')).toBeUndefined();
   });

@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { PLUGINS } from '../../src/app/plugins.js';
-import { publicRoutes } from '../../src/app/routes.js';
-import { batchRoutes } from '../../src/plugins/batch/routes.js';
+import { publicRoutes } from '../../src/app/public-listener.js';
+import { batchRoutes } from '../../src/plugins/batch/plugin.js';
 import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/routes.js';
-import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/routes.js';
+import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 

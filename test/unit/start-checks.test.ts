@@ -25,7 +25,7 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
     holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
   };
   const parts = { readiness, hooks: createHooks(), cache };
-  const { upstreamAnswered } = addStartChecks({ admin: { readyWithoutUpstream } as never }, parts);
+  const { upstreamAnswered } = addStartChecks({ admin: { readyWithoutUpstream } } as never, parts);
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }
 

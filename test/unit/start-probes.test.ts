@@ -1,3 +1,4 @@
+import { partial } from '../support/partial.js';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/app/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
@@ -31,7 +32,7 @@ function start(...probes: ReturnType<typeof serverWith>[]) {
   const logger = { info: log('info'), warn: log('warn') } as never;
   const onAnswered = vi.fn();
   const setCertificateExpiry = vi.fn();
-  const cancel = startProbes({ probes, logger, metrics: { setCertificateExpiry }, onAnswered });
+  const cancel = startProbes({ probes, logger, metrics: partial({ setCertificateExpiry }), onAnswered });
   return { lines, onAnswered, setCertificateExpiry, cancel };
 }
 

@@ -1,4 +1,5 @@
 // These tests use a manual clock.
+import { partial } from '../support/partial.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Live } from '../../src/config/live.js';
@@ -116,10 +117,10 @@ describe('miss-based network limit', () => {
         },
         clock: { ...systemClock, wall: () => clock.now },
       });
-      const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
+      const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1, running: 0 } });
       const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
       const settings = new Live({ traffic: { enumeration } });
-      const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
+      const limitMiss = createMissLimit(partial(settings), context, { networks, servers: [{ usage }] });
       const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
         const caller = { class: given, client: network, network };
         const count = (): Promise<void> => {
@@ -180,7 +181,7 @@ describe('miss-based network limit', () => {
       const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
       const settings = new Live({ traffic: { enumeration } });
-      const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
+      const limitMiss = createMissLimit(partial(settings), testContext(), { networks, servers: [] });
       const caller = { class: 'normal', client: 'a', network: 'a' } as const;
       for (let times = 0; times < 5; times++) {
         const failing = limitMiss(
@@ -210,7 +211,7 @@ describe('miss-based network limit', () => {
     const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
     const networks = new LimitedNetworks({
       now: () => 1000,
-      shared: { run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' },
+      shared: partial({ run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' }),
       onLimited: () => undefined,
       onEnded: () => undefined,
     });

@@ -1,9 +1,10 @@
 // Provides an upstream client with a mocked Handle server that records its requests.
+import { partial } from '../support/partial.js';
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Context } from '../../src/context.js';
-import { createUpstreamClient } from '../../src/upstream/client.js';
+import { createUpstreamClient } from '../../src/upstream/upstreams.js';
 import type { ServerSettings, UpstreamClient } from '../../src/upstream/contract.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import { keysAt } from '../../src/upstream/failure.js';
@@ -43,6 +44,10 @@ export function mockUpstream(): MockedUpstream {
 
 /** Default client settings, which tests override individually. */
 export const SETTINGS = {
+  kind: 'handle-server',
+  key: 'upstream',
+  caFile: undefined,
+  fingerprint: undefined,
   source: HANDLE_SERVER,
   prefixes: [],
   existenceCheck: false,
@@ -72,12 +77,16 @@ export function createClient(
   changes: Partial<ServerSettings> = {},
   context: Context = testContext(),
 ): UpstreamClient {
-  return createUpstreamClient({ ...SETTINGS, url: UPSTREAM, ...changes }, context, {
-    pseudonym: 'handle-resolver-proxy',
-    dispatcher: createNodeHttpDispatcher({ connections: 10 }),
-    slicer: createSlicer(),
-    keysOf: (url) => keysAt({ key: 'upstream', url: UPSTREAM }, url),
-  });
+  return createUpstreamClient(
+    { ...SETTINGS, url: UPSTREAM, ...changes },
+    context,
+    partial({
+      pseudonym: 'handle-resolver-proxy',
+      dispatcher: createNodeHttpDispatcher({ connections: 10 }),
+      slicer: createSlicer(),
+    }),
+    (url) => keysAt({ key: 'upstream', url: UPSTREAM }, url),
+  );
 }
 
 /** Sends one ordinary read through a new client. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
+import { type AdaptiveLimit, nextLimit } from '../../src/upstream/concurrency-limiter.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { FairQueue, type PlacesInUse, type Waiter } from '../../src/upstream/fair-queue.js';
 

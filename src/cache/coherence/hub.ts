@@ -7,9 +7,9 @@ import {
   MAX_DRIFT,
   MAX_REDIS_CLOCK_STEP_MS,
   MEMBERSHIP_MS,
+  type PauseDetector,
 } from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
-import type { PauseDetector } from './pauses.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
 export interface Published {
@@ -26,7 +26,7 @@ export interface Published {
 /** The membership of this instance among those that share a Redis. */
 export interface Membership {
   readonly id: string;
-  readonly pauses: Pick<PauseDetector, 'uninterruptedMs'>;
+  readonly pauses: PauseDetector;
   /** Remaining lease time (ms); 0 if messages may have been missed. */
   leaseLeftMs: () => number;
   /**

@@ -47,12 +47,6 @@ export class Acknowledgements {
   }
 }
 
-interface BarrierDeps {
-  clock: Pick<Clock, 'after'>;
-  list: Pick<MemberList, 'others' | 'markLeaseEnded' | 'expel'>;
-  acknowledgements: Acknowledgements;
-}
-
 const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
 
 /**
@@ -62,7 +56,9 @@ const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
  * waits only for the lease time.
  */
 export async function awaitAcknowledgements(
-  { clock, list, acknowledgements }: BarrierDeps,
+  clock: Clock,
+  list: MemberList,
+  acknowledgements: Acknowledgements,
   call: string,
 ): Promise<string[] | undefined> {
   const before = call === '' ? NO_MEMBERS : await list.others().catch(() => undefined);
@@ -93,10 +89,7 @@ const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') ==
  * Expels members and waits for their leases to end. An expelled member cannot renew, distrusts its entries
  * and joins again. Resolves to false if Redis has not confirmed the expulsion.
  */
-export async function expel(
-  { clock, list }: Omit<BarrierDeps, 'acknowledgements'>,
-  late: readonly string[],
-): Promise<boolean> {
+export async function expel(clock: Clock, list: MemberList, late: readonly string[]): Promise<boolean> {
   try {
     await list.expel(late);
   } catch {
@@ -106,7 +99,7 @@ export async function expel(
   return true;
 }
 
-function wait(clock: Pick<Clock, 'after'>, ms: number): { done: Promise<void>; cancel: () => void } {
+function wait(clock: Clock, ms: number): { done: Promise<void>; cancel: () => void } {
   if (ms === 0) return { done: Promise.resolve(), cancel: () => undefined };
   let cancel = (): void => undefined;
   const done = new Promise<void>((resolve) => (cancel = clock.after(ms, resolve)));

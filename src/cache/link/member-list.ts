@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
-import type { LinkCommands } from '../redis/commands.js';
+import type { RedisCommands } from '../redis/commands.js';
 
 export interface Renewal {
   /**
@@ -46,8 +46,8 @@ export interface OtherMembers {
 }
 
 export class MemberList {
-  readonly #commands: LinkCommands;
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #commands: RedisCommands;
+  readonly #clock: Clock;
   readonly #id: string;
   /** Creation time of the list: its score (Redis clock), and its upper bound on the monotonic clock (ms). */
   #created = { score: '', at: Infinity };
@@ -63,7 +63,7 @@ export class MemberList {
   /** Members without a lease, with the end of their membership. */
   readonly #leaseEnded = new Map<string, string>();
 
-  constructor(commands: LinkCommands, clock: Pick<Clock, 'monotonic'>, id: string) {
+  constructor(commands: RedisCommands, clock: Clock, id: string) {
     this.#commands = commands;
     this.#clock = clock;
     this.#id = id;

@@ -3,11 +3,16 @@ import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
 import type { Deliver, Membership, Published } from '../coherence/hub.js';
-import { INSTANCE_LEASE_RENEWAL_MS, LEASE_MS, Lease, MEMBERSHIP_MS } from '../coherence/lease.js';
+import {
+  INSTANCE_LEASE_RENEWAL_MS,
+  LEASE_MS,
+  Lease,
+  MEMBERSHIP_MS,
+  PauseDetector,
+} from '../coherence/lease.js';
 import { type Change, isInvalidation, parseMessage } from '../coherence/message.js';
-import { PauseDetector } from '../coherence/pauses.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
-import type { LinkCommands } from '../redis/commands.js';
+import type { RedisCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';
 import { type Era, enterEra, publishChange, readNumbers } from '../redis/group-states.js';
 import { bansName } from '../redis/namespace.js';
@@ -16,7 +21,7 @@ import { Acknowledgements, awaitAcknowledgements, expel } from './acknowledgemen
 import { MemberList, type Renewal } from './member-list.js';
 
 interface MemberDeps {
-  commands: LinkCommands;
+  commands: RedisCommands;
   clock: Clock;
   pending: PendingInvalidations;
   deliver: Deliver;
@@ -326,15 +331,15 @@ export class Member implements Membership {
       () => late,
     );
     if (stillLate === undefined || stillLate.length === 0) return stillLate !== undefined;
-    return expel({ clock: this.#deps.clock, list: this.#list }, stillLate);
+    return expel(this.#deps.clock, this.#list, stillLate);
   }
 
   /** Returns the members that missed the change; undefined without a member list, or after a failover. */
   async #awaitCall(call: string, run: string): Promise<string[] | undefined> {
     const acknowledgements = this.#acknowledgements;
-    const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
     try {
-      return this.#enteredRun() === run ? await awaitAcknowledgements(barrier, call) : undefined;
+      if (this.#enteredRun() !== run) return undefined;
+      return await awaitAcknowledgements(this.#deps.clock, this.#list, acknowledgements, call);
     } finally {
       acknowledgements.end(call);
     }

@@ -1,12 +1,12 @@
 // The memory tier: entries by key, with the fences, bans and invalidations that apply to them.
+import { LRUCache } from 'lru-cache';
 import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
-import { InvalidationLog } from './invalidation-log.js';
 import { type Entry, type KeyedEntry, asStale, isSame } from '../entry.js';
+import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
 import { TouchClock, LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
 import { ROW_BYTES, RowStore } from './row-store.js';
-import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
 
 export interface MemoryOptions {
   bounds: MemoryBounds;
@@ -261,5 +261,44 @@ export class MemoryStore implements PinnedEntries {
 
   usage(): MemoryUsage[] {
     return this.#index.usage();
+  }
+}
+
+/**
+ * A moment is the number of invalidations so far. When a key is evicted from the log, its moment becomes the
+ * floor: older tickets of every key are refused from then on, which causes extra loads.
+ */
+export class InvalidationLog {
+  #moment = 0;
+  #floor = 0;
+  readonly #moments: LRUCache<string, number>;
+
+  constructor(maxKeys = 100_000) {
+    this.#moments = new LRUCache<string, number>({
+      // The `max` option would preallocate memory for all keys.
+      maxSize: maxKeys,
+      sizeCalculation: () => 1,
+      dispose: (moment, _key, reason) => {
+        if (reason === 'evict') this.#floor = Math.max(this.#floor, moment);
+      },
+    });
+  }
+
+  /** Returns the current moment, the ticket of a load that starts now. */
+  now(): number {
+    return this.#moment;
+  }
+
+  add(key: string): void {
+    this.#moments.set(key, ++this.#moment);
+  }
+
+  /** Starts a new moment and returns it. */
+  advance(): number {
+    return ++this.#moment;
+  }
+
+  isInvalidatedSince(key: string, moment: number): boolean {
+    return this.#floor > moment || (this.#moments.get(key) ?? 0) > moment;
   }
 }

@@ -253,23 +253,6 @@ function digestOf(source: string): string {
   return digest;
 }
 
-/** The commands used by coherence, which tests replace. They reject while Redis is unavailable. */
-export type LinkCommands = Pick<
-  RedisCommands,
-  | 'isCluster'
-  | 'keyPrefix'
-  | 'channelPrefix'
-  | 'isConnected'
-  | 'hasFailed'
-  | 'masters'
-  | 'runOf'
-  | 'script'
-  | 'command'
-  | 'openSubscription'
-  | 'reportFailure'
-  | 'rediscover'
->;
-
 /** Minimum Redis version with sharded channels (SPUBLISH). */
 const MIN_CLUSTER_VERSION = 7;
 

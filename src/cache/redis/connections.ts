@@ -37,7 +37,7 @@ export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddres
 }
 
 /** Returns the configuration key of the address. */
-export const addressKey = ({ cluster, sentinels }: Pick<RedisAddress, 'cluster' | 'sentinels'>): string =>
+export const addressKey = ({ cluster, sentinels }: RedisAddress): string =>
   cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url';
 
 export interface RedisConnections {
@@ -226,7 +226,7 @@ function mastersOf(cluster: Cluster): RedisMaster[] {
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 /** Returns the database number in the address; a cluster has only database 0. */
-export const databaseNumber = ({ url, cluster }: Pick<RedisAddress, 'url' | 'cluster'>): number =>
+export const databaseNumber = ({ url, cluster }: RedisAddress): number =>
   cluster === undefined && url !== undefined ? (parseAddress(url, undefined).db ?? 0) : 0;
 
 /** Parses an address into ioredis options. */

@@ -3,7 +3,7 @@ import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
 import { BAN, CHANGE, ENTER, SYNC } from './coherence-scripts.js';
-import type { LinkCommands } from './commands.js';
+import type { RedisCommands } from './commands.js';
 import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.js';
 /** Maximum number of groups per script, because a running script blocks all other Redis clients. */
 const GROUPS_PER_SCRIPT = 128;
@@ -20,7 +20,7 @@ interface Publication {
  * Redis has not confirmed the publication
  */
 export async function publishChange(
-  commands: LinkCommands,
+  commands: RedisCommands,
   channels: Channels,
   { change, ...sender }: Publication,
 ): Promise<{ seq: number; isStored: boolean }> {
@@ -43,7 +43,7 @@ export async function publishChange(
 }
 
 /** Reads the sequence number of the last message in each group. */
-export async function readNumbers(commands: LinkCommands): Promise<Map<Group, GroupNumber>> {
+export async function readNumbers(commands: RedisCommands): Promise<Map<Group, GroupNumber>> {
   const size = commands.isCluster ? 1 : GROUPS_PER_SCRIPT;
   const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>
     GROUP_NAMES.slice(part * size, (part + 1) * size),
@@ -75,7 +75,7 @@ const BAN_EARLIER_ERAS: Change = { kind: 'ban', prefix: '', isSoft: true, number
  * `next`: name of the new era that starts if the server does not know `known`.
  */
 export async function enterEra(
-  commands: LinkCommands,
+  commands: RedisCommands,
   channels: Channels,
   { member, known: from, next }: { member: string; known: string; next: string },
 ): Promise<{ era: string; bans: KnownBans }> {
@@ -101,7 +101,7 @@ const banOf = (number: number, text: string): NumberedBan => ({
   prefix: text.slice('soft '.length),
 });
 
-function runOf(commands: LinkCommands, name: string): string {
+function runOf(commands: RedisCommands, name: string): string {
   const run = commands.runOf(name);
   if (run === undefined) throw new Error('the run id of the Redis server is not known');
   return run;

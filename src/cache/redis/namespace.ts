@@ -86,20 +86,16 @@ export class RedisNamespace {
   }
 }
 
-type RedisKeys = Pick<Config['redis'], 'url' | 'cluster' | 'keyPrefix'>;
-
 /** Returns the configured key prefix, or a default derived from the Handle servers. */
-export const keyPrefixOf = (
-  servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[],
-  redis: RedisKeys,
-): string => redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
+export const keyPrefixOf = (servers: readonly ServerConfig[], redis: Config['redis']): string =>
+  redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
 
 /**
  * Derives a prefix from the upstream and the database, so that proxies of different upstreams share nothing.
  */
 export function defaultKeyPrefix(
-  servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[],
-  redis: Pick<Config['redis'], 'url' | 'cluster'>,
+  servers: readonly ServerConfig[],
+  redis: Config['redis'],
   machine = hostname(),
 ): string {
   const upstream = describeServers(servers);

@@ -11,7 +11,7 @@ import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
 type TicketReply = [run: string | null, seq: string | null, fences: string | null, redisTime: string];
 
 export interface RedisStoreDeps {
-  commands: Pick<RedisCommands, 'isUp' | 'run' | 'keyPrefix' | 'runOf' | 'script' | 'masters' | 'attempt'>;
+  commands: RedisCommands;
   /** Returns undefined until the bans have been read from Redis. */
   bans: () => Bans | undefined;
   /** Whether this instance holds a lease. Without a lease, Redis may contain invalidated entries. */
@@ -161,9 +161,7 @@ const SCAN_TIMEOUT_MS = 2000;
  * Yields entry keys, including those of unusable entries (from an earlier server run). @throws Error when
  * Redis fails
  */
-async function* findKeys(
-  commands: Pick<RedisCommands, 'keyPrefix' | 'masters' | 'attempt'>,
-): AsyncGenerator<string> {
+async function* findKeys(commands: RedisCommands): AsyncGenerator<string> {
   const { keyPrefix } = commands;
   const pattern = entryPattern(keyPrefix);
   for (const { client } of commands.masters()) {

@@ -1,10 +1,10 @@
 // The Redis subscriptions of this instance, on one message connection per master.
-import type { LinkCommands } from './commands.js';
+import type { RedisCommands } from './commands.js';
 import type { RedisMaster, Subscription, SubscriptionEvents } from './connections.js';
 import { type Channels, createChannels } from './namespace.js';
 
 export class Subscriptions {
-  readonly #commands: LinkCommands;
+  readonly #commands: RedisCommands;
   readonly #member: string;
   readonly #onMessage: SubscriptionEvents['onMessage'];
   /** Subscriptions by master name. */
@@ -14,7 +14,7 @@ export class Subscriptions {
   #prefix: string;
   #channels: Channels;
 
-  constructor(commands: LinkCommands, member: string, onMessage: SubscriptionEvents['onMessage']) {
+  constructor(commands: RedisCommands, member: string, onMessage: SubscriptionEvents['onMessage']) {
     this.#commands = commands;
     this.#member = member;
     this.#onMessage = onMessage;

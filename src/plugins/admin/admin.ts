@@ -1,30 +1,32 @@
-// Creates the admin listener: probes, metrics, status page, API and call log.
+// Creates the admin listener: who may use it, probes, metrics, status page, API and call log.
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
-import { ServiceError } from '../../errors.js';
+import type { Operations } from '../../app/operations.js';
+import type { AdminInterfaces, AdminHandlers, Host, Started } from '../../app/plugin.js';
+import { isLoopback } from '../../config/addresses.js';
 import type { Context } from '../../context.js';
+import { ServiceError } from '../../errors.js';
 import type { Hooks } from '../../hooks.js';
-import type { Metrics } from '../../observe/metrics.js';
-import type { Readiness } from '../../observe/health.js';
+import { callOf, errorHandler, expressListener, readCall } from '../../http/router.js';
 import {
   type ErrorReply,
+  completeReply,
   createSendError,
   errorHeaders,
-  problemOf,
-  completeReply,
   guard,
+  problemOf,
 } from '../../http/error-reply.js';
-import { expressListener, errorHandler, callOf, readCall } from '../../http/router.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import { RouteTable } from '../../http/route-table.js';
-import type { AdminInterfaces, AdminHandlers, Host, Started } from '../../app/plugin.js';
-import type { Operations } from '../../app/operations.js';
+import type { Readiness } from '../../observe/health.js';
+import type { Metrics } from '../../observe/metrics.js';
 import { createApi } from './api.js';
 import { createHistory } from './history.js';
-import type { AdminId } from './routes.js';
+import { ERRORS } from './plugin.js';
+import { type AdminId, isProbe } from './routes.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
-import { createTokenCheck } from './token.js';
 
 /** The sources of its responses. */
 export interface AdminParts extends AdminInterfaces {
@@ -83,8 +85,8 @@ function handlersOf({ plugins, adminHandlers }: AdminParts): AdminHandlers {
 }
 
 interface HandlerDeps extends AdminParts {
-  metrics: Pick<Metrics, 'exposition' | 'contentType'>;
-  hooks: Pick<Hooks, 'status'>;
+  metrics: Metrics;
+  hooks: Hooks;
   onUnexpected: (error: unknown) => void;
 }
 
@@ -156,10 +158,7 @@ function createDispatch(
 }
 
 /** Collects the status page's data: statistics since startup and for the last minute, and those of plugins. */
-function createStatusReader(
-  operations: Operations,
-  { status }: Pick<Hooks, 'status'>,
-): () => Promise<object> {
+function createStatusReader(operations: Operations, { status }: Hooks): () => Promise<object> {
   const addToHistory = createHistory(() => performance.now());
   return async function readStatus() {
     const stats = await operations.stats();
@@ -196,3 +195,54 @@ function createCallLog({ log }: Context): RequestHandler {
 
 const handleInQuery = ({ query: { handle } }: Request): unknown =>
   typeof handle === 'string' ? { handle } : undefined;
+
+/** Creates the access check. If no token is configured, it allows only requests to a loopback host. */
+export function createTokenCheck(token: string | undefined): RequestHandler {
+  const isExpected = token === undefined ? undefined : secretEquals(token);
+  return function checkToken(req: Request, res: Response, next: NextFunction): void {
+    const { route } = callOf(res);
+    if (route !== undefined && isProbe(route)) next();
+    else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
+      next(
+        new ServiceError(ERRORS.ADMIN_CROSS_ORIGIN, {
+          detail: 'the Origin or Host does not match the admin listener',
+        }),
+      );
+    } else if (isExpected === undefined || isExpected(givenToken(req))) next();
+    else {
+      // Sends one header per scheme, because browsers ignore a header that starts with an unknown scheme.
+      res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
+      next(
+        new ServiceError(ERRORS.ADMIN_TOKEN_NEEDED, { detail: 'send "Authorization: Bearer <admin.token>"' }),
+      );
+    }
+  };
+}
+
+/**
+ * Detects requests from other sites' pages in a local browser, which could otherwise post here, or even read
+ * responses through a host name that resolves to 127.0.0.1 (DNS rebinding).
+ */
+function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => boolean): boolean {
+  const { host = '', origin } = headers;
+  const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
+  if (url === undefined || !isAllowedHost(url.hostname)) return true;
+  if (headers['sec-fetch-site'] === 'cross-site') return true;
+  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === url.host);
+}
+
+/** Returns the Bearer token or the Basic password; browsers can prompt only for Basic. */
+function givenToken({ headers: { authorization = '' } }: Request): string {
+  const [, scheme = '', given = ''] = /^(bearer|basic) +(\S+) *$/i.exec(authorization) ?? [];
+  if (scheme.toLowerCase() !== 'basic') return given;
+  return Buffer.from(given, 'base64')
+    .toString('utf8')
+    .replace(/^[^:]*:/, '');
+}
+
+/** Compares digests, which have equal lengths, in constant time. */
+function secretEquals(secret: string): (given: string) => boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  const expected = digest(secret);
+  return (given) => timingSafeEqual(digest(given), expected);
+}

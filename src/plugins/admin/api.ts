@@ -1,27 +1,24 @@
 // Handles the admin API: purge, cache inspection, statistics, log level.
-import { BODY_LIMITS, logLevelBody, purgeBody } from './schemas.js';
 import type { Request, RequestHandler } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
+import type { Operations, PurgeRequest } from '../../app/operations.js';
+import { LOG_LEVELS } from '../../config/schema-server.js';
 import { ServiceError } from '../../errors.js';
+import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import {
-  parseUpToIssue,
+  type JsonLimits,
   type WithBody,
   createMemoryBudget,
   createWithBody,
   parseJsonBody,
+  parseUpToIssue,
 } from '../../http/request-body.js';
-import type { Operations, PurgeRequest } from '../../app/operations.js';
 import { ERRORS } from './plugin.js';
 
 /** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
-const BODY_RULES = {
-  maxBodyBytes: MAX_BODY_BYTES,
-  limits: BODY_LIMITS,
-  codes: { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY },
-} as const;
 
 type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
@@ -81,3 +78,38 @@ function summaryOf(request: PurgeRequest): object {
   const { handles } = request;
   return { count: handles.length, handles: handles.slice(0, MAX_LOGGED_HANDLES) };
 }
+
+/** Maximum handles per purge; more would block the event loop. */
+const MAX_HANDLES = 10_000;
+
+/** Limits of every request body: the handles of a purge, and the body itself. */
+const BODY_LIMITS: JsonLimits = { elements: MAX_HANDLES, values: MAX_HANDLES + 10 };
+
+const BODY_RULES = {
+  maxBodyBytes: MAX_BODY_BYTES,
+  limits: BODY_LIMITS,
+  codes: { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY },
+} as const;
+
+const handle = z
+  .string()
+  .min(1)
+  .refine((text) => Buffer.byteLength(text) <= MAX_HANDLE_BYTES && !text.includes('\0'), 'not a handle');
+const soft = z.boolean().optional();
+
+export const purgeBody = z.union(
+  [
+    z.strictObject({ handle, soft }),
+    z.strictObject({ handles: z.array(handle).min(1).max(MAX_HANDLES), soft }),
+    z.strictObject({ prefix: handle, soft }),
+    z.strictObject({ all: z.literal(true), soft }),
+  ],
+  {
+    error: `give {"handle": "…"}, {"handles": ["…"]} with at most ${MAX_HANDLES}, {"prefix": "…"} or {"all": true}, and "soft": true or false`,
+  },
+);
+
+export const logLevelBody = z.strictObject(
+  { level: z.enum(LOG_LEVELS) },
+  { error: `give {"level": "…"} with one of ${LOG_LEVELS.join(', ')}` },
+);

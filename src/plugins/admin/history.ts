@@ -13,7 +13,7 @@ const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
   buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
 });
 
-type Flow = Pick<Statistics, 'requests' | 'upstream'>;
+type Flow = Statistics;
 
 interface TimedFlow {
   at: number;

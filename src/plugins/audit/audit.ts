@@ -1,16 +1,18 @@
 // Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
+import type { Host, Started } from '../../app/plugin.js';
+import type { Cache } from '../../cache/cache.js';
 import type { Entry } from '../../cache/entry.js';
 import { judge } from '../../cache/policy.js';
+import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
-import type { Host, Started } from '../../app/plugin.js';
+import type { Outcome } from '../../handle/outcome.js';
+import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
+import type { UpstreamClient } from '../../upstream/contract.js';
 import { ExpiringMap } from '../../upstream/expiring-map.js';
-import type { AuditResult, AuditedAnswer } from './classify.js';
-import { createCompare } from './compare.js';
-import { LastDay } from './last-day.js';
+import { type AuditResult, type AuditedAnswer, classify, isSameRecord } from './classify.js';
 import { METRICS, type Sample, type SampleResult, type AuditConfig } from './plugin.js';
-import { createSampler } from './sampler.js';
 
 /** Maximum remembered writes. After a forgotten write, an older entry counts as `older-within-ttl`. */
 const MAX_WRITTEN = 100_000;
@@ -158,5 +160,107 @@ function createReport({ log, resolver }: Host, count: Count) {
     if (result === 'older-within-ttl') log.info(line, 'record was changed at the Handle server');
     else log.error(line, 'older record served after an acknowledged write');
     await resolver.recheck(handle, OWN_WORK);
+  };
+}
+
+interface CompareDeps {
+  cache: Cache;
+  reads: UpstreamClient;
+  clock: Context['clock'];
+  /** Returns when the last acknowledged write to a key was applied to this instance. */
+  appliedAt: (key: string) => number | undefined;
+}
+
+export type Compare = (handle: HandleRef, served: AuditedAnswer['served']) => Promise<AuditResult>;
+
+/** Time for messages about a write in flight to arrive from other instances. */
+const SETTLE_MS = 1000;
+/** Maximum clock skew between instances, including message delay. */
+const MARGIN_MS = 250;
+
+/** Creates the comparison. The record is not stored, because an audit must not extend the entry's TTL. */
+export function createCompare({ cache, reads, clock, appliedAt }: CompareDeps): Compare {
+  const isShared = cache.redisState() !== 'disabled';
+  const read = async (handle: HandleRef): Promise<Outcome | undefined> => {
+    try {
+      return await reads.resolve({ handle, authoritative: true, caller: OWN_WORK });
+    } catch (failure) {
+      exceptServiceError(failure);
+      return undefined;
+    }
+  };
+  const settle = (): Promise<void> =>
+    new Promise((resolve) => {
+      clock.after(SETTLE_MS, resolve);
+    });
+  /** Whether a fence is raised, or a fence message may have been missed. */
+  const isInFlight = (key: string): boolean =>
+    cache.redisState() === 'down' || !cache.memory.accepts(key, cache.memory.moment());
+
+  return async function compare(handle, served) {
+    const { key } = handle;
+    const record = await read(handle);
+    if (isShared && record !== undefined && !isSameRecord(served.entry, record)) await settle();
+    const marginMs = isShared ? MARGIN_MS : 0;
+    const writes = { isInFlight: isInFlight(key), appliedAt: appliedAt(key), marginMs };
+    return classify({ served, record, writes });
+  };
+}
+
+const HOURS = 24;
+const HOUR_MS = 3_600_000;
+
+interface Hour<Name> {
+  /** Hours since the epoch. */
+  number: number;
+  counts: Map<Name, number>;
+}
+
+/** Counts events in the current hour and the previous 23 hours. */
+export class LastDay<Name extends string> {
+  readonly #now: () => number;
+  readonly #ring: Hour<Name>[] = [];
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  add(name: Name): void {
+    const { counts } = this.#currentHour();
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+
+  count(name: Name): number {
+    const since = this.#hourNumber() - HOURS;
+    return this.#ring.reduce(
+      (sum, { number, counts }) => sum + (number > since ? (counts.get(name) ?? 0) : 0),
+      0,
+    );
+  }
+
+  #currentHour(): Hour<Name> {
+    const number = this.#hourNumber();
+    const known = this.#ring[number % HOURS];
+    if (known?.number === number) return known;
+    return (this.#ring[number % HOURS] = { number, counts: new Map() });
+  }
+
+  #hourNumber(): number {
+    return Math.floor(this.#now() / HOUR_MS);
+  }
+}
+
+/**
+ * Creates a function that returns true with the given probability. It draws the distance to the next sample, so
+ * that a call between samples costs only a decrement.
+ */
+export function createSampler(probability: number, random: () => number = Math.random): () => boolean {
+  const gap = (): number =>
+    probability === 0 ? Infinity : 1 + Math.floor(Math.log(1 - random()) / Math.log1p(-probability));
+  let left = gap();
+  return () => {
+    if (--left > 0) return false;
+    left = gap();
+    return true;
   };
 }

@@ -5,13 +5,13 @@ import type { SampleResult } from './plugin.js';
 
 export interface AuditedAnswer {
   /** The entry that was served for a hit, or would have been. */
-  served: { entry: Pick<Entry, 'kind' | 'values' | 'requestedAt'>; at: number };
+  served: { entry: Entry; at: number };
   /** The record at the Handle server, read after `served.at`; undefined if it could not be read. */
   record: Outcome | undefined;
   writes: KnownWrites;
 }
 
-export interface KnownWrites {
+interface KnownWrites {
   /** Whether a write to the handle may be in flight. */
   isInFlight: boolean;
   /** When the last acknowledged write was applied to this instance (ms since the epoch). */
@@ -37,5 +37,5 @@ export function classify({ served: { entry, at }, record, writes }: AuditedAnswe
 }
 
 /** Whether both have the same public values. Messages of not-found outcomes are ignored. */
-export const isSameRecord = (entry: Pick<Entry, 'kind' | 'values'>, record: Outcome): boolean =>
+export const isSameRecord = (entry: Entry, record: Outcome): boolean =>
   entry.kind === record.kind && (record.kind !== 'found' || entry.values === record.values);

@@ -7,16 +7,16 @@ import { selectsAll } from '../../handle/value.js';
 import type { Body } from '../../http/reply.js';
 import type { Result } from '../../http/context.js';
 import {
+  type RefusalOfHandle,
   type ReportUnexpected,
   asServiceError,
   renderError,
   resultOfError,
-  type RefusalOfHandle,
 } from '../../http/error-reply.js';
 import { type RecordQuery, readHandle } from '../../http/target.js';
 import type { RunSteps } from '../../http/request-work.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
-import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/resolution.js';
+import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/loader.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
@@ -24,10 +24,10 @@ import type { RenderedElement, StartElement } from './stream.js';
 import { ERRORS } from './plugin.js';
 
 export interface ElementDeps {
-  resolver: Pick<Resolver, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Resolver;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
-  hooks: Pick<Context['hooks'], 'answered'>;
+  hooks: Context['hooks'];
   onUnexpected: ReportUnexpected;
 }
 

@@ -4,8 +4,9 @@ import { flag } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
+import { readParameters } from '../../http/target.js';
+import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
-import { batchRoutes } from './routes.js';
 
 export const ERRORS = defineErrors({
   BATCH_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of handles (batch)' },
@@ -42,3 +43,19 @@ export const batch: Plugin<BatchConfig> = {
   routes: ({ batch: { enabled } }) => (enabled ? batchRoutes : []),
   load: () => import('./batch.js'),
 };
+
+/** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */
+const isBatch = (parameters: URLSearchParams): boolean =>
+  parameters.has('handle') && !parameters.has('prefix');
+
+export const batchRoutes = defineRoutes(
+  { interface: 'batch' },
+  {
+    'POST /api/resolve/?': { id: 'resolveHandles', handler: 'batchByBody' },
+    'GET /api/handles/?': {
+      id: 'resolveHandlesByQuery',
+      handler: 'batchByQuery',
+      when: (_req, { query }) => isBatch(readParameters(query)),
+    },
+  },
+);

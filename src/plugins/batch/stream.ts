@@ -3,7 +3,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { RunSteps } from '../../http/request-work.js';
 import type { Steps } from '../../time-slicer.js';
 
-export interface BatchLimits {
+interface BatchLimits {
   /** Maximum concurrent loads per batch. */
   perBatch: number;
   /** Maximum concurrent loads of all batches in this process, per server. */
@@ -47,7 +47,7 @@ export type StreamElements = (work: BatchWork) => AsyncGenerator<Buffer>;
 const CHUNK_CHARS = 16 * 1024;
 
 /** Maximum length of a chunk. The rest of a long element waits outside the V8 heap until it is read. */
-export const MAX_CHUNK_BYTES = 64 * 1024;
+const MAX_CHUNK_BYTES = 64 * 1024;
 
 /** Maximum work for elements that are ready but wait for an earlier element or for a full chunk. */
 const MAX_AHEAD_CHARS = 64 * 1024;

@@ -128,7 +128,7 @@ type StreamEntry = [id: string, fields: string[]];
 const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
 
 interface Shared {
-  commands: Pick<RedisCommands, 'run' | 'runOf' | 'script' | 'keyPrefix'>;
+  commands: RedisCommands;
   era: Cache['era'];
 }
 
@@ -185,7 +185,5 @@ function createSharedChangeLog(deps: ChangeLogDeps, { commands: shared, era }: S
 }
 
 /** Creates the log: in Redis if it is configured, otherwise in memory. */
-export const createChangeLog = (
-  deps: ChangeLogDeps,
-  { commands, era }: Pick<Cache, 'commands' | 'era'>,
-): ChangeLog => (commands ? createSharedChangeLog(deps, { commands, era }) : createLocalChangeLog(deps));
+export const createChangeLog = (deps: ChangeLogDeps, { commands, era }: Cache): ChangeLog =>
+  commands ? createSharedChangeLog(deps, { commands, era }) : createLocalChangeLog(deps);

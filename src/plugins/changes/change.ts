@@ -1,7 +1,7 @@
 // The JSON line of a change in the audit file, the feed and the webhook.
 import type { LoggedChange } from '../../handle/outcome.js';
 
-export interface Stamp {
+interface Stamp {
   /** Identifies the change, which may be delivered more than once. */
   id: string;
   /** ISO 8601. */

@@ -8,7 +8,7 @@ import type { ChangeLog, LogEntry } from './change-log.js';
 
 interface WebhookDeps {
   feed: ChangeLog;
-  clock: Pick<Clock, 'wall' | 'randomId' | 'after'>;
+  clock: Clock;
   /** Called with the minimum number of changes that left the feed before they were posted. */
   onDropped: (count: number) => void;
   /** Called with the first of consecutive failures. */
@@ -23,7 +23,7 @@ const POLL_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 const CLOSE_MS = 1000;
 
-export interface Webhook {
+interface Webhook {
   /** Attempts to post the remaining changes within a second. */
   close: () => Promise<void>;
 }

@@ -1,7 +1,7 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
 import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
-import type { FromEntry } from '../../resolver/resolution.js';
-import type { ResolveOptions } from '../../resolver/resolver.js';
+import type { FromEntry } from '../../resolver/loader.js';
+import type { Caller } from '../../upstream/caller.js';
 import type { Steps } from '../../time-slicer.js';
 import type { RedirectValues } from '../../redirect/values.js';
 import {
@@ -35,7 +35,7 @@ export interface GatheredLists {
 }
 
 /** Reads lists from other handles; an unreadable handle yields no lists. */
-export interface ListReader {
+interface ListReader {
   readLists: (name: string) => Promise<HandleLists>;
   /** Reads the namespace of the record's prefix, or the global namespace. */
   readNamespace: (handle: HandleRef) => Promise<Namespace>;
@@ -153,7 +153,7 @@ export interface ListReaderDeps {
   refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;
   values: RedirectValues;
-  otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
+  otherRecords: OtherRecords;
   /** Undefined when `redirect.prefixLocations` is off. */
   prefixRecords: PrefixRecords | undefined;
 }
@@ -169,9 +169,9 @@ interface ReadingRequest {
   authoritative: boolean;
   prefix: PrefixOfHandle;
   /** The client, charged for its cache misses. */
-  caller: ResolveOptions['caller'];
+  caller: Caller | undefined;
   /** A caller exempt from miss accounting: the client did not request the prefix records. */
-  unjudged: ResolveOptions['caller'];
+  unjudged: Caller | undefined;
   /** Runs steps over a record of `chars` characters. */
   run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }

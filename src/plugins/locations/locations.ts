@@ -12,7 +12,7 @@ import type {
 } from '../../redirect/extension.js';
 import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
-import type { FromEntry } from '../../resolver/resolution.js';
+import type { FromEntry } from '../../resolver/loader.js';
 import { type CountryOf, openCountries } from './addresses.js';
 import { candidatesOf } from './candidates.js';
 import {

@@ -15,22 +15,24 @@ import {
 } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
-import type { FromEntry } from '../../resolver/resolution.js';
-import type { ResolveOptions, Resolver } from '../../resolver/resolver.js';
+import type { FromEntry } from '../../resolver/loader.js';
+import type { Resolver } from '../../resolver/resolver.js';
+import type { Caller } from '../../upstream/caller.js';
+import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';
 import { isOfType, textOf } from '../../redirect/values.js';
 import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
-  resolver: Pick<Resolver, 'resolve' | 'fromMemory'>;
+  resolver: Resolver;
   /** Invalidation clock: `isCurrent` is false if the key was invalidated after `moment`. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
   /** Results from before this time (ms) may have missed an invalidation. */
   trustedSince: () => number;
 }
 
-export interface OtherRecord {
+interface OtherRecord {
   /** Undefined when the server refuses the record or fails. */
   record: FromEntry | undefined;
   hasFailed: boolean;
@@ -94,7 +96,7 @@ function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): R
 }
 
 export function createOtherRecords(
-  { upstream: { retryAfterMs } }: { upstream: Pick<Config['upstream'], 'retryAfterMs'> },
+  { upstream: { retryAfterMs } }: { upstream: Config['upstream'] },
   { clock: { now } }: Context,
   parts: OtherRecordsParts,
 ): OtherRecords {
@@ -235,7 +237,7 @@ export interface PrefixRecord extends OtherRecord {
 
 export interface PrefixRecords {
   /** Reads a prefix record, for example 0.NA/21.T11998. `caller` must be exempt from miss accounting. */
-  read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
+  read: (prefixHandle: HandleRef, caller: Caller | undefined) => Promise<PrefixRecord>;
   /**
    * Returns a dependency for prepared redirects; undefined if the record of the prefix or 0.NA/0.NA affects
    * redirects or is unknown.
@@ -246,9 +248,7 @@ export interface PrefixRecords {
 /** Maximum cached dependencies. All prepared redirects of a prefix share one. */
 const MAX_PREFIXES = 10_000;
 
-export function createPrefixRecords(
-  records: Pick<OtherRecords, 'known' | 'knownOrDue' | 'ask' | 'watch'>,
-): PrefixRecords {
+export function createPrefixRecords(records: OtherRecords): PrefixRecords {
   const plainPrefixes = new LRUCache<string, Dependency>({
     // `maxSize` instead of `max`, which would preallocate for all prefixes.
     maxSize: MAX_PREFIXES,

@@ -6,16 +6,21 @@ import { firstUrl } from '../../redirect/target.js';
 import type { Steps } from '../../time-slicer.js';
 import { type Candidate, type Candidates, candidatesOf, variationOf } from './candidates.js';
 import type { GatheredLists } from './gather.js';
-import { type LocationQuery, readLocationQuery } from './query.js';
 import { responseHeaders } from './response-headers.js';
-import { type Choice, type NegotiationFacts, negotiatedAttributes, selectLocation } from './select.js';
+import {
+  type Choice,
+  type NegotiationFacts,
+  negotiatedAttributes,
+  selectLocation,
+  type WantedAttribute,
+} from './select.js';
 import { hrefOf, templateForms } from './template.js';
 
 interface TargetRequest {
   handle: string;
   /** The record values that match the request's selection. */
   values: readonly HandleValue[];
-  query: Pick<RedirectQuery, 'parameters'>;
+  query: RedirectQuery;
   headers: Omit<NegotiationFacts, 'wantsMetadata'>;
   /** Client address. */
   address: string;
@@ -111,3 +116,33 @@ function describe({ location, by, isRandom }: Choice<Candidate>, count: number):
 /** Compares the text exactly, with no trimming (recording "http_sc=" 303" on the location"). */
 const statusOf = (text: string | undefined): number =>
   text !== undefined && ['301', '302', '303', '307', '308'].includes(text) ? Number(text) : 302;
+
+interface LocationQuery {
+  /** Location attributes from `locatt`. */
+  attributes: readonly WantedAttribute[];
+  wantsMetadata: boolean;
+  country: string | undefined;
+  /** Address from `ip`, which replaces the client address in the country lookup. */
+  address: string | undefined;
+}
+
+/** Reads `metadata` as an action only, not as a parameter. */
+const readLocationQuery = (parameters: URLSearchParams): LocationQuery => ({
+  attributes: readLocationAttributes(parameters),
+  wantsMetadata: parameters.get('action')?.toLowerCase() === 'metadata',
+  country: parameters.get('country') ?? undefined,
+  address: parameters.get('ip') ?? undefined,
+});
+
+/** Maximum `locatt` parameters, because each is compared with every location. */
+const MAX_LOCATION_ATTRIBUTES = 50;
+
+/** Splits each attribute at its first colon and trims the name. Without a colon, any value matches. */
+const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] =>
+  parameters
+    .getAll('locatt')
+    .slice(0, MAX_LOCATION_ATTRIBUTES)
+    .map((pair) => {
+      const [name = '', ...rest] = pair.split(':');
+      return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
+    });

@@ -68,10 +68,7 @@ const MAX_XML_CHARS = 1024 * 1024;
  * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings
  * "action=showurls …"). An XML comment states the number of omitted locations.
  */
-export function* writeLocations(
-  locations: readonly Pick<Location, 'attributes'>[],
-  handle: string,
-): Steps<string> {
+export function* writeLocations(locations: readonly Location[], handle: string): Steps<string> {
   const forms = templateForms(handle);
   const elements: string[] = [];
   let chars = 0;

@@ -1,18 +1,20 @@
-// Mirrors the configured prefixes: their handles are all in the cache, and survive an outage of any length.
+// Mirrors the configured prefixes, whose handles survive an outage of any length, and decides which lists are served.
+import type { Host, Started } from '../../app/plugin.js';
 import { oneAtATime } from '../../cache/clock.js';
 import { isLoopback } from '../../config/addresses.js';
-import type { Host, Started } from '../../app/plugin.js';
 import { FOREVER_MS } from '../../config/fields.js';
+import type { ListPage } from '../../handle/outcome.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
+import type { ListRequest } from '../../hooks.js';
+import { pageIn } from '../../http/target.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
-import type { RecordAnswer } from '../../upstream/reply.js';
 import type { OriginServer } from '../../upstream/contract.js';
+import type { RecordAnswer } from '../../upstream/reply.js';
 import { assertFound } from '../../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
-import { mirroredPage } from './list-decision.js';
 import { METRICS, type MirrorConfig } from './plugin.js';
-import { PrefixMirror } from './prefix-mirror.js';
+import { PrefixMirror, type MirroredList } from './prefix-mirror.js';
 
 /** Maximum written handles that wait for their read; others are read by the next walk. */
 const MAX_WRITTEN = 100_000;
@@ -36,7 +38,7 @@ export function start(host: Host, { mirror }: MirrorConfig): Started {
   const readWritten = oneAtATime(async () => {
     for (const key of written) {
       written.delete(key);
-      await resolver.refresh(refOfKey(key), { newerThan: 0, caller: OWN_WORK }).catch(exceptServiceError);
+      await resolver.refresh(refOfKey(key), 0, OWN_WORK).catch(exceptServiceError);
     }
   });
   return {
@@ -112,7 +114,7 @@ function createPrefixMirrors(settings: MirrorConfig['mirror'], host: Host): Pref
   );
 }
 
-type MirrorLogin = Pick<MirrorConfig['mirror'], 'user' | 'password'>;
+type MirrorLogin = MirrorConfig['mirror'];
 
 /** Creates the function that reads a page of the list from the server that is responsible for the handle. */
 function createReadPage(
@@ -141,4 +143,40 @@ function basicLogin({ user, password }: MirrorLogin): string | undefined {
   if (user === undefined || password === undefined) return undefined;
   const name = user.includes(':') ? encodeURIComponent(user) : user;
   return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
+}
+
+/** Maximum handles of a response, and characters of their names: writing more would block the event loop. */
+const MAX_HANDLES = 10_000;
+const MAX_CHARS = 2 ** 20;
+/** Maximum of a Java int, beyond which the server's index of a page overflows. */
+const MAX_INT = 2 ** 31 - 1;
+
+/** Parameters that have the same effect here and on a Handle server. */
+const UNDERSTOOD: ReadonlySet<string> = new Set(['prefix', 'page', 'pageSize', 'pretty', 'callback']);
+const NUMBER = /^\d{1,9}$/;
+
+/** `isPublic` is whether the list is for anyone. */
+export type FoundList = MirroredList & { isPublic: boolean };
+
+/** Returns the page to serve from the mirror; undefined if the request must be forwarded. */
+export function mirroredPage(
+  { method, hasLogin, parameters }: ListRequest,
+  list: FoundList | undefined,
+): ListPage | undefined {
+  if (list === undefined || !list.isPublic || !list.isWhole || !list.isCurrent) return undefined;
+  if (hasLogin || (method !== 'GET' && method !== 'HEAD')) return undefined;
+  const isUnderstood = [...parameters].every(
+    ([name, text]) => UNDERSTOOD.has(name) && (!name.startsWith('page') || NUMBER.test(text)),
+  );
+  if (!isUnderstood) return undefined;
+  const paging = pageIn(parameters);
+  return isBounded(paging, list.handles) ? paging : undefined;
+}
+
+function isBounded({ page = 0, pageSize = MAX_INT }: ListPage, handles: readonly string[]): boolean {
+  const [start, end] = [page * pageSize, (page + 1) * pageSize];
+  if (end > MAX_INT || Math.min(end, handles.length) - start > MAX_HANDLES) return false;
+  let chars = 0;
+  for (let at = start; at < end && at < handles.length; at++) chars += handles[at]?.length ?? 0;
+  return chars <= MAX_CHARS;
 }

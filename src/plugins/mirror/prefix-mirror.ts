@@ -8,8 +8,7 @@ import { refOfKey } from '../../handle/handle.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import { type HandleList, ListRefused } from './names.js';
-import { createPause } from './pause.js';
-import { type Visit, Walk } from './walk.js';
+import { createPause, type Visit, Walk } from './walk.js';
 
 interface PrefixMirrorParts {
   prefix: string;
@@ -17,9 +16,9 @@ interface PrefixMirrorParts {
   intervalMs: number;
   /** Lists the handles; `previous` contains the keys of the last list. */
   list: (previous: ReadonlySet<string>) => Promise<HandleList>;
-  memory: Pick<Cache['memory'], 'inspect' | 'peek'>;
+  memory: Cache['memory'];
   trustedSince: Cache['trustedSince'];
-  resolver: Pick<Resolver, 'refresh'>;
+  resolver: Resolver;
 }
 
 /** The last list, for clients. */
@@ -45,7 +44,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 export class PrefixMirror {
   readonly #parts: PrefixMirrorParts;
-  readonly #context: Pick<Context, 'log' | 'clock'>;
+  readonly #context: Context;
   readonly #pause: ReturnType<typeof createPause>;
   /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
   readonly #cycleMs: number;
@@ -58,7 +57,7 @@ export class PrefixMirror {
   #isSpread = false;
   #isListFailing = false;
 
-  constructor(parts: PrefixMirrorParts, context: Pick<Context, 'log' | 'clock'>) {
+  constructor(parts: PrefixMirrorParts, context: Context) {
     this.#parts = parts;
     this.#context = context;
     this.#pause = createPause(context.clock);
@@ -163,7 +162,7 @@ export class PrefixMirror {
   async #read(visit: Visit, walk: Walk): Promise<void> {
     const { key, newerThan } = visit;
     try {
-      const read = await this.#parts.resolver.refresh(refOfKey(key), { newerThan, caller: OWN_WORK });
+      const read = await this.#parts.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();

@@ -45,9 +45,9 @@ export interface Incoming {
 type Answering = AnsweredMessage | Promise<AnsweredMessage>;
 
 interface AnswerParts {
-  prepared: Pick<PreparedMessages, 'answer' | 'prepare'>;
+  prepared: PreparedMessages;
   resolve: Resolve;
-  resolver: Pick<Resolver, 'refOf' | 'isLargeInMemory'>;
+  resolver: Resolver;
   site: SiteInfo;
 }
 
@@ -114,7 +114,7 @@ interface Exchange {
   maxBytes: number;
 }
 
-function createReadExchange({ refOf }: Pick<AnswerParts['resolver'], 'refOf'>) {
+function createReadExchange({ refOf }: AnswerParts['resolver']) {
   return function readExchange(incoming: Incoming): Exchange | MessageProblem {
     const { envelope, message, transport, admit, refusalOf } = incoming;
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);

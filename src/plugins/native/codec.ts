@@ -1,7 +1,7 @@
 // Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages,
 // requests, responses and values.
 import { ByteReader, sized, int32 } from '../../handle/bytes.js';
-import { encodeVlist, encodeData } from '../../handle/value-data.js';
+import { encodeData, encodeVlist } from '../../handle/value-data.js';
 import { type HandleValue, lastFourPermissions } from '../../handle/value.js';
 import { createHash } from 'node:crypto';
 
@@ -93,7 +93,7 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
 
 /** Returns the response version: the suggested version, at most our own, or else that of the message. */
-export function negotiateVersion({ version, suggested }: Pick<Envelope, 'version' | 'suggested'>): Version {
+export function negotiateVersion({ version, suggested }: Envelope): Version {
   if (suggested.major === 0) return version;
   return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;
 }

@@ -9,14 +9,14 @@ import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type HandleValue, type Selection, createValueFilter } from '../../handle/value.js';
 import type { Result } from '../../http/context.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
-import { type Resolution, resultOf } from '../../resolver/resolution.js';
+import { type Resolution, resultOf } from '../../resolver/loader.js';
 import type { ResolverRead, Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { OriginOf } from '../../write/origin-record.js';
 import { maybe } from '../../maybe.js';
 
-export interface ResolveParts {
-  resolver: Pick<Resolver, 'read'>;
+interface ResolveParts {
+  resolver: Resolver;
   originOf: OriginOf;
 }
 

@@ -5,7 +5,7 @@ import type { Target } from '../../http/target.js';
 
 export const MESSAGE_TYPE = 'application/x-hdl-message';
 
-export const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
+const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
 /**
  * Whether Accept and Content-Type both name the message type, regardless of letter case (recordings "tunnel:

@@ -1,7 +1,7 @@
 // Site record of this instance: a query-only site (RFC 3651 §3.2.2).
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { type SiteJson, encodeSite, encodeData } from '../../handle/value-data.js';
+import { type SiteJson, encodeData, encodeSite } from '../../handle/value-data.js';
 import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
@@ -10,7 +10,7 @@ import { UNKNOWN_SERIAL } from './codec.js';
 import type { NativeConfig } from './plugin.js';
 
 /** Configuration sections that determine the site record. */
-export type SiteConfig = Pick<NativeConfig, 'native' | 'server'>;
+export type SiteConfig = NativeConfig;
 
 /** Placeholder that makes clients resolve `domain` instead. */
 const NO_ADDRESS = '0.0.0.0';
@@ -74,7 +74,7 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-type SiteResolver = Pick<Resolver, 'resolve' | 'refOf'>;
+type SiteResolver = Resolver;
 
 export function createSiteInfo(config: SiteConfig, resolver: SiteResolver): SiteInfo {
   const { address, domain, handle } = config.native.site;

@@ -24,14 +24,14 @@ import type { AdmitMessage } from './resolve.js';
 import type { NativeConfig } from './plugin.js';
 type TcpSettings = Omit<NativeConfig['native']['tcp'], 'port'>;
 
-export interface TcpParts extends ClientConnections {
+interface TcpParts extends ClientConnections {
   native: NativeAnswer;
   slicer: TimeSlicer;
   /** Memory budget for messages that arrive in several chunks. */
   bodies: MemoryBudget;
   /** Called with the client's address after each complete message. */
   onMessage: (address: string) => void;
-  hooks: Pick<Hooks, 'admitMessage'>;
+  hooks: Hooks;
 }
 
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {

@@ -1,9 +1,17 @@
 // The responses of a document: its JSON, and its page with the forms.
 import { VERSION } from '../../config/package-files.js';
-import type { SitePage } from '../../html/html.js';
+import { type Html, type SitePage, html } from '../../html/html.js';
 import type { Route } from '../../http/route-table.js';
-import { type OpenApiFile, servedDocument } from './document.js';
-import { documentPage, tryUrl } from './page.js';
+import {
+  type OpenApiFile,
+  servedDocument,
+  METHODS,
+  type OpenApiDocument,
+  type Operation,
+  type OperationMethod,
+  type Parameter,
+  type ResponseObject,
+} from './document.js';
 
 export interface Description {
   text: string;
@@ -29,4 +37,117 @@ function describe(file: OpenApiFile, title: string, routes?: readonly Route[]): 
     page: documentPage(document),
     tryUrl: (given) => tryUrl(document, given),
   };
+}
+
+/** Renders the OpenAPI document as a page with a form for every GET. */
+export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
+  const entries = Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      // Omits HEAD, which GET describes too.
+      return operation === undefined || method === 'head' ? [] : [{ path, method, operation }];
+    }),
+  );
+  return {
+    title: 'API',
+    main: html`<h1>API</h1>
+      <p>
+        ${info.summary} Version ${info.version}. Machine-readable:
+        <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).
+      </p>
+      ${tags.map(
+        ({ name, description }) =>
+          html`<h2>${name}</h2>
+            <p class="quiet">${description}</p>
+            ${entries.filter(({ operation }) => operation.tags.includes(name)).map(renderOperation)}`,
+      )}`,
+  };
+}
+
+interface PageOperation {
+  path: string;
+  method: OperationMethod;
+  operation: Operation;
+}
+
+function renderOperation({ path, method, operation }: PageOperation): Html {
+  const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
+  const examples = Object.entries(requestBody?.content ?? {});
+  return html`<section id="${operationId}">
+    <h3><code>${method.toUpperCase()} ${path}</code></h3>
+    <p>${withCode(summary)}. ${description === undefined ? undefined : withCode(description)}</p>
+    ${method === 'get' ? tryForm(operation) : undefined}
+    <details>
+      <summary>Parameters and responses</summary>
+      ${parameters.length === 0 ? undefined : html`<dl>${parameters.map(renderParameter)}</dl>`}
+      ${examples.map(
+        ([type, { example }]) =>
+          html`<p>Request body (<code>${type}</code>): ${withCode(requestBody?.description ?? '')}.</p>
+            ${example === undefined ? undefined : html`<pre>${JSON.stringify(example, undefined, 2)}</pre>`}`,
+      )}
+      <dl>${Object.entries(responses).map(renderResponse)}</dl>
+    </details>
+  </section>`;
+}
+
+/** Renders text between backticks as code. */
+const withCode = (words: string): Html =>
+  html`${words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
+
+const renderParameter = ({ name, in: place, description }: Parameter): Html =>
+  html`<dt><code>${name}</code> (${place})</dt>
+    <dd>${withCode(description)}</dd>`;
+
+const renderResponse = ([status, { description }]: [string, ResponseObject]): Html =>
+  html`<dt>${status === 'default' ? 'other' : status}</dt>
+    <dd>${withCode(description)}</dd>`;
+
+function tryForm({ operationId, parameters = [] }: Operation): Html {
+  const fields = parameters.filter(({ in: place }) => place !== 'header');
+  return html`<form action="/openapi" method="get">
+    <input type="hidden" name="try" value="${operationId}" />
+    ${fields.map(({ name, in: place, required, example }) => {
+      const id = `${operationId}-${place}-${name}`;
+      const field = `${place}.${name}`;
+      return required === true
+        ? html`<label for="${id}">${name}</label>
+            <input id="${id}" name="${field}" value="${example}" required autocomplete="off" />`
+        : undefined;
+    })}
+    <button class="button main">Try it</button>
+    ${optionalFields(operationId, fields)}
+  </form>`;
+}
+
+function optionalFields(operationId: string, fields: readonly Parameter[]): Html | undefined {
+  const optional = fields.filter(({ required }) => required !== true);
+  if (optional.length === 0) return undefined;
+  return html`<details>
+    <summary>Optional parameters</summary>
+    ${optional.map(({ name, in: place }) => {
+      const id = `${operationId}-${place}-${name}`;
+      return html`<label class="quiet" for="${id}">${name}</label>
+        <input id="${id}" name="${place}.${name}" autocomplete="off" />`;
+    })}
+  </details>`;
+}
+
+/**
+ * Returns the URL that a form calls; undefined for an unknown operation. It cannot name a different host,
+ * because every field is percent-encoded.
+ */
+export function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
+  const operationId = given.get('try');
+  const entry = Object.entries(paths).find(([, item]) => item.get?.operationId === operationId);
+  if (entry === undefined) return undefined;
+  const [template, { get }] = entry;
+  if (get === undefined) return undefined;
+  const path = template.replace(/\{(\w+)\}/g, (_all, name: string) =>
+    encodeURIComponent(given.get(`path.${name}`) ?? ''),
+  );
+  const query = new URLSearchParams();
+  for (const { name } of get.parameters?.filter(({ in: place }) => place === 'query') ?? []) {
+    for (const value of given.getAll(`query.${name}`)) if (value !== '') query.append(name, value);
+  }
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
 }

@@ -20,7 +20,7 @@ interface ReferralDeps {
   /** Reads a prefix or service record through the cache; undefined if it does not exist. */
   findReferral: (handle: string) => Promise<Referral | undefined>;
   /** Returns the server at an address from the prefix record of `prefix`. */
-  serverAt: (address: SiteAddress, prefix: string) => Pick<UpstreamServer, 'read'>;
+  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
   /** Allowed ports. */
   ports: Parameters<typeof addressesOf>[1]['ports'];
   timeoutMs: number;
@@ -50,7 +50,7 @@ export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: Re
   return async function readReferred(read) {
     const deadline = performance.now() + timeoutMs;
     const { text: handle, prefix } = read.handle;
-    const serverOf = (address: SiteAddress): Pick<UpstreamServer, 'read'> => serverAt(address, prefix);
+    const serverOf = (address: SiteAddress): UpstreamServer => serverAt(address, prefix);
     let referral = await findReferral(`0.NA/${prefix}`);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
       const sites = await sitesOf(referral, hops);
@@ -67,10 +67,7 @@ export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: Re
 async function readAtSites(
   addresses: readonly SiteAddress[],
   read: HandleRead,
-  {
-    serverAt,
-    deadline,
-  }: { serverAt: (address: SiteAddress) => Pick<UpstreamServer, 'read'>; deadline: number },
+  { serverAt, deadline }: { serverAt: (address: SiteAddress) => UpstreamServer; deadline: number },
 ): Promise<Outcome> {
   let failure = failed('its prefix record names no HTTP interface');
   for (const address of addresses) {

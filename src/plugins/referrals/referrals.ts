@@ -3,7 +3,7 @@ import type { Host, Started } from '../../app/plugin.js';
 import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
-import type { Resolution } from '../../resolver/resolution.js';
+import type { Resolution } from '../../resolver/loader.js';
 import type { OriginServer } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 import { createOriginServer } from '../../upstream/upstreams.js';
@@ -46,12 +46,6 @@ function referralOf(resolution: Resolution): Referral | undefined {
 const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
 
 function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginServer {
-  const { pseudonym, slicer, createDispatcher, upstreams } = host;
-  return createOriginServer(settingsAt(upstream.referralRoot, upstream), host, {
-    pseudonym,
-    slicer,
-    createDispatcher,
-    mainUrl: upstreams.main?.url,
-    keysOf: () => ROOT_KEYS,
-  });
+  const settings = settingsAt(upstream.referralRoot, upstream);
+  return createOriginServer(settings, host, host, host.upstreams.main?.url, () => ROOT_KEYS);
 }

@@ -32,6 +32,8 @@ const REFERRED = 'referred';
 /** Returns the settings of a Handle server whose address is not configured as an upstream. */
 export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): ServerSettings => ({
   ...upstream,
+  kind: 'handle-server',
+  key: 'upstream',
   url,
   source: HANDLE_SERVER,
   caFile: undefined,
@@ -52,8 +54,8 @@ export function createReferredServers(upstream: ReferralsConfig['upstream'], hos
     const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
-    const parts = { pseudonym, slicer, dispatcher, limiter, keys: undefined, label: REFERRED };
-    return { server: createServer(settingsAt(url, upstream), host, parts), dispatcher };
+    const access = { pseudonym, slicer, dispatcher, limiter };
+    return { server: createServer(settingsAt(url, upstream), host, access, undefined, REFERRED), dispatcher };
   }
 
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {

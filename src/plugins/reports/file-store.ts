@@ -29,7 +29,7 @@ export class FileReportStore implements ReportStore {
   #month = '';
   #rows: RowsByPrefix = new Map();
 
-  constructor(options: FileStoreOptions, { log }: Pick<Context, 'log'>) {
+  constructor(options: FileStoreOptions, { log }: Context) {
     this.#options = options;
     this.#log = log;
   }

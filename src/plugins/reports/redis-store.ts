@@ -48,7 +48,7 @@ export interface ReportStore {
 }
 
 interface ReportStoreDeps {
-  shared: Pick<RedisCommands, 'run' | 'script' | 'keyPrefix'>;
+  shared: RedisCommands;
   maxPrefixes: number;
   /** Identifies this run of the instance. */
   runId: string;

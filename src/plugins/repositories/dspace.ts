@@ -5,7 +5,8 @@ import type { Steps } from '../../time-slicer.js';
 import { parseAddress } from '../../upstream/exchange.js';
 import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
 import { type UpstreamResponse, invalidResponse, isTooBusy, parseBody } from '../../upstream/response.js';
-import type { RecordSource, SourceProtocol, SourceSettings } from '../../upstream/source.js';
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import type { RecordSource, SourceProtocol } from '../../upstream/contract.js';
 import { type ListProtocol, createRepositoryList } from './list.js';
 import { REPOSITORY, assertWebUrl, urlRecord } from './url-record.js';
 
@@ -22,7 +23,7 @@ export const DSPACE = {
   createList: (settings, parts) => createRepositoryList(listProtocol(settings), settings, parts),
 } satisfies RecordSource;
 
-function createDspaceProtocol({ url, prefixes }: SourceSettings): SourceProtocol {
+function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
   const { basePath } = parseAddress(url);
   return {
     // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
@@ -38,7 +39,7 @@ function createDspaceProtocol({ url, prefixes }: SourceSettings): SourceProtocol
   };
 }
 
-function listProtocol({ url }: SourceSettings): ListProtocol {
+function listProtocol({ url }: ServerConfig): ListProtocol {
   const { basePath } = parseAddress(url);
   return {
     // DSpace does not decode the prefix, and lists all handles that start with it.

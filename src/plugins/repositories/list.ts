@@ -1,12 +1,12 @@
 // Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
 import { upperAscii } from '../../handle/handle.js';
-import { type ListPage, listMembers, RESPONSE_CODE } from '../../handle/outcome.js';
+import { type ListPage, RESPONSE_CODE, listMembers } from '../../handle/outcome.js';
 import type { Steps } from '../../time-slicer.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
-import type { RecordClient } from '../../upstream/record-client.js';
 import { type RecordAnswer, answerWith, readInSlices } from '../../upstream/reply.js';
 import type { UpstreamResponse } from '../../upstream/response.js';
-import type { ListParts, ListSettings } from '../../upstream/source.js';
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import type { ServerAccess, RecordClient } from '../../upstream/contract.js';
 
 /** The requests for lists of one repository. */
 export interface ListProtocol {
@@ -26,8 +26,8 @@ interface Listed {
 
 export function createRepositoryList(
   list: ListProtocol,
-  settings: ListSettings,
-  { pseudonym, limiter, dispatcher, slicer }: ListParts,
+  settings: ServerConfig,
+  { pseudonym, limiter, dispatcher, slicer }: ServerAccess,
 ): RecordClient['list'] {
   const { origin } = parseAddress(settings.url);
   const headers = requestHeaders({ pseudonym });

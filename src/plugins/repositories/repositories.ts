@@ -1,5 +1,5 @@
 // The kinds of repositories.
-import type { RecordSource } from '../../upstream/source.js';
+import type { RecordSource } from '../../upstream/contract.js';
 import { DSPACE } from './dspace.js';
 import { TEMPLATE } from './template.js';
 

@@ -4,7 +4,8 @@ import type { Outcome } from '../../handle/outcome.js';
 import { inOneStep } from '../../time-slicer.js';
 import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
 import { invalidResponse, isTooBusy } from '../../upstream/response.js';
-import type { RecordSource, SourceProtocol, SourceSettings } from '../../upstream/source.js';
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import type { RecordSource, SourceProtocol } from '../../upstream/contract.js';
 import { NO_LISTS } from './list.js';
 import { REPOSITORY, urlRecord } from './url-record.js';
 
@@ -21,7 +22,7 @@ export const TEMPLATE = {
   createList: () => () => Promise.resolve(NO_LISTS),
 } satisfies RecordSource;
 
-function createTemplateProtocol({ url: template, existenceCheck }: SourceSettings): SourceProtocol {
+function createTemplateProtocol({ url: template, existenceCheck }: ServerConfig): SourceProtocol {
   const outcomeFor = (handle: Pick<HandleRef, 'text'>): Outcome => {
     const url = fillTemplate(template, handle.text);
     return url === undefined ? { kind: 'not-found' } : urlRecord(url, VALUE);
@@ -29,7 +30,7 @@ function createTemplateProtocol({ url: template, existenceCheck }: SourceSetting
   return {
     read(handle) {
       const outcome = outcomeFor(handle);
-      if (existenceCheck !== true || outcome.kind !== 'found') return outcome;
+      if (!existenceCheck || outcome.kind !== 'found') return outcome;
       return { method: 'HEAD', path: pathOf(fillTemplate(template, handle.text) ?? '') };
     },
     outcomeOf: (reply) =>

@@ -4,8 +4,8 @@ import { readOrigin } from '../../config/addresses.js';
 import { flag, normalised } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
+import { defineRoutes } from '../../http/route-table.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
-import { reverseLookupRoutes } from './routes.js';
 
 const SECTIONS = {
   reverseLookup: {
@@ -35,3 +35,13 @@ export const reverseLookup: Plugin<ReverseLookupConfig> = {
     url === undefined ? [] : [{ name: 'reverse lookup', url, keys: KEYS, connections: 2 * connections }],
   load: () => import('./reverse-lookup.js'),
 };
+
+export const reverseLookupRoutes = defineRoutes(
+  { interface: 'record', handler: 'reverseLookup' },
+  {
+    'GET /hrls/handles/?': 'lookUpHandles',
+    'GET /hrls/handles/{prefix}': 'lookUpHandlesOfPrefix',
+    'GET /hrls/ping': 'pingLookup',
+    'GET /hrls/{path?}': 'relayToLookup',
+  },
+);

@@ -1,11 +1,16 @@
 // Forwards requests to the reverse lookup service, and asks it for searches.
 import type { Host, Started } from '../../app/plugin.js';
-import { createForward } from '../../record/forward.js';
+import { ServiceError } from '../../errors.js';
+import { parseJson } from '../../handle/json.js';
+import type { SearchQuery, SearchService } from '../../hooks.js';
 import { createForwardRequest } from '../../record/forward-request.js';
+import { createForward } from '../../record/forward.js';
 import { createConnections } from '../../upstream/connections.js';
+import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
+import { explain, toServiceError } from '../../upstream/failure.js';
+import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
 import { sessionsOf } from '../../upstream/sessions.js';
-import { createReverseLookup } from './client.js';
-import type { ReverseLookupConfig } from './plugin.js';
+import { type ReverseLookupConfig, KEYS } from './plugin.js';
 
 export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { url = '', forwardLogin } = settings.reverseLookup;
@@ -25,3 +30,68 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
     close,
   };
 }
+
+interface ReverseLookupOptions {
+  url: string;
+  forwardLogin: boolean;
+  pseudonym: string;
+  timeoutMs: number;
+  maxBodyBytes: number;
+  dispatcher: UpstreamDispatcher;
+}
+
+/** Client for a reverse lookup service (HRLS), which finds handles by value. */
+export function createReverseLookup(options: ReverseLookupOptions): SearchService {
+  const { pseudonym, forwardLogin, dispatcher, timeoutMs, maxBodyBytes } = options;
+  const { origin, basePath } = parseAddress(options.url);
+  async function find({ prefix, conditions, limit, ...given }: SearchQuery) {
+    const query = [...conditions, ['limit', String(limit)] as const]
+      .map((pair) => pair.map(encodeURIComponent).join('='))
+      .join('&');
+    const path = `${basePath}/hrls/handles/${encodeURIComponent(prefix)}?${query}`;
+    const authorization = forwardLogin ? given.authorization : undefined;
+    const headers = requestHeaders({ pseudonym, authorization });
+    try {
+      const request = { origin, method: 'GET' as const, path, headers };
+      const found = readHandles(await exchange(dispatcher, request, { timeoutMs, maxBodyBytes }));
+      if (typeof found === 'string' && !forwardLogin) throw loginMissing();
+      return found;
+    } catch (error) {
+      throw asLookupFailure(toServiceError(error));
+    }
+  }
+  return { forwardsLogin: forwardLogin, find };
+}
+
+const loginMissing = (): ServiceError =>
+  new ServiceError('UPSTREAM_INVALID_RESPONSE', {
+    diagnosis: {
+      cause: 'it requires a login',
+      remedy: 'set reverseLookup.forwardLogin if it knows the logins of the Handle server',
+    },
+  });
+
+function readHandles(response: UpstreamResponse): string[] | 'unauthorized' | 'forbidden' {
+  if (response.status === 401) return 'unauthorized';
+  if (response.status === 403) return 'forbidden';
+  const handles = response.status === 200 ? parsed(response.body) : undefined;
+  const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
+  if (!isList) throw invalidResponse('no list of handles', response);
+  return handles;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return parseJson(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names the reverse lookup service in the message, so that operators do not check the Handle server. */
+const asLookupFailure = (failure: ServiceError): ServiceError =>
+  new ServiceError(failure, {
+    message: failure.message.replace('The Handle server', 'The reverse lookup service'),
+    diagnosis: explain(failure, KEYS),
+    cause: failure,
+  });

@@ -31,9 +31,7 @@ export const start = (_host: Host, settings: SignpostingConfig): Started => ({
 });
 
 /** Creates the function that derives typed links; undefined without `signposting.publicUrl`. */
-export function createSignposting({
-  signposting,
-}: Pick<SignpostingConfig, 'signposting'>): ReadLinks | undefined {
+export function createSignposting({ signposting }: SignpostingConfig): ReadLinks | undefined {
   const { publicUrl, resolverUrl, types } = signposting;
   if (publicUrl === undefined) return undefined;
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));

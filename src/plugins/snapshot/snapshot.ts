@@ -1,15 +1,25 @@
-// The snapshot of the memory tier: restored at startup, written in the background and at shutdown.
-import { type FileHandle, open, unlink } from 'node:fs/promises';
+// The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
+import { type FileHandle, open, unlink, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { constants, deflateRaw } from 'node:zlib';
 import type { Cache } from '../../cache/cache.js';
-import type { Context } from '../../context.js';
-import type { Deleted } from '../../cache/store.js';
 import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
+import type { Deleted } from '../../cache/store.js';
+import type { Context } from '../../context.js';
 import { type Deletions, DeletionLog } from './deletions.js';
-import { type SnapshotRejection, type Take, readSnapshot } from './format.js';
+import {
+  type SnapshotRejection,
+  type Take,
+  readSnapshot,
+  ContentBuffer,
+  END,
+  encodeBlock,
+  encodeHead,
+} from './format.js';
 import { LAST_SNAPSHOT_MS, METRICS } from './plugin.js';
-import { type SnapshotSource, writeSnapshot } from './write.js';
 
 /** Interval between slices of background work. */
 const SLICE_EVERY_MS = 1.25;
@@ -19,12 +29,12 @@ const SLICE_BYTES = 128 * 1024;
 const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
 
-export interface SnapshotOptions {
+interface SnapshotOptions {
   file: string;
   everyMs: number;
   /** Names the upstream; a snapshot of a different upstream is rejected. */
   identity: string;
-  memory: Pick<Cache['memory'], 'moment' | 'readFrom'>;
+  memory: Cache['memory'];
   /**
    * Restores an entry without revalidation. Returns whether it was stored. An entry that was deleted since the
    * ticket was issued is not stored.
@@ -201,7 +211,7 @@ export const reasonOf = (error: unknown): string => (error instanceof Error ? er
  * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
  * only yield to pending requests.
  */
-function createPace({ monotonic, after }: Pick<Clock, 'monotonic' | 'after'>): () => Promise<void> {
+function createPace({ monotonic, after }: Clock): () => Promise<void> {
   let dueAt = monotonic();
   return async function pace() {
     dueAt += SLICE_EVERY_MS;
@@ -224,4 +234,103 @@ function takeFrom(handle: FileHandle): Take {
     ahead = ahead.subarray(taken.length);
     return taken;
   };
+}
+
+/** Maximum number of blocks compressed concurrently, each on a separate thread. */
+const MAX_COMPRESSING = 2;
+
+interface WrittenSnapshot {
+  records: number;
+  bytes: number;
+}
+
+interface SnapshotSource {
+  identity: string;
+  /** The entries in slices. */
+  slices: Iterable<readonly KeyedEntry[]>;
+  /** Awaited after each slice. */
+  pace: () => Promise<void> | undefined;
+  signal: AbortSignal;
+}
+
+/**
+ * Writes a snapshot atomically. @throws Error when the disk cannot be written or the signal aborts; the
+ * previous snapshot then remains
+ */
+async function writeSnapshot(file: string, source: SnapshotSource): Promise<WrittenSnapshot> {
+  const temporary = `${file}.tmp`;
+  try {
+    const written = await writeFile(temporary, source);
+    source.signal.throwIfAborted();
+    await rename(temporary, file);
+    await syncFolder(dirname(file));
+    return written;
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function writeFile(temporary: string, source: SnapshotSource): Promise<WrittenSnapshot> {
+  // A file left by a killed process may have a different mode.
+  await unlink(temporary).catch(() => undefined);
+  const handle = await open(temporary, 'wx', 0o600);
+  try {
+    const written = await writeBlocks(handle, source);
+    await handle.sync();
+    return written;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeBlocks(
+  handle: FileHandle,
+  { identity, slices, pace, signal }: SnapshotSource,
+): Promise<WrittenSnapshot> {
+  const content = new ContentBuffer();
+  const compressing: Promise<Buffer>[] = [];
+  const written = { records: 0, bytes: 0 };
+  const append = async (bytes: Buffer): Promise<void> => {
+    await handle.writeFile(bytes);
+    written.bytes += bytes.length;
+  };
+  /** Compresses the current block on a different thread, and appends blocks in order until `left` remain. */
+  const endBlock = async (left: number): Promise<void> => {
+    const block = compress(content.take());
+    block.catch(() => undefined);
+    compressing.push(block);
+    for (const next of compressing.splice(0, compressing.length - left)) await append(await next);
+  };
+  await append(encodeHead(identity));
+  for (const entries of slices) {
+    for (const kept of entries) {
+      content.add(kept);
+      // Checking before the call avoids a promise for each record.
+      if (content.isFull) await endBlock(MAX_COMPRESSING);
+    }
+    written.records += entries.length;
+    await pace();
+    signal.throwIfAborted();
+  }
+  await endBlock(0);
+  await append(END);
+  return written;
+}
+
+const deflate = promisify(deflateRaw);
+
+async function compress(content: Buffer): Promise<Buffer> {
+  if (content.length === 0) return content;
+  return encodeBlock(await deflate(content, { level: constants.Z_BEST_SPEED }), content.length);
+}
+
+/**
+ * Syncs the folder. Before that, a power loss may restore the previous snapshot. Some file systems cannot
+ * sync folders.
+ */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  await handle.sync().catch(() => undefined);
+  await handle.close();
 }

@@ -1,6 +1,6 @@
 // Exports spans to a collector by OTLP/HTTP with JSON.
 
-export interface Span {
+interface Span {
   traceId: string;
   spanId: string;
   parentSpanId?: string;

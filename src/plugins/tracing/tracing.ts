@@ -1,12 +1,13 @@
 // Starts tracing: spans of requests and of their calls, exported to a collector.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host, Started } from '../../app/plugin.js';
-import type { Spans } from '../../hooks.js';
+import type { Spans, RequestSpan } from '../../hooks.js';
 import type { Logger } from '../../observe/logger.js';
 import type { Metrics } from '../../observe/metrics.js';
-import { createSpanSender } from './otlp-sender.js';
+import { createSpanSender, type SpanSender } from './otlp-sender.js';
 import type { TracingConfig } from './plugin.js';
-import { type OpenSpan, createTracer } from './tracer.js';
 
 export function start(host: Host, settings: TracingConfig): Started {
   const { tracer, close } = createTracing(settings, host);
@@ -14,9 +15,9 @@ export function start(host: Host, settings: TracingConfig): Started {
 }
 
 interface TracingDeps {
-  log: Pick<Logger, 'info' | 'warn'>;
+  log: Logger;
   clock: { wall: () => number };
-  metrics: Pick<Metrics, 'countDroppedTelemetry'>;
+  metrics: Metrics;
   isTrustedProxy: (address: string) => boolean;
 }
 
@@ -27,7 +28,7 @@ interface Tracing {
 }
 
 export function createTracing(
-  { tracing: { endpoint = '', samplePercent } }: Pick<TracingConfig, 'tracing'>,
+  { tracing: { endpoint = '', samplePercent } }: TracingConfig,
   { log, clock: { wall: now }, metrics, isTrustedProxy }: TracingDeps,
 ): Tracing {
   let isFailing = false;
@@ -57,3 +58,123 @@ export function createTracing(
   }
   return { tracer, close };
 }
+
+export interface OpenSpan extends RequestSpan {
+  spanId: string;
+  isSampled: boolean;
+  attributes: Record<string, string | number>;
+  send: (name: string, isFailure: boolean) => void;
+}
+
+interface TracerDeps {
+  /** Holds the current request's span. */
+  storage: AsyncLocalStorage<OpenSpan>;
+  sender: SpanSender;
+  /** Percentage of requests to trace among those without a `traceparent` of a trusted proxy. */
+  samplePercent: number;
+  isTrustedProxy: (address: string) => boolean;
+  random: () => number;
+  now: () => number;
+}
+
+/** Creates and exports trace spans, one per request and per upstream read, in the caller's W3C trace context. */
+export function createTracer(deps: TracerDeps): Spans {
+  const { storage, sender, samplePercent, isTrustedProxy, random, now } = deps;
+
+  /** Ignores the header of any other client, which could otherwise have each of its requests traced. */
+  function parentOf({ headers, socket }: IncomingMessage): string | undefined {
+    const header = headers['traceparent']?.toString();
+    return header !== undefined && isTrustedProxy(socket.remoteAddress ?? '') ? header : undefined;
+  }
+
+  function open(header?: string): OpenSpan {
+    const parent = readTraceParent(header);
+    const { traceId = randomHex(16), isSampled = random() * 100 < samplePercent } = parent ?? {};
+    const attributes: OpenSpan['attributes'] = {};
+    const started = { traceId, spanId: randomHex(8), startedAt: now(), attributes };
+    return {
+      ...started,
+      isSampled,
+      describe(more) {
+        for (const [name, value] of Object.entries(more)) attributes[name] = cut(value);
+      },
+      send(name, isFailure) {
+        if (!isSampled) return;
+        const above = parent && { parentSpanId: parent.spanId };
+        sender.add({ ...started, ...above, name, kind: 'server', endedAt: now(), isFailure });
+      },
+    };
+  }
+
+  return {
+    wrap: (listener) =>
+      function traced(req, res) {
+        const span = open(parentOf(req));
+        // Runs after the other `close` listeners, which add attributes.
+        if (span.isSampled) {
+          res.once('close', () => {
+            queueMicrotask(() => {
+              sendRequest(span, req, res);
+            });
+          });
+        }
+        return storage.run(span, listener, req, res);
+      },
+    run(name, work) {
+      const span = open();
+      const end = (isFailure: boolean): void => {
+        span.send(name, isFailure);
+      };
+      return storage.run(span, () => work({ ...span, end }));
+    },
+    current: () => storage.getStore(),
+    addCall({ name, durationMs, result, isFailure }) {
+      const request = storage.getStore();
+      if (request?.isSampled !== true) return;
+      const { traceId, spanId: parentSpanId } = request;
+      const endedAt = now();
+      const times = { startedAt: endedAt - durationMs, endedAt };
+      const attributes = { 'handle_proxy.outcome': result };
+      const spanId = randomHex(8);
+      sender.add({ traceId, spanId, parentSpanId, name, kind: 'client', ...times, attributes, isFailure });
+    },
+  };
+}
+
+/** Paths and handles have up to 16 KiB; spans wait in memory. */
+const MAX_ATTRIBUTE_CHARS = 1024;
+
+/** Copies the text, because a slice would keep all of it in memory. */
+const cut = (value: string | number): string | number =>
+  typeof value === 'string' && value.length > MAX_ATTRIBUTE_CHARS
+    ? Buffer.from(value.slice(0, MAX_ATTRIBUTE_CHARS)).toString()
+    : value;
+
+function sendRequest(span: OpenSpan, { method = '' }: IncomingMessage, { statusCode }: ServerResponse): void {
+  const ofHttp = { 'http.request.method': method, 'http.response.status_code': statusCode };
+  Object.assign(span.attributes, { ...ofHttp, ...span.attributes });
+  span.send(method, statusCode >= 500);
+}
+
+interface TraceContext {
+  /** 32 hex digits. */
+  traceId: string;
+  /** 16 hex digits. */
+  spanId: string;
+  isSampled: boolean;
+}
+
+const ALL_ZEROS = /^0+$/;
+
+/**
+ * Parses `traceparent`. Returns undefined for an invalid header, which starts a new trace (W3C Trace Context
+ * 2021-11-23, sections 2.2 and 4.3).
+ */
+export function readTraceParent(header: string | undefined): TraceContext | undefined {
+  const match = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/.exec(header ?? '');
+  const [, traceId = '', spanId = '', flags = ''] = match ?? [];
+  if (match === null || ALL_ZEROS.test(traceId) || ALL_ZEROS.test(spanId)) return undefined;
+  return { traceId, spanId, isSampled: (parseInt(flags, 16) & 1) === 1 };
+}
+
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');

@@ -5,7 +5,7 @@ import type { Live } from '../../config/live.js';
 import type { Context } from '../../context.js';
 import { LIMIT_REASONS, type LimitReason, type TrafficConfig } from './plugin.js';
 
-export interface LimitedNetwork {
+interface LimitedNetwork {
   /** The network as `networkOf` formats it. */
   network: string;
   /** End of the limit (ms since the epoch). */
@@ -22,7 +22,7 @@ interface LimitReports {
 interface LimitedDeps extends LimitReports {
   /** Wall clock: instances share the ends of limits. */
   now: () => number;
-  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
+  shared?: RedisCommands | undefined;
 }
 
 interface LimitEntry extends LimitedNetwork {
@@ -166,7 +166,7 @@ export class LimitedNetworks {
 
 const REFRESH_MS = 1000;
 
-export type EnumerationSettings = Live<{ traffic: Pick<TrafficConfig['traffic'], 'enumeration'> }>;
+export type EnumerationSettings = Live<{ traffic: TrafficConfig['traffic'] }>;
 
 /** Creates the limited networks, and refreshes them until the proxy closes. */
 export function createLimitedNetworks(

@@ -8,9 +8,9 @@ import type { LimiterUsage } from '../../upstream/concurrency-limiter.js';
 import { ERRORS, type LimitReason, METRICS } from './plugin.js';
 
 interface MissLimitParts {
-  networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe' | 'list'>;
+  networks: LimitedNetworks;
   /** The Handle servers. */
-  servers: readonly { usage: () => { read: Pick<LimiterUsage, 'waiting' | 'limit'> } }[];
+  servers: readonly { usage: () => { read: LimiterUsage } }[];
 }
 
 const WHY: Readonly<Record<LimitReason, string>> = {

@@ -21,7 +21,7 @@ import { ERRORS } from './plugin.js';
 
 interface PolicyParts {
   takeTokens: TakeTokens;
-  resolver: Pick<Resolver, 'fromMemory' | 'refOf'>;
+  resolver: Resolver;
   counts: RuleCounts;
 }
 
@@ -39,7 +39,7 @@ interface Applied {
 /** Creates the judge of requests; undefined without rules. */
 export function createTrafficPolicy(
   rules: readonly TrafficRule[],
-  context: Pick<Context, 'log' | 'hooks'>,
+  context: Context,
   { takeTokens, resolver, counts }: PolicyParts,
 ): RequestJudge | undefined {
   if (rules.length === 0) return undefined;
@@ -150,7 +150,7 @@ const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
   reads !== undefined && credentials === undefined;
 
 /** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
-function createReport({ log, hooks }: Pick<Context, 'log' | 'hooks'>, counts: RuleCounts) {
+function createReport({ log, hooks }: Context, counts: RuleCounts) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
     counts.count(rule.name, result);

@@ -12,7 +12,7 @@ export interface RuleCounts {
 }
 
 /** Creates the counts, which a reload preserves. */
-export function createRuleCounts({ counterOf }: Pick<Context['metrics'], 'counterOf'>): RuleCounts {
+export function createRuleCounts({ counterOf }: Context['metrics']): RuleCounts {
   const increment = counterOf(METRICS.rules);
   const byRule = new Map<string, CountsOfRule>();
   const countsOf = (name: string): CountsOfRule =>

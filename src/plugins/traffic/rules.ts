@@ -1,7 +1,7 @@
 // Compiles the configured rules, and reads the request facts that they match.
 import type { InterfaceName, TrafficRule } from './schema.js';
 import type { IncomingMessage } from 'node:http';
-import { compileGlobs, type HandleRef, handleInUrl, parseHandle, upperAscii } from '../../handle/handle.js';
+import { type HandleRef, compileGlobs, handleInUrl, parseHandle, upperAscii } from '../../handle/handle.js';
 import type { RequestContext } from '../../http/context.js';
 import { type Interface, restOf } from '../../http/route-table.js';
 import { ownerOf } from '../../http/target.js';
@@ -32,7 +32,7 @@ export const concernsHits = ({ match, limit, answer, log, shadow, robot }: Traff
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 
 export function createReadFacts(
-  resolver: Pick<Resolver, 'fromMemory' | 'refOf'>,
+  resolver: Resolver,
 ): (req: IncomingMessage, place: RequestContext, address: string) => TrafficFacts {
   /** Whether an anonymous read of the handle would hit in memory now. */
   const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;

@@ -43,7 +43,7 @@ return { 1, math.ceil(after) }`;
 interface TokenDeps {
   now: () => number;
   /** Undefined without Redis. */
-  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
+  shared?: RedisCommands | undefined;
 }
 
 /** Maximum number of buckets; above it, the least recently used buckets are reset to full. */

@@ -1,4 +1,5 @@
 // Publication of changes to every process: with Redis, without Redis, and during an outage.
+import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import {
   Hub,
@@ -58,7 +59,7 @@ describe('coherence hub', () => {
       id: 'me',
       leaseLeftMs: () => world.leaseLeftMs,
       isJoining: () => world.isJoining,
-      pauses: { uninterruptedMs: () => world.uninterruptedMs },
+      pauses: partial({ uninterruptedMs: () => world.uninterruptedMs }),
       publish(change) {
         const result = world.publish();
         if (result) published.push(change);

@@ -1,4 +1,5 @@
 // The coherence lease: entries may be served as fresh until it ends.
+import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { LEASE_MS, LEASE_WAIT_MS, Lease, MEMBERSHIP_MS } from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';
@@ -14,7 +15,7 @@ describe('coherence lease', () => {
   });
 
   test('does not exist before the first renewal, even when both clocks agree', () => {
-    expect(new Lease({ now: () => 1000, monotonic: () => 1000 }).leftMs()).toBe(0);
+    expect(new Lease(partial({ now: () => 1000, monotonic: () => 1000 })).leftMs()).toBe(0);
   });
 
   test('starts at the time of the renewal request', async () => {

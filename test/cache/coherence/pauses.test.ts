@@ -1,7 +1,6 @@
 // Pauses of this process, by the clocks at the time of the question.
 import { describe, expect, test } from 'vitest';
-import { INSTANCE_LEASE_RENEWAL_MS } from '../../../src/cache/coherence/lease.js';
-import { PauseDetector } from '../../../src/cache/coherence/pauses.js';
+import { INSTANCE_LEASE_RENEWAL_MS, PauseDetector } from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';
 
 const open = () => {

@@ -1,8 +1,9 @@
 // The acknowledgement barrier: a sender waits until no other member can serve an invalidated entry.
+import type { MemberList, OtherMembers } from '../../../src/cache/link/member-list.js';
+import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
-import type { OtherMembers } from '../../../src/cache/link/member-list.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 /** Publishes a change to members listed with the end of their membership. */
@@ -22,7 +23,7 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
     const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
     return world.arrives.then(() => others);
   };
-  const memberList = {
+  const memberList = partial<MemberList>({
     others: () => (world.isRead ? read() : Promise.reject(new Error('away'))),
     markLeaseEnded(member: string) {
       world.over.push(member);
@@ -31,11 +32,11 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
       world.expelled.push(...gone);
       return Promise.resolve();
     },
-  };
+  });
   const call = isAcknowledged ? acknowledgements.begin() : '';
-  const deps = { clock, list: memberList, acknowledgements };
-  const pass = (): Promise<string[] | undefined> => awaitAcknowledgements(deps, call);
-  const expelAll = (late: string[]): Promise<boolean> => expel(deps, late);
+  const pass = (): Promise<string[] | undefined> =>
+    awaitAcknowledgements(clock, memberList, acknowledgements, call);
+  const expelAll = (late: string[]): Promise<boolean> => expel(clock, memberList, late);
   const acknowledge = (member: string): void => {
     acknowledgements.receive(member, [call]);
   };

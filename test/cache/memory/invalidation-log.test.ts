@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { InvalidationLog } from '../../../src/cache/memory/invalidation-log.js';
+import { InvalidationLog } from '../../../src/cache/memory/memory-store.js';
 
 describe('invalidation log', () => {
   test('identifies tickets older than an invalidation', () => {

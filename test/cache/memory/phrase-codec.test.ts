@@ -1,7 +1,7 @@
 // The phrase codec of the memory tier.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
+import { compress, expand } from '../../../src/cache/memory/row-store.js';
 import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
 import { handleServerRecordings } from '../../support/recordings.js';
 import { rounds } from '../../support/property-rounds.js';
