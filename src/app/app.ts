@@ -114,7 +114,7 @@ function assemble(
   const eventLoop = createEventLoop(config, context, readiness);
   const core = createCore(settings, context, sourcesOf(loaded), createDispatcher);
   const operations = createOperations(context, core.cache, core.resolver, () =>
-    readStatistics(plugins, hooks),
+    pluginStatistics(plugins, hooks),
   );
   const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
   const { handlers, listeners, ...started } = startPlugins(loaded, { host, settings: config });
@@ -125,7 +125,7 @@ function assemble(
     connections: host,
     host,
     listeners,
-    admin: started.admin?.({ ...started, plugins }) ?? notFound,
+    admin: started.admin?.({ ...started, plugins }) ?? answerNotFound,
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { ...host, readiness }),
@@ -144,7 +144,7 @@ function assemble(
   };
 }
 
-const notFound: RequestListener = (_req, res) => {
+const answerNotFound: RequestListener = (_req, res) => {
   res.writeHead(404).end();
 };
 
@@ -231,7 +231,7 @@ function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: H
 }
 
 /** Returns the members of plugins in `GET /stats`. */
-const readStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object => ({
+const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object => ({
   ...mergeAll(plugins.map((plugin) => plugin.statistics ?? {})),
   ...mergeAll(statistics.map((read) => read())),
 });

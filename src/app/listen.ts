@@ -55,11 +55,11 @@ export function describeListenFailure(
   { host, port }: ListenAddress,
   { code, message }: { code?: string | undefined; message: string },
 ): string {
-  const remedy = remedyOf(code, keyWithVariable(keys.host), keyWithVariable(keys.port));
+  const remedy = listenRemedy(code, keyWithVariable(keys.host), keyWithVariable(keys.port));
   return `Cannot listen on ${inUrl(host)}:${port} (${code ?? message}): ${remedy}`;
 }
 
-function remedyOf(code: string | undefined, hostKey: string, portKey: string): string {
+function listenRemedy(code: string | undefined, hostKey: string, portKey: string): string {
   switch (code) {
     case 'EADDRINUSE':
       return `another program uses this port. Stop it, or set ${portKey} to another port.`;

@@ -3,7 +3,7 @@ import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type RedisAddress, addressKey, redisAddress } from '../cache/redis/connections.js';
-import { reasonOf, remedyOf } from '../cache/redis/errors.js';
+import { redisReason, redisRemedy } from '../cache/redis/errors.js';
 import { keyPrefixOf } from '../cache/redis/namespace.js';
 import { probeRedis } from '../cache/redis/probe.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -110,9 +110,9 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
   const remedy = `check whether ${url} should be redis or rediss, and the network`;
   if (network !== undefined)
     return { code: network, ...diagnose(network, error, keys), ...(isSilent && { remedy }) };
-  const cause = reasonOf(error);
+  const cause = redisReason(error);
   const [code] = /^(?!ERR )[A-Z]{3,}(?= )/.exec(cause) ?? ['REDIS_UNAVAILABLE'];
-  return { code, cause, remedy: remedyOf(cause, url) ?? `check ${url}` };
+  return { code, cause, remedy: redisRemedy(cause, url) ?? `check ${url}` };
 }
 
 interface StartProbesDeps {

@@ -164,7 +164,7 @@ interface ReloadPlan {
 
 export function planReload(running: Config, next: Config): ReloadPlan {
   const different = configKeys().filter(
-    ({ parsedPath }) => !isSame(valueAt(running, parsedPath), valueAt(next, parsedPath)),
+    ({ parsedPath }) => !isSameSetting(valueAt(running, parsedPath), valueAt(next, parsedPath)),
   );
   const changed = different.filter(({ isReloadable }) => isReloadable);
   const needRestart = different.filter(({ isReloadable }) => !isReloadable).map(({ key }) => key);
@@ -176,4 +176,5 @@ export function planReload(running: Config, next: Config): ReloadPlan {
 }
 
 /** Whether two values are equal. Values are JSON. */
-const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
+const isSameSetting = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one) === JSON.stringify(other);

@@ -12,7 +12,7 @@ import type { ListName, MemoryBounds } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { addressKey, redisAddress } from './redis/connections.js';
-import { remedyOf } from './redis/errors.js';
+import { redisRemedy } from './redis/errors.js';
 import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
@@ -110,8 +110,9 @@ function redisOptions(
     onError: (command) => {
       metrics.countRedisError(command);
     },
-    onTrouble: (reason) => {
-      log.warn({ reason, remedy: remedyOf(reason, addressKey(address)) }, 'redis error');
+    onTrouble: (reason, count) => {
+      const remedy = redisRemedy(reason, addressKey(address));
+      log.warn({ reason, remedy, count: count > 1 ? count : undefined }, 'redis error');
     },
     onEvictionPolicy: (policy) => {
       const remedy = 'set maxmemory-policy to noeviction or volatile-lru';

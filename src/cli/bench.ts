@@ -2,9 +2,9 @@
 import { Pool } from 'undici';
 import { isLoopback } from '../config/addresses.js';
 import { handleToPath } from '../handle/handle.js';
-import { readHandleName, readLines } from './handles.js';
+import { readHandleName, linesOfFile } from './handles.js';
 import { sendPaced } from './paced-requests.js';
-import { EXIT, Failure, countOf, print, tableLines } from './terminal.js';
+import { EXIT, Failure, countText, print, tableLines } from './terminal.js';
 
 interface BenchOptions {
   proxy: string;
@@ -35,12 +35,12 @@ export async function bench(given: string[], options: BenchOptions): Promise<voi
   const { file, json = false } = options;
   assertMayBench(options);
   const handles = given.map(readHandleName);
-  if (file !== undefined) for await (const handle of readLines(file)) handles.push(handle);
+  if (file !== undefined) for await (const handle of linesOfFile(file)) handles.push(handle);
   if (handles.length === 0) throw new Failure('Give handles or a --file of handles.', EXIT.usage);
-  const report = createReport(await measure(handles, options));
+  const report = createBenchReport(await measure(handles, options));
   print(json ? JSON.stringify(report) : reportTable(report));
   const failures = countFailures(report);
-  if (failures > 0) throw new Failure(`${countOf(failures, 'request')} failed`);
+  if (failures > 0) throw new Failure(`${countText(failures, 'request')} failed`);
 }
 
 /** Requires --remote for remote proxies, in case PROXY_URL still names a public service. */
@@ -86,10 +86,10 @@ async function measureOne(pool: Pool, path: string, measured: Measurements): Pro
   }
 }
 
-type BenchReport = ReturnType<typeof createReport>;
+type BenchReport = ReturnType<typeof createBenchReport>;
 
 /** Creates the report. `hitRatio` is between 0 and 1; it and `latencyMs` are null if no response came. */
-function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
+function createBenchReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
   const responses = sorted.length;
   /** Returns the nearest-rank percentile, which is a measured latency. */

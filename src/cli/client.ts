@@ -29,7 +29,7 @@ export async function callAdmin(
     ...(body !== undefined && { body }),
   });
   if (response.ok) return response;
-  throw refusal(path, response.status, await response.text());
+  throw refusalText(path, response.status, await response.text());
 }
 
 /**
@@ -44,7 +44,7 @@ export async function streamAdmin({ admin }: AdminOptions, path: string): Promis
   });
   const { statusCode = 0 } = response;
   if (statusCode === 200) return response;
-  throw refusal(path, statusCode, await text(response));
+  throw refusalText(path, statusCode, await text(response));
 }
 
 const adminToken = (): string => process.env['ADMIN_TOKEN'] ?? '';
@@ -54,7 +54,7 @@ const adminHeaders = (): Record<string, string> => ({
   ...(adminToken() !== '' && { Authorization: `Bearer ${adminToken()}` }),
 });
 
-function refusal(path: string, status: number, body: string): Failure {
+function refusalText(path: string, status: number, body: string): Failure {
   if (status === 401) return adminToken() === '' ? TOKEN_MISSING : TOKEN_WRONG;
   return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
 }
@@ -86,11 +86,11 @@ export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<
 }
 
 const unreachable = (url: string, error: unknown): Failure =>
-  new Failure(`cannot reach ${url}: ${reasonOf(error)}`);
+  new Failure(`cannot reach ${url}: ${failureReason(error)}`);
 
 /** Returns the innermost cause's message, because `fetch` itself reports only "fetch failed". */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+export function failureReason(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return failureReason(error.errors[0]);
   if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : reasonOf(error.cause);
+  return error.cause === undefined ? error.message : failureReason(error.cause);
 }

@@ -5,7 +5,7 @@ import { ConfigError, type StartConfig, processSources } from '../config/load.js
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/value-data.js';
 import type { Probe } from '../app/probes.js';
-import { EXIT, Failure, print, printable, section } from './terminal.js';
+import { EXIT, Failure, print, printableText, printSection } from './terminal.js';
 
 interface ConfigOption {
   /** Configuration file; takes precedence over CONFIG. */
@@ -68,8 +68,8 @@ const TARGETS: Record<ProbeResult['target'], string> = {
 };
 
 function probeText({ target, server, ms, version, certificate, failure }: ProbeResult): string {
-  const safe = (text: string | undefined): string | undefined => text && printable(text);
-  return section(`${TARGETS[target]} (${server})`, [
+  const safe = (text: string | undefined): string | undefined => text && printableText(text);
+  return printSection(`${TARGETS[target]} (${server})`, [
     ['Probe', failure === undefined ? `succeeded in ${ms} ms` : `failed after ${ms} ms (${failure.code})`],
     ['Cause', safe(failure?.cause)],
     ['Remedy', safe(failure?.remedy)],

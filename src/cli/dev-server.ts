@@ -7,7 +7,7 @@ import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
 import { valueFromJson } from '../dev-server/value.js';
 import { readFileLines } from '../handle/streams.js';
-import { Failure, print, printNote, printable } from './terminal.js';
+import { Failure, print, printNote, printableText } from './terminal.js';
 
 export interface DevServerOptions {
   host: string;
@@ -65,7 +65,7 @@ async function serveNative({ host, nativePort, url, onStopped }: NativeOptions):
 }
 
 function fail(error: unknown): never {
-  throw new Failure(printable(error instanceof Error ? error.message : String(error)));
+  throw new Failure(printableText(error instanceof Error ? error.message : String(error)));
 }
 
 /** @throws Error when the file cannot be read, or with the number of an invalid line */
@@ -75,14 +75,14 @@ export async function readSeedFile(file: string): Promise<Record<string, RecordI
   for await (const line of readFileLines(file)) {
     number++;
     if (line.trim() === '') continue;
-    const record = parseRecord(line);
+    const record = parseSeedRecord(line);
     if (record === undefined) throw new Error(`line ${number} of ${file} is not a record`);
     records.set(record.handle, record.values);
   }
   return Object.fromEntries(records);
 }
 
-function parseRecord(line: string): { handle: string; values: RecordInput } | undefined {
+function parseSeedRecord(line: string): { handle: string; values: RecordInput } | undefined {
   try {
     const { handle, values } = JSON.parse(line) as { handle?: unknown; values?: unknown };
     if (typeof handle !== 'string' || !/^[^/]+\/./.test(handle) || !Array.isArray(values)) return undefined;

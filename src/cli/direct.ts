@@ -3,8 +3,8 @@ import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { createPools, presentedCertificate, readTrust, type Trust } from '../upstream/connections.js';
 import { exchange, parseAddress } from '../upstream/exchange.js';
-import { explain, type ServerKeys } from '../upstream/failure.js';
-import { reasonOf } from './client.js';
+import { explainServerFailure, type ServerKeys } from '../upstream/failure.js';
+import { failureReason } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
 export interface TrustOptions {
@@ -53,7 +53,7 @@ async function trustOf(url: string, { fingerprint, ca, insecure }: TrustOptions)
   try {
     return readTrust({ caFile: ca, fingerprint });
   } catch (error) {
-    throw new Failure(`cannot read ${ca}: ${reasonOf(error)}`, EXIT.usage);
+    throw new Failure(`cannot read ${ca}: ${failureReason(error)}`, EXIT.usage);
   }
 }
 
@@ -64,7 +64,7 @@ async function presentedAt(url: string): Promise<string | undefined> {
 
 async function asFailure(url: string, error: unknown): Promise<unknown> {
   if (!(error instanceof ServiceError)) return error;
-  const { cause, remedy } = explain(error, OPTIONS);
+  const { cause, remedy } = explainServerFailure(error, OPTIONS);
   const presented = await presentedAt(url);
   const parts = [cause, remedy, presented && `it presents the certificate SHA-256 ${presented}`];
   return new Failure(`cannot resolve at ${url}: ${parts.filter((part) => part !== undefined).join('; ')}`);

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
 import { handleInUrl, parseHandle } from '../handle/handle.js';
 import { fetchOrFail } from './client.js';
-import { EXIT, Failure, printNote, printable } from './terminal.js';
+import { EXIT, Failure, printNote, printableText } from './terminal.js';
 
 /** API path in a resolver URL. No handle starts like this, because `api` is not a prefix. */
 const API_PATH = /^api\/handles\//i;
@@ -21,7 +21,7 @@ export function readHandleName(text: string): string {
 }
 
 /** Streams handles from a file of any length, one per line; `-` is standard input. */
-export async function* readLines(file: string): AsyncGenerator<string> {
+export async function* linesOfFile(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
   for await (const line of createInterface({ input })) {
@@ -40,12 +40,12 @@ export interface ListSource {
 }
 
 /** Returns unique handles from a file (`-` is standard input), or those listed under `source.prefix`. */
-export async function listHandles(file: string | undefined, source: ListSource): Promise<string[]> {
+export async function handlesUnderPrefix(file: string | undefined, source: ListSource): Promise<string[]> {
   const { prefix } = source;
   if ((file === undefined) === (prefix === undefined))
     throw new Failure('Give either a file (- for standard input) or --prefix.', EXIT.usage);
   const unique = new Set<string>();
-  for await (const handle of file === undefined ? listPrefix(prefix ?? '', source) : readLines(file))
+  for await (const handle of file === undefined ? listPrefix(prefix ?? '', source) : linesOfFile(file))
     unique.add(handle);
   return [...unique];
 }
@@ -64,7 +64,7 @@ async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<s
     );
     yield* handles;
     listed += handles.length;
-    printNote(`${listed} of ${printable(String(totalCount))} handles listed`);
+    printNote(`${listed} of ${printableText(String(totalCount))} handles listed`);
     if (handles.length !== pageSize) return;
   }
 }
@@ -83,11 +83,11 @@ async function fetchPage(url: string, authorization: string | undefined) {
   });
   const body = ((await response.json().catch(() => undefined)) as HandlePage | null | undefined) ?? {};
   const { handles, totalCount } = body;
-  if (!response.ok || !isList(handles)) throw listFailure(response.status, body, authorization);
+  if (!response.ok || !isListFile(handles)) throw listFailure(response.status, body, authorization);
   return { handles, totalCount };
 }
 
-const isList = (handles: unknown): handles is string[] =>
+const isListFile = (handles: unknown): handles is string[] =>
   Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
 
 /** Likely causes, by status, of a rejected listing. */
@@ -101,7 +101,7 @@ const LOGIN_NEEDED = 'give --user (or HANDLE_USER) and its password in HANDLE_PA
 
 function listFailure(status: number, { message }: HandlePage, authorization: string | undefined): Failure {
   const isMissing = status === 401 && authorization === undefined;
-  const text = typeof message === 'string' ? ` ${printable(message)}` : '';
+  const text = typeof message === 'string' ? ` ${printableText(message)}` : '';
   const hint = isMissing ? LOGIN_NEEDED : HINTS[status];
   const parts = [`cannot list the prefix: ${status}${text}`, ...(hint === undefined ? [] : [hint])];
   return new Failure(parts.join('; '), isMissing ? EXIT.usage : EXIT.failed);

@@ -5,7 +5,7 @@ import type { Operations } from '../app/operations.js';
 import { type AdminOptions, askAdmin, callAdmin } from './client.js';
 import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { EXIT, Failure, type Rows, countOf, print, printable, section } from './terminal.js';
+import { EXIT, Failure, type Rows, countText, print, printableText, printSection } from './terminal.js';
 
 type Stats = Awaited<ReturnType<Operations['stats']>>;
 
@@ -20,22 +20,25 @@ interface PurgeOptions extends JsonOption {
 }
 
 /** Invalidates the given handles, all handles under a prefix, or all handles, in every instance. */
-export async function purge(
+export async function purgeCommand(
   given: string[],
   { json, soft = false, ...options }: PurgeOptions,
 ): Promise<void> {
-  const { selected, text } = selectionOf(given.map(readHandleName), options);
+  const { selected, text } = purgeSelection(given.map(readHandleName), options);
   const report = await askAdmin(options, '/purge', { ...selected, soft });
   const reach = (report as { shared: boolean }).shared
     ? 'in every instance'
     : 'in this instance; Redis is unavailable, so other instances follow when it is back';
-  const done = `${soft ? 'Marked as stale' : 'Purged'} ${reach}: ${printable(text)}`;
+  const done = `${soft ? 'Marked as stale' : 'Purged'} ${reach}: ${printableText(text)}`;
   print(json === true ? JSON.stringify(report) : done);
 }
 
-function selectionOf(handles: string[], { prefix, all }: PurgeOptions): { selected: object; text: string } {
+function purgeSelection(
+  handles: string[],
+  { prefix, all }: PurgeOptions,
+): { selected: object; text: string } {
   const [first = '', ...more] = handles;
-  const named = more.length === 0 ? first : countOf(handles.length, 'handle');
+  const named = more.length === 0 ? first : countText(handles.length, 'handle');
   const [selection, ...others] = [
     ...(handles.length > 0 ? [{ selected: { handles }, text: named }] : []),
     ...(prefix === undefined ? [] : [{ selected: { prefix }, text: `all handles under ${prefix}` }]),
@@ -66,7 +69,7 @@ function trafficText({ blocked, rules }: TrafficReport): string {
     ({ name, ...did }) =>
       [name, `${did.matched} matched, ${did.limited} limited, ${did.shadowed} shadowed`] as const,
   );
-  return `${section('Limited networks', networks)}\n\n${section('Rules (since the start)', used)}`;
+  return `${printSection('Limited networks', networks)}\n\n${printSection('Rules (since the start)', used)}`;
 }
 
 const WATCH_MS = 1000;
@@ -108,21 +111,21 @@ function statsText(report: Stats, perSecond: number | undefined): string {
   const { version, uptimeSeconds, redis, requests, upstream, memory, topHandles } = report;
   const top = topHandles.slice(0, MAX_HANDLES);
   return [
-    section('Proxy', [
+    printSection('Proxy', [
       ['Version', version],
       ['Uptime', `${uptimeSeconds} s`],
       ['Redis', redis.state],
     ]),
-    section('Requests (since the start)', requestRows(requests, perSecond)),
-    section('Handle server (since the start)', upstreamRows(upstream)),
-    section('Latency (since the start)', [
+    printSection('Requests (since the start)', requestRows(requests, perSecond)),
+    printSection('Handle server (since the start)', upstreamRows(upstream)),
+    printSection('Latency (since the start)', [
       ['Proxy', latencyText(requests.latency)],
       ['Handle server', latencyText(upstream.latency)],
     ]),
-    section('Memory', memory.map(memoryRow)),
-    section(
+    printSection('Memory', memory.map(memoryRow)),
+    printSection(
       'Top handles (requests in the last 5 to 10 minutes)',
-      top.map(({ name, count }) => [printable(name), countOf(count, 'request')]),
+      top.map(({ name, count }) => [printableText(name), countText(count, 'request')]),
     ),
   ].join('\n\n');
 }
@@ -133,19 +136,19 @@ function requestRows(requests: Stats['requests'], perSecond: number | undefined)
   const share =
     all === 0 ? '– (no cacheable requests)' : `${Math.round((served / all) * 100)} % (${served} of ${all})`;
   return [
-    ['Total', countOf(total, 'request')],
+    ['Total', countText(total, 'request')],
     ['Rate', perSecond === undefined ? undefined : `${perSecond.toFixed(1)} requests/s`],
     ['Hit ratio', share],
-    ['Hits', countOf(hits, 'request')],
-    ['Misses', countOf(misses, 'request')],
-    ['Stale hits', countOf(stale, 'request')],
-    ['Errors', countOf(errors, 'request')],
+    ['Hits', countText(hits, 'request')],
+    ['Misses', countText(misses, 'request')],
+    ['Stale hits', countText(stale, 'request')],
+    ['Errors', countText(errors, 'request')],
   ];
 }
 
 const upstreamRows = ({ requests, failures, servers, ...load }: Stats['upstream']): Rows => [
-  ['Requests', countOf(requests, 'request')],
-  ['Failures', countOf(failures, 'request')],
+  ['Requests', countText(requests, 'request')],
+  ['Failures', countText(failures, 'request')],
   ['Now', `${load.inFlight} in flight, ${load.queued} queued`],
   ...servers.flatMap(({ server, state, cause, remedy, breaker }): Rows => {
     const reasons = [cause, remedy].filter((part) => part !== undefined);
@@ -164,5 +167,5 @@ function latencyText({ p50, p99 }: Stats['requests']['latency']): string {
 
 function memoryRow({ store, entries, bytes, evictions }: Stats['memory'][number]): Rows[number] {
   const size = `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
-  return [store, `${countOf(entries, 'entry', 'entries')}, ${size}, ${countOf(evictions, 'eviction')}`];
+  return [store, `${countText(entries, 'entry', 'entries')}, ${size}, ${countText(evictions, 'eviction')}`];
 }

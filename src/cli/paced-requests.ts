@@ -15,7 +15,7 @@ interface RequestPlan<T> {
 export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPlan<T>): Promise<boolean> {
   const { signal, release } = listenForInterrupt();
   const ended = new AbortController();
-  const pace = createPace(rate, unlimited(AbortSignal.any([signal, ended.signal])));
+  const pace = createRatePace(rate, unlimited(AbortSignal.any([signal, ended.signal])));
   const work = async (): Promise<void> => {
     for (;;) {
       await pace();
@@ -32,7 +32,7 @@ export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPla
 }
 
 /** Creates a rate limiter; its promise resolves when the next request may start or the signal aborts. */
-function createPace(rate: number, signal: AbortSignal): () => Promise<void> {
+function createRatePace(rate: number, signal: AbortSignal): () => Promise<void> {
   let nextAt = 0;
   return async function pace() {
     if (rate === 0) return;

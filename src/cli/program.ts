@@ -93,7 +93,7 @@ function addOperate(program: Command): void {
     .option('--all', 'all handles')
     .option('--soft', 'mark entries as stale instead of removing them')
     .option(...JSON_OPTION)
-    .action(lazy(async () => (await import('./operate.js')).purge));
+    .action(lazy(async () => (await import('./operate.js')).purgeCommand));
   atAdmin(program.command('stats'))
     .description('show current statistics')
     .option('--watch', 'refresh every second until Ctrl-C')
@@ -125,13 +125,13 @@ function addTransfer(program: Command): void {
     .description('write the records of a prefix that are in memory, one JSON object per line')
     .requiredOption('--prefix <prefix>', 'prefix without a slash, such as 21.T1')
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
-    .action(lazy(async () => (await import('./transfer.js')).exportRecords));
+    .action(lazy(async () => (await import('./transfer.js')).exportCommand));
   atAdmin(program.command('import').argument('<file>', 'file written by export, compressed with gzip or not'))
     .description('load the records of an export into memory')
     .option(
       '--skip <number>',
       'number of records to skip at the beginning of the file, to resume',
-      wholeNumber,
+      wholeNumberOption,
       0,
     )
     .action(lazy(async () => (await import('./transfer.js')).importRecords));
@@ -145,7 +145,7 @@ function addLoad(program: Command): void {
     .option('--password-file <file>', 'file with the password of the user, instead of HANDLE_PASSWORD')
     .option('--page-size <number>', 'handles per page of the list', from1To(1_000_000), 10_000)
     .option('--concurrency <number>', 'maximum concurrent requests', from1To(1000), 32)
-    .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
+    .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumberOption, 0)
     .option('--state <file>', 'file that records when each handle is due again, to resume and to refresh')
     .action(lazy(async () => (await import('./warm.js')).warm));
   atProxy(program.command('bench').argument('[handles...]'))
@@ -154,7 +154,7 @@ function addLoad(program: Command): void {
     .option('--duration <seconds>', 'maximum duration, up to 60', from1To(60), 5)
     .option('--requests <number>', 'maximum requests, up to 1000000', from1To(1_000_000), 100_000)
     .option('--connections <number>', 'concurrent connections, up to 256', from1To(256), 16)
-    .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
+    .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumberOption, 0)
     .option('--remote', 'allow a proxy on another machine')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./bench.js')).bench));
@@ -250,20 +250,20 @@ function fingerprint(text: string): string {
   throw new InvalidArgumentError('Give a SHA-256 fingerprint: 64 hex digits, with colons or without.');
 }
 
-function wholeNumber(text: string): number {
+function wholeNumberOption(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('Give a whole number.');
   return Number(text);
 }
 
 function portNumber(text: string): number {
-  const number = wholeNumber(text);
+  const number = wholeNumberOption(text);
   if (number <= 65_535) return number;
   throw new InvalidArgumentError('Give a port from 0 to 65535.');
 }
 
 function from1To(max: number): (text: string) => number {
   return (text) => {
-    const number = wholeNumber(text);
+    const number = wholeNumberOption(text);
     if (number >= 1 && number <= max) return number;
     throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
   };

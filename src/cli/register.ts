@@ -33,7 +33,7 @@ interface NewFile {
 /** Runs the command. @throws Failure, without writing a file, for invalid input or if a file exists */
 export async function register(options: RegisterOptions): Promise<void> {
   const passphrase = readPassphrase(options);
-  const service = await readService(options);
+  const service = await askService(options);
   const { files: keyFiles, publicKeys } =
     options.keys === undefined
       ? createKeys(Number(options.keySize), passphrase)
@@ -43,7 +43,7 @@ export async function register(options: RegisterOptions): Promise<void> {
   print(nextSteps(options, service));
 }
 
-async function readService({ serial, ...given }: RegisterOptions): Promise<HandleService> {
+async function askService({ serial, ...given }: RegisterOptions): Promise<HandleService> {
   const answers = await readAnswers(given);
   const optional = (name: FieldName): string | undefined => answers[name] || undefined;
   const { address, organization, email } = answers;
@@ -112,17 +112,17 @@ async function askUntilAccepted(field: Field, terminal: Terminal | undefined): P
 /** Reads the passphrase. Only ASCII is accepted, because hdllib encodes other characters differently. */
 function readPassphrase({ passphraseFile: file }: RegisterOptions): string | undefined {
   if (file === undefined) return undefined;
-  const passphrase = read('--passphrase-file', file).toString('utf8').split(/\r?\n/, 1)[0] ?? '';
+  const passphrase = readField('--passphrase-file', file).toString('utf8').split(/\r?\n/, 1)[0] ?? '';
   if (/^[ -~]+$/.test(passphrase)) return passphrase;
   throw new Failure('--passphrase-file: expected a first line of printable ASCII characters.', EXIT.usage);
 }
 
 function readKeys(folder: string): PublicKeys {
-  const readKey = (name: string): Buffer => read('--keys', join(folder, name));
+  const readKey = (name: string): Buffer => readField('--keys', join(folder, name));
   return { server: readKey('pubkey.bin'), administrator: readKey('admpub.bin') };
 }
 
-function read(option: string, file: string): Buffer {
+function readField(option: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch {

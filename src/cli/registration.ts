@@ -181,14 +181,14 @@ function siteOf(
         serverId: 1,
         address,
         publicKey: { format: 'key', value: decodePublicKey(key) },
-        interfaces: interfacesOf(ports),
+        interfaces: serviceInterfaces(ports),
       },
     ],
   };
 }
 
 /** Announces administration like the set-up tool, because registries might reject a site without it. */
-const interfacesOf = ({ tcp, udp, http }: HandleService['ports']): SiteServer['interfaces'] => [
+const serviceInterfaces = ({ tcp, udp, http }: HandleService['ports']): SiteServer['interfaces'] => [
   { query: true, admin: true, protocol: 'TCP', port: tcp },
   ...(udp === 0 ? [] : [{ query: true, admin: false, protocol: 'UDP', port: udp }]),
   { query: true, admin: true, protocol: 'HTTP', port: http },

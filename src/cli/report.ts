@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ResolutionReport } from '../plugins/reports/plugin.js';
 import { type AdminOptions, askAdmin } from './client.js';
-import { type Rows, countOf, print, printable, section } from './terminal.js';
+import { type Rows, countText, print, printableText, printSection } from './terminal.js';
 
 interface ReportOptions extends AdminOptions {
   prefix: string;
@@ -23,7 +23,7 @@ export async function report({ prefix, month, csv, json, ...options }: ReportOpt
   }
   await mkdir(csv, { recursive: true });
   for (const [name, rows] of Object.entries(csvFiles(found))) await writeFile(join(csv, name), csvText(rows));
-  print(`Written to ${printable(csv)}: summary.csv, top.csv, failed.csv`);
+  print(`Written to ${printableText(csv)}: summary.csv, top.csv, failed.csv`);
 }
 
 /** Maximum handles per list in the text report; JSON and CSV contain all of them. */
@@ -32,17 +32,17 @@ const MAX_SHOWN = 10;
 function reportText({ topHandles, topUnknown, ...totals }: ResolutionReport): string {
   const { prefix, month, resolutions, byInterface } = totals;
   return [
-    section(`Resolutions of ${printable(prefix)} in ${month}`, [
-      ['Total', countOf(resolutions, 'read')],
-      ['Unknown handles', `${countOf(totals.unknown, 'read')}, ${shareOf(totals.unknown, resolutions)}`],
-      ['Robots', `${countOf(totals.robots, 'read')}, ${shareOf(totals.robots, resolutions)}`],
+    printSection(`Resolutions of ${printableText(prefix)} in ${month}`, [
+      ['Total', countText(resolutions, 'read')],
+      ['Unknown handles', `${countText(totals.unknown, 'read')}, ${shareOf(totals.unknown, resolutions)}`],
+      ['Robots', `${countText(totals.robots, 'read')}, ${shareOf(totals.robots, resolutions)}`],
     ]),
-    section(
+    printSection(
       'Interfaces',
-      Object.entries(byInterface).map(([name, count]) => [name, countOf(count, 'read')]),
+      Object.entries(byInterface).map(([name, count]) => [name, countText(count, 'read')]),
     ),
-    section(`Top handles${precisionOf(topHandles)}`, rowsOf(topHandles)),
-    section(`Top unknown handles${precisionOf(topUnknown)}`, rowsOf(topUnknown)),
+    printSection(`Top handles${precisionOf(topHandles)}`, rowsOf(topHandles)),
+    printSection(`Top unknown handles${precisionOf(topUnknown)}`, rowsOf(topUnknown)),
   ].join('\n\n');
 }
 
@@ -57,7 +57,7 @@ const precisionOf = ({ exact, maxError }: ListedHandles): string =>
 const rowsOf = ({ handles }: ListedHandles): Rows =>
   handles
     .slice(0, MAX_SHOWN)
-    .map(({ handle, count }) => [printable(handle), countOf(count, 'read')] as const);
+    .map(({ handle, count }) => [printableText(handle), countText(count, 'read')] as const);
 
 type CsvRows = readonly (readonly (string | number)[])[];
 

@@ -5,14 +5,14 @@ import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
 import type { TrustOptions } from './direct.js';
-import { readHandleName, readLines } from './handles.js';
+import { readHandleName, linesOfFile } from './handles.js';
 import {
   EXIT,
   Failure,
-  countOf,
+  countText,
   print,
   printNote,
-  printable,
+  printableText,
   printableLines,
   tableLines,
 } from './terminal.js';
@@ -37,7 +37,7 @@ export async function resolve(given: string, options: ResolveCommandOptions): Pr
     await resolveNatively(options.native, handle, options);
     return;
   }
-  const { status, text, cacheStatus } = await read(handle, options);
+  const { status, text, cacheStatus } = await readHandleRecord(handle, options);
   print(formatBody(text, options));
   printNote(`${status} · ${cacheStatus ?? 'no Cache-Status'}`);
   if (options.direct === undefined) await printCacheEntries(handle, options);
@@ -66,7 +66,7 @@ function assertOptions(given: string, options: ResolveCommandOptions): void {
     throw new Failure('--fingerprint, --ca and --insecure are for --direct.', EXIT.usage);
 }
 
-async function read(
+async function readHandleRecord(
   handle: string,
   { direct, proxy, ...trust }: ResolveCommandOptions,
 ): Promise<{ status: number; text: string; cacheStatus?: string | null }> {
@@ -83,7 +83,7 @@ async function read(
 /** Formats a record as a table on a terminal, and leaves the body unchanged in a pipe. */
 function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {
   const { isTTY } = process.stdout;
-  const record = json ? undefined : readRecord(text);
+  const record = json ? undefined : readRecordOf(text);
   if (record !== undefined && plain) return record.values.map(valueLine).join('\n');
   if (record !== undefined && isTTY) return recordTable(record);
   return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
@@ -128,14 +128,14 @@ async function resolveList(options: ResolveCommandOptions): Promise<void> {
     }
   };
   let batch: string[] = [];
-  for await (const handle of readLines('-')) {
+  for await (const handle of linesOfFile('-')) {
     if (batch.push(handle) < BATCH_SIZE) continue;
     await resolveAll(batch);
     batch = [];
   }
   if (batch.length > 0) await resolveAll(batch);
   printNote(`${counts.resolved} resolved, ${counts.failed} failed`);
-  if (counts.failed > 0) throw new Failure(`${countOf(counts.failed, 'handle')} failed`);
+  if (counts.failed > 0) throw new Failure(`${countText(counts.failed, 'handle')} failed`);
 }
 
 async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions): Promise<Element[]> {
@@ -145,8 +145,8 @@ async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions)
     body: JSON.stringify({ handles }),
   });
   const text = await response.text().catch(() => '');
-  if (!response.ok) throw new Failure(`status ${response.status}: ${printable(text.trim())}`);
-  const elements = parseJson(text);
+  if (!response.ok) throw new Failure(`status ${response.status}: ${printableText(text.trim())}`);
+  const elements = parseJsonAnswer(text);
   if (Array.isArray(elements) && elements.length === handles.length) return elements as Element[];
   throw new Failure('the response of the proxy is incomplete');
 }
@@ -159,17 +159,17 @@ function printElement(element: Element, { json, plain }: ResolveCommandOptions):
   const { isTTY } = process.stdout;
   if (json === true || !(isTTY || plain)) {
     const text = JSON.stringify(element);
-    print(isTTY ? printable(text) : text);
+    print(isTTY ? printableText(text) : text);
     return;
   }
-  const record = readRecord(JSON.stringify(element.body));
+  const record = readRecordOf(JSON.stringify(element.body));
   if (record === undefined) printNote(failureLine(element));
   else if (plain !== true) print(`${recordTable(record)}\n`);
-  else for (const value of record.values) print(`${printable(element.handle)}\t${valueLine(value)}`);
+  else for (const value of record.values) print(`${printableText(element.handle)}\t${valueLine(value)}`);
 }
 
 const failureLine = ({ handle, status, body: { message } }: Element): string =>
-  printable(`${handle}: ${status}${typeof message === 'string' ? ` ${message}` : ''}`);
+  printableText(`${handle}: ${status}${typeof message === 'string' ? ` ${message}` : ''}`);
 
 interface RecordResponse {
   handle: string;
@@ -177,13 +177,13 @@ interface RecordResponse {
 }
 
 /** Parses a record interface response; returns undefined for errors and other text. */
-function readRecord(text: string): RecordResponse | undefined {
-  const { handle, values } = (parseJson(text) ?? {}) as { handle?: unknown; values?: unknown };
-  if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isValue)) return undefined;
+function readRecordOf(text: string): RecordResponse | undefined {
+  const { handle, values } = (parseJsonAnswer(text) ?? {}) as { handle?: unknown; values?: unknown };
+  if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isRecordValue)) return undefined;
   return { handle, values };
 }
 
-function parseJson(text: string): unknown {
+function parseJsonAnswer(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -191,7 +191,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-const isValue = (value: Partial<HandleValue> | null): value is HandleValue =>
+const isRecordValue = (value: Partial<HandleValue> | null): value is HandleValue =>
   typeof value?.index === 'number' && typeof value.type === 'string';
 
 /** Returns strings unchanged and other data as JSON. */
@@ -208,7 +208,7 @@ const DEFAULT_TTL_SECONDS = 86_400;
 /** Returns a row's cells: index, type, ttl and data. */
 const cellsOf = (value: HandleValue): string[] =>
   [String(value.index), value.type, String(value.ttl ?? DEFAULT_TTL_SECONDS), textOfData(value).text].map(
-    printable,
+    printableText,
   );
 
 const valueLine = (value: HandleValue): string => cellsOf(value).join('\t');
@@ -225,5 +225,5 @@ function recordTable({ handle, values }: RecordResponse): string {
     const isWhole = textOfData(value).isText || line.length <= columns;
     return isWhole ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;
   });
-  return [printable(handle), head, ...cut].join('\n');
+  return [printableText(handle), head, ...cut].join('\n');
 }

@@ -19,16 +19,16 @@ export const printNote = (text: string): boolean => process.stderr.write(`${text
  * Escapes control characters and direction marks as JSON does. Handles and values are untrusted, and could
  * move the cursor, run terminal commands or disguise text.
  */
-export const printable = (text: string): string =>
+export const printableText = (text: string): string =>
   text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Applies `printable` to each line, to preserve line breaks. */
-export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
+export const printableLines = (text: string): string => text.split('\n').map(printableText).join('\n');
 
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Formats a count: `1 record`, `2 records`. */
-export const countOf = (count: number, one: string, many = `${one}s`): string =>
+export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
 /** Formats each row as a line with aligned columns; `rightAligned` lists the columns to right-align. */
@@ -46,7 +46,7 @@ export function tableLines(
 export type Rows = readonly (readonly [name: string, value: string | undefined])[];
 
 /** Formats a heading with a table below; an empty table is shown as `none`. */
-export function section(heading: string, rows: Rows): string {
+export function printSection(heading: string, rows: Rows): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined);
   const lines = shown.length === 0 ? ['none'] : tableLines(shown);
   return [heading, ...lines.map((line) => `  ${line}`)].join('\n');
@@ -63,7 +63,7 @@ export function startCounter(noun: string, total?: number): Counter {
   let count = 0;
   const timer = setInterval(() => {
     const rate = (count * 1000) / Math.max(1, Date.now() - startedAt);
-    const counted = total === undefined ? countOf(count, noun) : `${count} of ${countOf(total, noun)}`;
+    const counted = total === undefined ? countText(count, noun) : `${count} of ${countText(total, noun)}`;
     const left = total === undefined || count === 0 ? '' : `, ${Math.ceil((total - count) / rate)} s left`;
     printNote(`${counted}, ${Math.round(rate)}/s${left}`);
   }, 2000).unref();

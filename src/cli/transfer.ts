@@ -6,9 +6,9 @@ import type { Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
-import { type AdminOptions, callAdmin, reasonOf, streamAdmin } from './client.js';
+import { type AdminOptions, callAdmin, failureReason, streamAdmin } from './client.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { EXIT, Failure, countOf, print, printNote, startCounter } from './terminal.js';
+import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
 
 interface ExportOptions extends AdminOptions {
   prefix: string;
@@ -19,18 +19,20 @@ interface ExportOptions extends AdminOptions {
  * Writes a partial file, and renames it after the last record. Adds records from the partial files of
  * interrupted runs if the proxy has since dropped them.
  */
-export async function exportRecords({ prefix, output, admin }: ExportOptions): Promise<void> {
+export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
   if (prefix === '' || prefix.includes('/'))
     throw new Failure('Give --prefix without a slash, such as 21.T1.', EXIT.usage);
   const response = await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
-  const lines = linesIn(response);
+  const lines = linesOfInput(response);
   if (output === undefined) printExported(await writeLines([lines], process.stdout), response.trailers);
   else {
     try {
       const base = `${output}.${encodeURIComponent(prefix)}`;
-      printExported(await writeFile(lines, { output, base }), response.trailers);
+      printExported(await writeOutput(lines, { output, base }), response.trailers);
     } catch (error) {
-      throw new Failure(`${output} is not complete (${reasonOf(error)}); run the same command to continue`);
+      throw new Failure(
+        `${output} is not complete (${failureReason(error)}); run the same command to continue`,
+      );
     }
   }
 }
@@ -44,11 +46,11 @@ interface Exported {
 function printExported({ records, kept }: Exported, trailers: NodeJS.Dict<string>): void {
   const missing = Number(trailers['export-not-found'] ?? 0);
   const earlier = kept === 0 ? '' : `, ${kept} of them by an earlier run`;
-  const skipped = missing === 0 ? '' : `; skipped: ${countOf(missing, 'handle')} not found`;
-  printNote(`${countOf(records, 'record')} exported${earlier}${skipped}`);
+  const skipped = missing === 0 ? '' : `; skipped: ${countText(missing, 'handle')} not found`;
+  printNote(`${countText(records, 'record')} exported${earlier}${skipped}`);
 }
 
-async function* linesIn(input: Readable): AsyncGenerator<string> {
+async function* linesOfInput(input: Readable): AsyncGenerator<string> {
   try {
     yield* streamLines(input);
   } finally {
@@ -57,7 +59,7 @@ async function* linesIn(input: Readable): AsyncGenerator<string> {
   }
 }
 
-async function writeFile(
+async function writeOutput(
   lines: AsyncIterable<string>,
   { output, base }: { output: string; base: string },
 ): Promise<Exported> {
@@ -165,7 +167,7 @@ export async function importRecords(file: string, options: AdminOptions & { skip
   let done = 0;
   for await (const lines of batches(file)) {
     const first = Math.min(Math.max(0, skip - done), lines.length);
-    if (first < lines.length) await send(admin, lines.slice(first), counts, done + first);
+    if (first < lines.length) await sendChunk(admin, lines.slice(first), counts, done + first);
     done += lines.length;
     counter.add(lines.length);
     if (signal.aborted) break;
@@ -175,7 +177,7 @@ export async function importRecords(file: string, options: AdminOptions & { skip
   const { rejected } = counts;
   print(importedText(counts));
   if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
-  if (rejected > 0) throw new Failure(`${countOf(rejected, 'line')} rejected: not a record of an export`);
+  if (rejected > 0) throw new Failure(`${countText(rejected, 'line')} rejected: not a record of an export`);
   if (done === 0) throw new Failure(`${file} has no records`, EXIT.usage);
 }
 
@@ -190,7 +192,12 @@ function importedText({ restored, kept, expired, full, rejected }: ImportCounts)
   return `${restored} imported, ${kept + expired + full + rejected} skipped${reasons.length === 0 ? '' : `: ${reasons.join(', ')}`}`;
 }
 
-async function send(admin: AdminOptions, lines: string[], counts: ImportCounts, done: number): Promise<void> {
+async function sendChunk(
+  admin: AdminOptions,
+  lines: string[],
+  counts: ImportCounts,
+  done: number,
+): Promise<void> {
   try {
     const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
     // Proxies before 0.4.0 omit some counts.
@@ -215,7 +222,7 @@ async function* batches(file: string): AsyncGenerator<string[]> {
       bytes = 0;
     }
   } catch (error) {
-    throw new Failure(`cannot read ${file}: ${reasonOf(error)}`, EXIT.usage);
+    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
   }
   if (batch.length > 0) yield batch;
 }

@@ -2,10 +2,10 @@
 // only due handles.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath } from '../handle/handle.js';
-import { reasonOf } from './client.js';
-import { type ListSource, listHandles } from './handles.js';
+import { failureReason } from './client.js';
+import { type ListSource, handlesUnderPrefix } from './handles.js';
 import { sendPaced } from './paced-requests.js';
-import { EXIT, Failure, countOf, print, printNote, printable, startCounter } from './terminal.js';
+import { EXIT, Failure, countText, print, printNote, printableText, startCounter } from './terminal.js';
 
 interface WarmOptions extends ListSource {
   concurrency: number;
@@ -24,7 +24,7 @@ const MAX_PRINTED_FAILURES = 10;
 
 export async function warm(file: string | undefined, options: WarmOptions): Promise<void> {
   const state = openState(options.state);
-  const handles = await listHandles(file, options);
+  const handles = await handlesUnderPrefix(file, options);
   const todo = handles.filter((handle) => state.isDue(handle));
   const queue = todo.values();
   const summary: WarmSummary = {
@@ -48,7 +48,8 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
   state.save();
   printSummary(summary, todo.length);
   if (isInterrupted) throw new Failure('interrupted; run the same command to resume if --state was given');
-  if (summary.failures.length > 0) throw new Failure(`${countOf(summary.failures.length, 'handle')} failed`);
+  if (summary.failures.length > 0)
+    throw new Failure(`${countText(summary.failures.length, 'handle')} failed`);
 }
 
 /** Requests a handle, and returns when it is due again (ms since the epoch); undefined after a failure. */
@@ -64,7 +65,7 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
     if (!response.ok && response.status !== 404) return undefined;
     return Date.now() + freshSeconds(response.headers) * 1000;
   } catch (error) {
-    summary.failures.push({ handle, reason: reasonOf(error) });
+    summary.failures.push({ handle, reason: failureReason(error) });
     return undefined;
   }
 }
@@ -82,7 +83,7 @@ const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d+)/;
 function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo: number): void {
   const left = todo - warmed - notFound;
   for (const { handle, reason } of failures.slice(0, MAX_PRINTED_FAILURES))
-    printNote(`${printable(handle)}: ${reason}`);
+    printNote(`${printableText(handle)}: ${reason}`);
   print(
     `${warmed} warmed, ${notFound} not found, ${failures.length} failed, ${skipped} not due; ${left} left`,
   );
@@ -111,26 +112,26 @@ export function openState(file: string | undefined, now: () => number = Date.now
   return {
     isDue: (handle) => (known.get(handle) ?? 0) <= now(),
     markDone(handle, dueAt) {
-      unsaved += lineOf(handle, dueAt);
+      unsaved += stateLine(handle, dueAt);
       if (now() - savedAt > SAVE_EVERY_MS) save();
     },
     save,
   };
 }
 
-const lineOf = (handle: string, dueAt: number): string => `${handle}\t${new Date(dueAt).toISOString()}\n`;
+const stateLine = (handle: string, dueAt: number): string => `${handle}\t${new Date(dueAt).toISOString()}\n`;
 
 function readState(file: string): Map<string, number> {
   try {
     appendFileSync(file, '');
-    return readLines(file, readFileSync(file));
+    return readStateLines(file, readFileSync(file));
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new Failure(`cannot use the state file: ${reasonOf(error)}`, EXIT.usage);
+    throw new Failure(`cannot use the state file: ${failureReason(error)}`, EXIT.usage);
   }
 }
 
-function readLines(file: string, bytes: Buffer): Map<string, number> {
+function readStateLines(file: string, bytes: Buffer): Map<string, number> {
   const end = bytes.lastIndexOf('\n') + 1;
   if (end === 0 && bytes.length > 0) throw new Failure(describeDamage(file, 1), EXIT.usage);
   const lines = bytes.toString('utf8', 0, end).split('\n').slice(0, -1);
@@ -139,7 +140,8 @@ function readLines(file: string, bytes: Buffer): Map<string, number> {
     const [handle = '', time] = line.split('\t');
     // Version 0.1.0 wrote lines without a time.
     const dueAt = time === undefined ? 0 : Date.parse(time);
-    if (!isHandle(handle) || Number.isNaN(dueAt)) throw new Failure(describeDamage(file, at + 1), EXIT.usage);
+    if (!isStateHandle(handle) || Number.isNaN(dueAt))
+      throw new Failure(describeDamage(file, at + 1), EXIT.usage);
     known.set(handle, dueAt);
   }
   if (end < bytes.length) dropCutLine(file, end);
@@ -150,7 +152,7 @@ function readLines(file: string, bytes: Buffer): Map<string, number> {
 /** Removes superseded lines, because the file would otherwise grow with each run. */
 function compact(file: string, known: Map<string, number>): void {
   const temporary = `${file}.tmp`;
-  writeFileSync(temporary, [...known].map(([handle, dueAt]) => lineOf(handle, dueAt)).join(''));
+  writeFileSync(temporary, [...known].map(([handle, dueAt]) => stateLine(handle, dueAt)).join(''));
   renameSync(temporary, file);
 }
 
@@ -160,7 +162,7 @@ function dropCutLine(file: string, end: number): void {
   printNote(`${file}: the last line is cut off, so its handle is requested again`);
 }
 
-const isHandle = (line: string): boolean =>
+const isStateHandle = (line: string): boolean =>
   line !== '' && Buffer.byteLength(line) <= MAX_HANDLE_BYTES && !/[\u0000-\u001f\ufffd]/.test(line);
 
 const describeDamage = (file: string, line: number): string =>

@@ -40,12 +40,26 @@ export const readWebUrl = (text: string): string | undefined => parseHttpUrl(tex
 export const readLinkUrl = (text: string): string | undefined =>
   /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 
-/** Returns a redis(s) URL unchanged, and undefined for any other URL. */
+/**
+ * Returns a redis(s) URL unchanged; undefined for any other URL, and for one with parts that would be ignored: a
+ * query, or a path other than a database number.
+ */
 export function readRedisUrl(text: string): string | undefined {
   const url = parseUrl(text);
-  return url !== undefined && ['redis:', 'rediss:'].includes(url.protocol) && url.hostname !== ''
-    ? text
-    : undefined;
+  if (url === undefined || !['redis:', 'rediss:'].includes(url.protocol) || url.hostname === '')
+    return undefined;
+  const isComplete =
+    /^(\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text.slice(text.lastIndexOf('@') + 1));
+  return isComplete && [url.username, url.password].every(isDecodable) ? text : undefined;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Converts a Sentinel or Cluster node to a URL; also accepts `host:port`. */

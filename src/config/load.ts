@@ -115,12 +115,12 @@ export function createConfigLoader<Settings extends Config>(
         .flatMap((part) => part.startProblems?.(config, sources.readFile) ?? [])
         .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
       if (problems.length > 0) throw new ConfigError(problems);
-      return { config, keys: explain(given), ignored: unknownVariables(sources.env, configKeys()) };
+      return { config, keys: explainProblem(given), ignored: unknownVariables(sources.env, configKeys()) };
     },
   };
 }
 
-const explain = (given: Given): ExplainedKey[] =>
+const explainProblem = (given: Given): ExplainedKey[] =>
   given.keys.map((known) => {
     const { key, path, byDefault } = known;
     const value = valueAt(given.tree, path) ?? byDefault;

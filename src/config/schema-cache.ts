@@ -65,7 +65,10 @@ export const cache = {
 const NODE = 'host:port or redis(s):// addresses';
 
 export const redis = section({
-  url: normalised({ allowed: 'a redis:// or rediss:// address', read: readRedisUrl })
+  url: normalised({
+    allowed: 'redis:// or rediss://, with at most user, password (a % as %25), host, port and /database',
+    read: readRedisUrl,
+  })
     .optional()
     .describe(
       'Address of the shared Redis, such as `redis://user:password@redis:6379/0`, with `rediss://` for TLS; without it entries are cached in memory only.',

@@ -66,7 +66,10 @@ export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): 
     if (section === undefined || known.has(variable)) return [];
     if (value.trim() === '' || isOfService(variable, value)) return [];
     return [
-      { source: `variable ${variable}`, text: `unknown variable${hintFor(variable, { section, keys })}` },
+      {
+        source: `variable ${variable}`,
+        text: `unknown variable${variableHint(variable, { section, keys })}`,
+      },
     ];
   });
 }
@@ -81,7 +84,7 @@ const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 
 /** Suggests the variable with the longest common prefix, at least two characters beyond the section. */
-function hintFor(
+function variableHint(
   variable: string,
   { section, keys }: { section: string; keys: readonly ConfigKey[] },
 ): string {

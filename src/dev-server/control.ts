@@ -15,7 +15,7 @@ interface Seen {
 const SITE = '/api/site';
 
 /** Whether the request is a probe from a starting proxy: for a probed path, with the proxy's User-Agent. */
-const isProbe = ({ target, headers }: Seen): boolean =>
+const isHealthRequest = ({ target, headers }: Seen): boolean =>
   [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
 /**
@@ -67,7 +67,7 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
   };
 
   const onRequest = (seen: Seen): Treatment => {
-    if (isProbe(seen)) return onProbe(seen);
+    if (isHealthRequest(seen)) return onProbe(seen);
     const name = handleOf(seen.target);
     state.asked++;
     state.lastRequest = seen;
@@ -238,7 +238,7 @@ const REPLACED: Partial<Record<FaultKind, WireReply>> = {
 };
 
 /** Sends a reply, or its faulty version. */
-export function send(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
+export function sendControl(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
   if (fault === 'hang') return;
   if (fault === 'reset') {
     response.socket?.resetAndDestroy();

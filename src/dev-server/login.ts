@@ -38,19 +38,19 @@ const anonymous = (headers: IncomingHttpHeaders): DemoLogin => ({
 });
 
 /** Verifies the Authorization header of a request over TLS. */
-export function readLogin(headers: IncomingHttpHeaders, keys: Keys): DemoLogin {
+export function readRequestLogin(headers: IncomingHttpHeaders, keys: Keys): DemoLogin {
   const { authorization } = headers;
   if (authorization === undefined) return anonymous(headers);
   const [scheme = '', rest = ''] = authorization.split(/\s+(.*)/s);
-  if (/^basic$/i.test(scheme)) return basicLogin(rest, keys);
-  if (/^handle$/i.test(scheme)) return handleLogin(parametersOf(rest), keys);
+  if (/^basic$/i.test(scheme)) return basicLoginIn(rest, keys);
+  if (/^handle$/i.test(scheme)) return handleLogin(challengeParameters(rest), keys);
   return { failed: true, basic: false };
 }
 
 /**
  * Verifies a Basic login. The user name is percent-encoded because a colon would end it. The password is raw.
  */
-function basicLogin(encoded: string, { store }: Keys): DemoLogin {
+function basicLoginIn(encoded: string, { store }: Keys): DemoLogin {
   const decoded = Buffer.from(encoded, 'base64');
   const colon = decoded.indexOf(':');
   if (colon === -1) return { failed: true, basic: true };
@@ -83,7 +83,7 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
 }
 
 /** Parses `name="value"` pairs. */
-function parametersOf(text: string): HandleParameters {
+function challengeParameters(text: string): HandleParameters {
   const pairs = [...text.matchAll(/(?<!\w)(\w+)\s*=\s*"([^"]*)"/g)];
   const parameters: HandleParameters = Object.fromEntries(
     pairs.map(([, name = '', value = '']) => [name, value]),

@@ -39,7 +39,7 @@ const STATUS_BY_CODE = new Map<number, number>([
 ]);
 
 /** Returns an error response. Like the real server, it omits an empty `handle`. */
-export function refuse(
+export function refuseRequest(
   code: number,
   { message, handle }: { message?: string; handle?: string } = {},
 ): DemoReply {
@@ -56,10 +56,10 @@ export function succeed(members: Record<string, unknown>, status = 200): DemoRep
 }
 
 export const notHere = (handle: string): DemoReply =>
-  refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
+  refuseRequest(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
 /** Returns a protocol error (code 4) with the given HTTP status. */
-export function protocolError(status: number, message: string): DemoReply {
+export function protocolReply(status: number, message: string): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }
 

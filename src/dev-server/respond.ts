@@ -145,10 +145,10 @@ export function splitTarget(target: string): DemoTarget {
 export function decodeHandle(rawPath: string): string {
   const raw = rawPath.startsWith('/') ? rawPath.slice(1) : rawPath;
   if (raw === '/') return ''; // No handle (recording "resolve: malformed, leading slash only").
-  return percentDecode(raw).toString('utf8');
+  return decodeEscapes(raw).toString('utf8');
 }
 
-function percentDecode(text: string): Buffer {
+function decodeEscapes(text: string): Buffer {
   const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
   return Buffer.from(bytes, 'latin1');
 }
@@ -157,7 +157,10 @@ function percentDecode(text: string): Buffer {
 export const hasBadEscape = (path: string): boolean => /%(?![0-9a-f]{2})|%00/i.test(path);
 
 /** Parses the query parameters, and for POST the parameters of a form or JSON object in the body. */
-export function readParameters(query: string, post?: { contentType: string; body: Buffer }): URLSearchParams {
+export function requestParameters(
+  query: string,
+  post?: { contentType: string; body: Buffer },
+): URLSearchParams {
   const parameters = new URLSearchParams(Buffer.from(query, 'latin1').toString('utf8'));
   if (post?.contentType.startsWith('application/x-www-form-urlencoded')) {
     for (const [name, value] of new URLSearchParams(post.body.toString('utf8'))) {

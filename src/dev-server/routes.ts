@@ -5,20 +5,27 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
 import { BadInput, javaException, parseJavaInt } from './bad-input.js';
 import { readJson } from './lenient-json.js';
-import { type DemoLogin, readLogin, type HandleParameters, type Keys, handleLogin } from './login.js';
+import { type DemoLogin, readRequestLogin, type HandleParameters, type Keys, handleLogin } from './login.js';
 import {
   type DemoCall,
   type DemoReply,
   type World,
   containerError,
   notHere,
-  protocolError,
-  refuse,
+  protocolReply,
+  refuseRequest,
   succeed,
   type Answered,
   type DemoRequest,
 } from './reply.js';
-import { type DemoTarget, decodeHandle, hasBadEscape, readParameters, splitTarget, isOn } from './respond.js';
+import {
+  type DemoTarget,
+  decodeHandle,
+  hasBadEscape,
+  requestParameters,
+  splitTarget,
+  isOn,
+} from './respond.js';
 import type { SessionStore, Session } from './session-store.js';
 import { type RecordStore, prefixHandle } from './store.js';
 import { DEFAULT_TTL, type StoredValue, valueToJson } from './value.js';
@@ -37,7 +44,7 @@ const MAX_TARGET = 8000;
 const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIONS'];
 
 /** Creates the function that answers every request except those rejected by the HTTP parser. */
-export function createRouter(state: DemoState): (request: DemoRequest) => Answered {
+export function createRequestRouter(state: DemoState): (request: DemoRequest) => Answered {
   let serverKeys: KeyPairKeyObjectResult | undefined;
   const serverKey = (): KeyPairKeyObjectResult =>
     (serverKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
@@ -56,12 +63,12 @@ export function createRouter(state: DemoState): (request: DemoRequest) => Answer
 
   return function answer(request) {
     const target = splitTarget(request.target);
-    const parameters = readParameters(target.query);
+    const parameters = requestParameters(target.query);
     const isSession = /^\/api\/sessions(\/|$)/.test(target.path);
     try {
       const refusal = containerRefusal(request, target);
       if (refusal) return { reply: refusal, parameters };
-      const login = loginOf(request, state);
+      const login = requestLogin(request, state);
       const reply = isSession
         ? sessions(target, request, login)
         : (loginRefusal(login) ?? routeFor(target)(target, request, login));
@@ -73,14 +80,15 @@ export function createRouter(state: DemoState): (request: DemoRequest) => Answer
 }
 
 function failure(error: unknown): DemoReply {
-  if (error instanceof BadInput) return refuse(RESPONSE_CODE.protocolError, { message: error.message });
-  return refuse(RESPONSE_CODE.error, { message: 'Unexpected server error' });
+  if (error instanceof BadInput)
+    return refuseRequest(RESPONSE_CODE.protocolError, { message: error.message });
+  return refuseRequest(RESPONSE_CODE.error, { message: 'Unexpected server error' });
 }
 
 function containerRefusal({ method, target }: DemoRequest, { path }: DemoTarget): DemoReply | undefined {
   if (target.length > MAX_TARGET) return containerError(414, 'URI Too Long');
   if (hasBadEscape(path)) return containerError(400, 'Bad Request');
-  if (!SERVLET_METHODS.includes(method)) return protocolError(501, `Unknown method ${method}`);
+  if (!SERVLET_METHODS.includes(method)) return protocolReply(501, `Unknown method ${method}`);
   if (method === 'OPTIONS') return { status: 200, headers: [['Allow', SERVLET_METHODS_IN_ALLOW]] };
   return undefined;
 }
@@ -88,8 +96,8 @@ function containerRefusal({ method, target }: DemoRequest, { path }: DemoTarget)
 const SERVLET_METHODS_IN_ALLOW = SERVLET_METHODS.join(', ');
 
 /** Verifies the login. Over plain HTTP credentials are ignored. */
-function loginOf({ secure, headers }: DemoRequest, state: DemoState): DemoLogin {
-  return secure ? readLogin(headers, state) : { failed: false, basic: true };
+function requestLogin({ secure, headers }: DemoRequest, state: DemoState): DemoLogin {
+  return secure ? readRequestLogin(headers, state) : { failed: false, basic: true };
 }
 
 function loginRefusal(login: DemoLogin): DemoReply | undefined {
@@ -103,7 +111,7 @@ const handles =
     const { method, headers, body } = request;
     const rest = target.path.slice('/api/handles'.length);
     const post = method === 'POST' ? { contentType: headers['content-type'] ?? '', body } : undefined;
-    const parameters = readParameters(target.query, post);
+    const parameters = requestParameters(target.query, post);
     const handle = decodeHandle(rest);
     const contentType = headers['content-type'];
     const call: DemoCall = { method, handle, parameters, contentType, body, identity: login.identity };
@@ -113,10 +121,10 @@ const handles =
 function operate(call: DemoCall, rest: string, world: World): DemoReply {
   if (call.method === 'PUT') return writeHandle(call, world);
   if (call.method === 'DELETE') return removeHandle(call, world);
-  if (call.handle !== '') return readHandle(call, world);
+  if (call.handle !== '') return answerRead(call, world);
   if (rest.length > 1) return notHere('');
-  if (call.parameters.has('prefix')) return listHandles(call, world);
-  return refuse(RESPONSE_CODE.invalidHandle, { message: 'Empty handle invalid' });
+  if (call.parameters.has('prefix')) return answerList(call, world);
+  return refuseRequest(RESPONSE_CODE.invalidHandle, { message: 'Empty handle invalid' });
 }
 
 /**
@@ -131,10 +139,10 @@ const prefixes =
   ({ path, query }, { method, body }, login) => {
     const isList = path === '/api/prefixes' && (method === 'GET' || method === 'HEAD');
     if (!isList) return { status: 405, headers: [['Allow', 'GET, HEAD, TRACE, OPTIONS']] };
-    const parameters = readParameters(query);
+    const parameters = requestParameters(query);
     const { identity } = login;
     return withBasic(
-      listPrefixes({ method, handle: '', parameters, contentType: undefined, body, identity }, world),
+      answerPrefixes({ method, handle: '', parameters, contentType: undefined, body, identity }, world),
       login,
     );
   };
@@ -148,7 +156,7 @@ const verifications: DemoRoute = ({ path }) => {
 };
 
 const unknownEndpoint: DemoRoute = ({ path }, { method }) =>
-  protocolError(404, `Unknown HTTP API endpoint ${method} ${path}`);
+  protocolReply(404, `Unknown HTTP API endpoint ${method} ${path}`);
 
 const page = (status: number, title: string, headers: [string, string][] = []): DemoReply => ({
   status,
@@ -178,15 +186,15 @@ function redirectPage(
 }
 
 /** Answers a resolution. If no value remains, the response is HTTP 200 with code 200. */
-function readHandle(call: DemoCall, world: World): DemoReply {
+function answerRead(call: DemoCall, world: World): DemoReply {
   const { handle, parameters } = call;
   const indexes = parameters.getAll('index').map(parseJavaInt);
   if (!world.store.isHomed(handle)) return notHere(handle);
   const record = world.store.get(handle);
-  if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  if (record === undefined) return refuseRequest(RESPONSE_CODE.handleNotFound, { handle });
   const wanted = record.filter(createValueFilter({ indexes, types: parameters.getAll('type') }));
-  if (isPublicOnly(call)) return answer(handle, wanted.filter(isPublic));
-  return hiddenRefusal({ call, world, record, wanted }) ?? answer(handle, wanted);
+  if (isPublicOnly(call)) return answerRequest(handle, wanted.filter(isPublic));
+  return hiddenRefusal({ call, world, record, wanted }) ?? answerRequest(handle, wanted);
 }
 
 function isPublicOnly({ parameters, identity }: DemoCall): boolean {
@@ -194,7 +202,7 @@ function isPublicOnly({ parameters, identity }: DemoCall): boolean {
   return given === null ? identity === undefined : isOn(given);
 }
 
-function answer(handle: string, values: StoredValue[]): DemoReply {
+function answerRequest(handle: string, values: StoredValue[]): DemoReply {
   if (values.length > 0) return succeed({ handle, values: values.map(valueToJson) });
   return { status: 200, json: { responseCode: RESPONSE_CODE.valuesNotFound, values: [], handle } };
 }
@@ -211,11 +219,11 @@ function hiddenRefusal(question: {
   if (hidden === undefined) return undefined;
   const { handle, identity } = call;
   if (!hidden.permissions.startsWith('1')) {
-    return refuse(RESPONSE_CODE.insufficientPermissions, { handle });
+    return refuseRequest(RESPONSE_CODE.insufficientPermissions, { handle });
   }
-  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });
   const mayRead = (world.rights.on(record, identity) & RIGHT.readValue) !== 0;
-  return mayRead ? undefined : refuse(RESPONSE_CODE.invalidAdmin, { handle });
+  return mayRead ? undefined : refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
 }
 
 /**
@@ -224,15 +232,15 @@ function hiddenRefusal(question: {
  */
 function removeHandle({ handle, parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const indexes = parameters.getAll('index').map(parseJavaInt);
-  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });
   const record = handle === '' ? undefined : store.get(handle);
-  if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  if (record === undefined) return refuseRequest(RESPONSE_CODE.handleNotFound, { handle });
   const removed = record.filter(({ index }) => indexes.includes(index));
-  if (removed.length < new Set(indexes).size) return refuse(RESPONSE_CODE.valuesNotFound, { handle });
+  if (removed.length < new Set(indexes).size) return refuseRequest(RESPONSE_CODE.valuesNotFound, { handle });
   const isWhole = indexes.length === 0;
   const needed = isWhole ? RIGHT.deleteHandle : neededForRemoving(removed);
   if ((rights.on(record, identity) & needed) !== needed) {
-    return refuse(RESPONSE_CODE.invalidAdmin, { handle });
+    return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
   }
   if (isWhole) store.delete(handle);
   else
@@ -244,13 +252,14 @@ function removeHandle({ handle, parameters, identity }: DemoCall, { store, right
 }
 
 /** Lists the handles of `prefix`: one page if page and pageSize are set, else all, without echoing either. */
-function listHandles({ parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
+function answerList({ parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const prefix = parameters.get('prefix') ?? '';
   const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));
   if (!store.prefixes.includes(prefixHandle(prefix))) return notHere(prefix);
-  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle: prefix });
+  if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle: prefix });
   const granted = rights.on(store.get(prefixHandle(prefix)) ?? [], identity);
-  if ((granted & RIGHT.listHandles) === 0) return refuse(RESPONSE_CODE.invalidAdmin, { handle: prefix });
+  if ((granted & RIGHT.listHandles) === 0)
+    return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: prefix });
   const handles = store.list(prefix);
   const totalCount = String(handles.length);
   if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0) {
@@ -261,9 +270,9 @@ function listHandles({ parameters, identity }: DemoCall, { store, rights }: Worl
 }
 
 /** Lists the prefixes of this server for server administrators. */
-function listPrefixes({ identity }: DemoCall, { store, rights }: World): DemoReply {
-  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded);
-  if (!rights.isServerAdmin(identity)) return refuse(RESPONSE_CODE.invalidAdmin);
+function answerPrefixes({ identity }: DemoCall, { store, rights }: World): DemoReply {
+  if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded);
+  if (!rights.isServerAdmin(identity)) return refuseRequest(RESPONSE_CODE.invalidAdmin);
   const { prefixes } = store;
   return succeed({ totalCount: String(prefixes.length), prefixes });
 }
@@ -304,7 +313,12 @@ function open(
   return {
     status: 201,
     headers: [['Location', '/api/sessions/this']],
-    json: { ...describe(session), ...proof, ...identityMembers(session.identity), ...errorMembers(login) },
+    json: {
+      ...describeRecord(session),
+      ...proof,
+      ...identityMembers(session.identity),
+      ...errorMembers(login),
+    },
   };
 }
 
@@ -315,7 +329,7 @@ function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoRe
   const { session } = answered;
   if (session === undefined) return empty(403);
   const json = {
-    ...describe(session),
+    ...describeRecord(session),
     ...identityMembers(answered.failed ? undefined : session.identity),
     ...errorMembers(answered),
   };
@@ -325,7 +339,10 @@ function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoRe
 
 function show(login: DemoLogin): DemoReply {
   if (login.session)
-    return { status: 200, json: { ...describe(login.session), ...identityMembers(login.session.identity) } };
+    return {
+      status: 200,
+      json: { ...describeRecord(login.session), ...identityMembers(login.session.identity) },
+    };
   return login.failed ? empty(403) : { status: 200, json: { authenticated: false } };
 }
 
@@ -335,7 +352,7 @@ function end({ session }: DemoLogin, { sessions }: Keys): DemoReply {
   return empty(204);
 }
 
-const describe = ({ sessionId, nonce }: Session): Record<string, unknown> => ({ sessionId, nonce });
+const describeRecord = ({ sessionId, nonce }: Session): Record<string, unknown> => ({ sessionId, nonce });
 
 const identityMembers = (identity: ValueReference | undefined): Record<string, unknown> =>
   identity ? { authenticated: true, id: `${identity.index}:${identity.handle}` } : {};

@@ -6,10 +6,10 @@ import type { Duplex } from 'node:stream';
 import { writeJson } from '../handle/json.js';
 import type { SiteJson } from '../handle/value-data.js';
 import type { ValueReference } from '../handle/value.js';
-import { type DemoControl, createControl, send } from './control.js';
-import { type DemoReply, type DemoRequest, containerError, protocolError } from './reply.js';
+import { type DemoControl, createControl, sendControl } from './control.js';
+import { type DemoReply, type DemoRequest, containerError, protocolReply } from './reply.js';
 import { preflight, toWire } from './respond.js';
-import { type DemoState, createRouter } from './routes.js';
+import { type DemoState, createRequestRouter } from './routes.js';
 import { DEMO_PREFIXES, DEMO_SERVER_ADMINS, DEMO_SITE, demoRecords } from './seed.js';
 import { type RecordInput, RecordStore, createRights } from './store.js';
 import { type Random, SessionStore, systemRandom } from './session-store.js';
@@ -48,7 +48,7 @@ export interface DemoServer extends DemoControl {
 export function createDemoServer(options: DemoOptions = {}): DemoServer {
   const { now = Date.now, tls, treatHttpAsSecure = true } = options;
   const state = createState({ ...options, now });
-  const route = createRouter(state);
+  const route = createRequestRouter(state);
   const { control, onRequest } = createControl(options);
   const listeners: Server[] = [];
 
@@ -62,7 +62,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
       const answer = (): void => {
         const reply = preflight(request) ?? toWire(route(request), request, state.sessions);
         const sendReply = (): void => {
-          if (!response.destroyed) send(response, reply, seen.fault);
+          if (!response.destroyed) sendControl(response, reply, seen.fault);
         };
         if (seen.isProbe) sendReply();
         else control.hold.onAnswer(method, sendReply);
@@ -92,7 +92,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
       url: `http://${await open(createServer(SERVER_OPTIONS, handle(false)), port, host)}`,
     }),
     close: async () => {
-      await Promise.all(listeners.splice(0).map(closeListener));
+      await Promise.all(listeners.splice(0).map(closeServer));
     },
     put: (name: string, values: RecordInput) => {
       state.store.put(name, values);
@@ -119,7 +119,7 @@ function createState(options: DemoOptions & { now: () => number }): DemoState {
   };
 }
 
-function closeListener(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => {
       resolve();
@@ -136,7 +136,7 @@ function answerBadRequest(error: ParseError, socket: Duplex): void {
     socket.destroy();
     return;
   }
-  const { status, json, html, charset } = refusal(error);
+  const { status, json, html, charset } = refusalReply(error);
   const body = json === undefined ? (html ?? '') : writeJson(json);
   const type =
     json === undefined ? `text/html;charset=${charset ?? 'utf-8'}` : 'application/json;charset=utf-8';
@@ -145,9 +145,9 @@ function answerBadRequest(error: ParseError, socket: Duplex): void {
   );
 }
 
-function refusal({ code, rawPacket }: ParseError): DemoReply {
+function refusalReply({ code, rawPacket }: ParseError): DemoReply {
   const method = /^[A-Z]+(?= )/.exec(rawPacket?.toString('latin1') ?? '')?.[0];
-  if (code === 'HPE_INVALID_METHOD' && method) return protocolError(501, `Unknown method ${method}`);
+  if (code === 'HPE_INVALID_METHOD' && method) return protocolReply(501, `Unknown method ${method}`);
   if (code === 'HPE_HEADER_OVERFLOW') return containerError(431, 'Request Header Fields Too Large');
   return containerError(400, 'Bad Request');
 }

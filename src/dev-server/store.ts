@@ -32,15 +32,15 @@ export class RecordStore {
   }
 
   get(handle: string): StoredValue[] | undefined {
-    return this.#records.get(keyOf(handle));
+    return this.#records.get(storeKey(handle));
   }
 
   set(handle: string, values: StoredValue[]): void {
-    this.#records.set(keyOf(handle), values);
+    this.#records.set(storeKey(handle), values);
   }
 
   delete(handle: string): boolean {
-    return this.#records.delete(keyOf(handle));
+    return this.#records.delete(storeKey(handle));
   }
 
   /** Writes a whole record without checking permissions. */
@@ -63,7 +63,7 @@ export class RecordStore {
   }
 }
 
-const keyOf = (handle: string): string => upperAscii(handle.includes('/') ? handle : `0.NA/${handle}`);
+const storeKey = (handle: string): string => upperAscii(handle.includes('/') ? handle : `0.NA/${handle}`);
 
 /** Returns the prefix handle: `21.t1` and `0.NA/21.T1` both become `0.NA/21.T1`. */
 export function prefixHandle(prefix: string): string {
@@ -83,10 +83,10 @@ export interface Rights {
 /** Creates the permission checks for the records of a store. */
 export function createRights(store: RecordStore, serverAdmins: readonly ValueReference[]): Rights {
   const isServerAdmin = (identity: ValueReference): boolean =>
-    serverAdmins.some((admin) => isSameReference(admin, identity));
+    serverAdmins.some((admin) => isSameAdmin(admin, identity));
 
   const names = (admin: ValueReference, identity: ValueReference, depth: number): boolean => {
-    if (isSameReference(admin, identity)) return true;
+    if (isSameAdmin(admin, identity)) return true;
     if (depth === MAX_NESTED_GROUPS) return false;
     const groups = (store.get(admin.handle) ?? []).filter(
       ({ type, index }) => type === 'HS_VLIST' && (admin.index === 0 || admin.index === index),
@@ -114,7 +114,7 @@ export const isAdminValue = ({ type }: StoredValue): boolean => type === 'HS_ADM
  * Compares references. The suffix is case-sensitive here, though not in logins (recording "create: user
  * handle lower case").
  */
-function isSameReference(admin: ValueReference, identity: ValueReference): boolean {
+function isSameAdmin(admin: ValueReference, identity: ValueReference): boolean {
   const isSameHandle = foldHandle(admin.handle, true) === foldHandle(identity.handle, true);
   return isSameHandle && (admin.index === 0 || admin.index === identity.index);
 }

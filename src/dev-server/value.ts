@@ -47,11 +47,11 @@ export function valueFromJson(json: unknown, timestampSeconds: number): StoredVa
   const { index, type, data, permissions, ttl, timestamp, references } = json as Record<string, unknown>;
   readTimestamp(timestamp);
   return {
-    index: readIndex(index),
+    index: indexIn(index),
     type: readType(type),
     data: dataFromJson(data),
-    permissions: permissions === undefined ? DEFAULT_PERMISSIONS : readPermissions(permissions),
-    ttl: readTtl(ttl),
+    permissions: permissions === undefined ? DEFAULT_PERMISSIONS : permissionsIn(permissions),
+    ttl: ttlIn(ttl),
     references: readReferences(references),
     timestampSeconds,
   };
@@ -62,7 +62,7 @@ const missing = (method: string): Error =>
     `java.lang.NullPointerException: Cannot invoke "com.google.gson.JsonElement.${method}()" because the return value of "com.google.gson.JsonObject.get(String)" is null`,
   );
 
-function readIndex(index: unknown): number {
+function indexIn(index: unknown): number {
   if (index === undefined) throw missing('getAsInt');
   return typeof index === 'number' ? Math.trunc(index) : parseJavaInt(primitiveText(index));
 }
@@ -73,7 +73,7 @@ function readType(type: unknown): string {
 }
 
 /** Parses permissions like the server, which never reads the first of four digits (recording "PERM5"). */
-function readPermissions(permissions: unknown): string {
+function permissionsIn(permissions: unknown): string {
   const digits = primitiveText(permissions);
   if (digits === '*') return '1111';
   const place = (fromEnd: number): string | undefined =>
@@ -83,7 +83,7 @@ function readPermissions(permissions: unknown): string {
 }
 
 /** Parses a TTL: a number is relative, any text is a date truncated to 32 bits, so "300" is the year 300. */
-function readTtl(ttl: unknown): Ttl {
+function ttlIn(ttl: unknown): Ttl {
   if (ttl === undefined) return DEFAULT_TTL;
   if (typeof ttl === 'number') return ttl | 0;
   if (typeof ttl !== 'string') throw badValue('java.lang.NumberFormatException: bad ttl');

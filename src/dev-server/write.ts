@@ -4,7 +4,7 @@ import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
 import { readJson } from './lenient-json.js';
-import { type DemoCall, type DemoReply, type World, notHere, refuse, succeed } from './reply.js';
+import { type DemoCall, type DemoReply, type World, notHere, refuseRequest, succeed } from './reply.js';
 import { isAdminValue, prefixHandle } from './store.js';
 import { type StoredValue, isSameValue, valueFromJson } from './value.js';
 import { javaException, parseJavaInt } from './bad-input.js';
@@ -26,23 +26,25 @@ function requireSameIndexes(wanted: number[], values: StoredValue[]): void {
 }
 
 /** Parses a PUT flag strictly: only `true` counts, and a bare flag is false. */
-function flag({ parameters }: DemoCall, name: string, byDefault: boolean): boolean {
+function queryFlag({ parameters }: DemoCall, name: string, byDefault: boolean): boolean {
   const given = parameters.get(name);
   return given === null ? byDefault : given.toLowerCase() === 'true';
 }
 
 function writeRecord(call: DemoCall, values: StoredValue[], world: World): DemoReply {
   const { store } = world;
-  const handle = flag(call, 'mintNewSuffix', false) ? `${call.handle}${world.newSuffix()}` : call.handle;
+  const handle = queryFlag(call, 'mintNewSuffix', false) ? `${call.handle}${world.newSuffix()}` : call.handle;
   const spelled = call.handle;
   if (!store.isHomed(handle)) return notHere(spelled);
   const refusal = indexRefusal(spelled, values);
   if (refusal) return refusal;
   const old = store.get(handle);
-  if (old && !flag(call, 'overwrite', true)) return refuse(RESPONSE_CODE.handleExists, { handle: spelled });
-  if (call.identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle: spelled });
+  if (old && !queryFlag(call, 'overwrite', true))
+    return refuseRequest(RESPONSE_CODE.handleExists, { handle: spelled });
+  if (call.identity === undefined)
+    return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle: spelled });
   if (!mayWrite({ handle, old, values, identity: call.identity, world })) {
-    return refuse(RESPONSE_CODE.invalidAdmin, { handle: spelled });
+    return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: spelled });
   }
   store.set(handle, keepingTimestamps(values, old ?? []));
   return succeed({ handle }, old ? 200 : 201);
@@ -50,7 +52,7 @@ function writeRecord(call: DemoCall, values: StoredValue[], world: World): DemoR
 
 function indexRefusal(handle: string, values: StoredValue[]): DemoReply | undefined {
   if (values.some(({ index }) => index <= 0)) {
-    return refuse(RESPONSE_CODE.invalidValue, { message: 'Value indexes must be positive', handle });
+    return refuseRequest(RESPONSE_CODE.invalidValue, { message: 'Value indexes must be positive', handle });
   }
   const seen = new Set<number>();
   const twice = values.find(({ index }) => seen.size === seen.add(index).size);
@@ -58,7 +60,7 @@ function indexRefusal(handle: string, values: StoredValue[]): DemoReply | undefi
 }
 
 const indexConflict = (handle: string, index: number): DemoReply =>
-  refuse(RESPONSE_CODE.valueExists, { message: `Index conflict for ${index}`, handle });
+  refuseRequest(RESPONSE_CODE.valueExists, { message: `Index conflict for ${index}`, handle });
 
 function mayWrite(attempt: {
   handle: string;
@@ -121,17 +123,17 @@ function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoR
   const { handle, identity } = call;
   if (!world.store.isHomed(handle)) return notHere(handle);
   if (values.length === 0) {
-    return refuse(RESPONSE_CODE.invalidValue, { message: 'Value list was empty', handle });
+    return refuseRequest(RESPONSE_CODE.invalidValue, { message: 'Value list was empty', handle });
   }
   const refusal = indexRefusal(handle, values);
   if (refusal) return refusal;
   const old = world.store.get(handle);
   const present = values.find(({ index }) => old?.some((before) => before.index === index));
-  if (present && !flag(call, 'overwrite', true)) return indexConflict(handle, present.index);
-  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
-  if (old === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  if (present && !queryFlag(call, 'overwrite', true)) return indexConflict(handle, present.index);
+  if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });
+  if (old === undefined) return refuseRequest(RESPONSE_CODE.handleNotFound, { handle });
   if (!hasRights(world.rights.on(old, identity), neededForAdding(old, values))) {
-    return refuse(RESPONSE_CODE.invalidAdmin, { handle });
+    return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
   }
   const untouched = old.filter(({ index }) => !values.some((value) => value.index === index));
   const merged = [...untouched, ...keepingTimestamps(values, old)];

@@ -152,12 +152,12 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
  */
 const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record<string, string> =>
   securityHeaders({
-    'style-src': hashOf(style),
-    'script-src': hashOf(PAGE_SCRIPT),
-    'img-src': `'self' ${logoUrl === undefined ? '' : originOfUrl(logoUrl)}`.trimEnd(),
+    'style-src': sourceHash(style),
+    'script-src': sourceHash(PAGE_SCRIPT),
+    'img-src': `'self' ${logoUrl === undefined ? '' : logoOrigin(logoUrl)}`.trimEnd(),
     'form-action': "'self' http: https: ftp: mailto:",
   });
 
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const sourceHash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-const originOfUrl = (url: string): string => (url.startsWith('data:') ? 'data:' : new URL(url).origin);
+const logoOrigin = (url: string): string => (url.startsWith('data:') ? 'data:' : new URL(url).origin);

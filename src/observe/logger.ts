@@ -162,7 +162,7 @@ export class LogBuffer {
 
   #drop(lines: string): void {
     const count = lines.split('\n').length - 1;
-    if (this.#dropped === undefined) this.#add(lineOf({ msg: 'log lines are dropped' }));
+    if (this.#dropped === undefined) this.#add(dropLine({ msg: 'log lines are dropped' }));
     this.#dropped = (this.#dropped ?? 0) + count;
     this.onDropped(count);
   }
@@ -211,7 +211,7 @@ export class LogBuffer {
     this.#chunk = this.#chunk.subarray(written);
     if (this.#dropped !== undefined && this.#length <= MAX_CHARS / 2) {
       const fields = { dropped: this.#dropped, reason: this.#reason };
-      this.#waiting += lineOf({ ...fields, msg: 'log lines were dropped' });
+      this.#waiting += dropLine({ ...fields, msg: 'log lines were dropped' });
       this.#dropped = undefined;
     }
     if (this.#dropped === undefined) this.#reason = undefined;
@@ -225,7 +225,7 @@ export class LogBuffer {
   }
 }
 
-const lineOf = (members: object): string =>
+const dropLine = (members: object): string =>
   `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), ...members })}\n`;
 
 let ofStdout: LogBuffer | undefined;

@@ -215,7 +215,7 @@ export function presentedCertificate(
   return new Promise((resolve) => {
     const socket = connect(at, () => {
       const { raw } = socket.getPeerCertificate() as { raw?: Buffer };
-      resolve(raw && describe(raw));
+      resolve(raw && describeCertificate(raw));
       socket.destroy();
     });
     socket.setTimeout(timeoutMs, () => socket.destroy());
@@ -228,7 +228,7 @@ export function presentedCertificate(
 }
 
 /** Returns undefined for a certificate that OpenSSL accepts but Node cannot parse. */
-function describe(raw: Buffer): Certificate | undefined {
+function describeCertificate(raw: Buffer): Certificate | undefined {
   try {
     const { fingerprint256, validTo } = new X509Certificate(raw);
     return { fingerprint: fingerprint256, expires: new Date(validTo).toISOString() };

@@ -78,21 +78,21 @@ export async function exchange(
   try {
     let response: EncodedResponse;
     try {
-      response = await receive(dispatcher, request, limits);
+      response = await receiveOnce(dispatcher, request, limits);
     } catch (failure) {
       const isSafe = request.method === 'GET' || request.method === 'HEAD';
       if (!isSafe || !isConnectionFailure(failure)) throw failure;
-      response = await receive(dispatcher, { ...request, reset: true }, limits);
+      response = await receiveOnce(dispatcher, { ...request, reset: true }, limits);
     }
     const { status, headers } = response;
-    const body = isEncoded(response) ? await decode(response, maxBodyBytes) : response.body;
+    const body = isEncoded(response) ? await decodeFully(response, maxBodyBytes) : response.body;
     return { status, headers, body: body.toString('utf8') };
   } finally {
     clearTimeout(deadline.timer);
   }
 }
 
-async function decode(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
+async function decodeFully(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
   try {
     return await decodeBody(response, maxBodyBytes);
   } catch (error) {
@@ -126,7 +126,7 @@ interface AttemptLimits {
 }
 
 /** Makes one attempt. @throws ServiceError UPSTREAM_* */
-function receive(
+function receiveOnce(
   dispatcher: UpstreamDispatcher,
   options: Dispatcher.DispatchOptions,
   { deadline, maxBodyBytes }: AttemptLimits,

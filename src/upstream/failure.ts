@@ -118,8 +118,11 @@ function errorCodeOf(reason = ''): ErrorCode {
 }
 
 /** Returns the cause and remedy for a failure, naming the server's configuration keys. */
-export function explain({ cause, diagnosis, message }: ServiceError, keys: ServerKeys): Diagnosis {
-  if (cause instanceof ServiceError) return explain(cause, keys);
+export function explainServerFailure(
+  { cause, diagnosis, message }: ServiceError,
+  keys: ServerKeys,
+): Diagnosis {
+  if (cause instanceof ServiceError) return explainServerFailure(cause, keys);
   const reason = codeOf(cause);
   return reason === undefined ? (diagnosis ?? { cause: message }) : diagnose(reason, cause, keys);
 }

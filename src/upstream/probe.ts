@@ -2,7 +2,7 @@
 import { type Diagnosis, ServiceError } from '../errors.js';
 import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { explain, toServiceError, type ServerKeys } from './failure.js';
+import { explainServerFailure, toServiceError, type ServerKeys } from './failure.js';
 import { type UpstreamResponse, invalidResponse, isRedirect, parseMembers } from './response.js';
 import type { ProbeQuestion, SourceRequest } from './contract.js';
 
@@ -65,9 +65,9 @@ async function ask(probe: ServerProbe, dispatcher: UpstreamDispatcher): Promise<
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   try {
-    const { failure, hasAnswered } = judge(await send(question), question);
+    const { failure, hasAnswered } = judgeResponse(await send(question), question);
     const ms = elapsedMs();
-    if (failure !== undefined) return { ms, failure: reportOf(failure, keys), hasAnswered };
+    if (failure !== undefined) return { ms, failure: failureReport(failure, keys), hasAnswered };
     const { versionPath } = question;
     const version =
       versionPath &&
@@ -76,13 +76,13 @@ async function ask(probe: ServerProbe, dispatcher: UpstreamDispatcher): Promise<
         .catch(() => undefined));
     return { ms, version, hasAnswered };
   } catch (error) {
-    return { ms: elapsedMs(), failure: reportOf(toServiceError(error), keys), hasAnswered: false };
+    return { ms: elapsedMs(), failure: failureReport(toServiceError(error), keys), hasAnswered: false };
   }
 }
 
-const reportOf = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
+const failureReport = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
   code: failure.code,
-  ...explain(failure, keys),
+  ...explainServerFailure(failure, keys),
 });
 
 const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url leads to this proxy itself' };
@@ -91,12 +91,12 @@ const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url 
 const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
 
 /** Judges a probe response. An error in Handle JSON counts as a response, because readers receive it. */
-function judge(
+function judgeResponse(
   response: UpstreamResponse,
   { check, mayRedirect = false }: ProbeQuestion,
 ): { failure: ServiceError | undefined; hasAnswered: boolean } {
   const { status } = response;
-  const problem = check && problemOf(response, check);
+  const problem = check && probeProblem(response, check);
   const isElsewhere = isRedirect(status) && !mayRedirect;
   const hasAnswered = problem === undefined && !isElsewhere && !OF_GATEWAYS.includes(status);
   if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
@@ -106,7 +106,7 @@ function judge(
   return { failure: new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status }), hasAnswered };
 }
 
-function problemOf(
+function probeProblem(
   response: UpstreamResponse,
   check: (response: UpstreamResponse) => void,
 ): ServiceError | undefined {

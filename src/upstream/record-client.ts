@@ -14,7 +14,7 @@ import type {
 } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
-import { type RecordAnswer, readAnswer, readInSlices, valuesOf } from './reply.js';
+import { type RecordAnswer, readAnswer, readInSlices, allValuesIn } from './reply.js';
 import type { Sessions } from './sessions.js';
 
 interface LoginAccess extends ServerAccess {
@@ -35,7 +35,7 @@ interface CallerRequest {
 }
 
 export function createRecordClient(settings: ServerSettings, parts: LoginAccess): RecordClient {
-  const send = createSend(settings, parts);
+  const send = createCallerSend(settings, parts);
 
   async function write(request: CallerRequest): Promise<RecordAnswer> {
     try {
@@ -60,7 +60,7 @@ export function createRecordClient(settings: ServerSettings, parts: LoginAccess)
         authorization,
         caller,
       });
-      return { ...answer, values: valuesOf(answer) };
+      return { ...answer, values: allValuesIn(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
     putValues: (handle, given) => putWith(handle, given, `?index=various&overwrite=${given.overwrite}`),
@@ -88,7 +88,7 @@ export function createRecordClient(settings: ServerSettings, parts: LoginAccess)
  * Creates the function that sends one caller's request. Writes are never retried: the first
  * attempt may have taken effect.
  */
-function createSend(
+function createCallerSend(
   settings: ServerSettings,
   { pseudonym, limiter, dispatcher, slicer, sessions }: LoginAccess,
 ) {

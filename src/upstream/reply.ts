@@ -89,7 +89,7 @@ export function* readAnswer(response: UpstreamResponse, requested: Requested): S
  *
  * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
-export function valuesOf({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
+export function allValuesIn({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
   if (status !== 200) return undefined;
   const { values } = members;
   if (responseCode === RESPONSE_CODE.valuesNotFound) return [];

@@ -88,9 +88,9 @@ export function invalidResponse(
   { cause, remedy }: { cause?: unknown; remedy?: string } = {},
 ): ServiceError {
   const { status, body } = response;
-  const contentType = printable(headerOf(response, 'content-type') ?? 'no content type');
+  const contentType = printablePart(headerOf(response, 'content-type') ?? 'no content type');
   const server = headerOf(response, 'server');
-  const from = server === undefined ? [] : [`server ${printable(server)}`];
+  const from = server === undefined ? [] : [`server ${printablePart(server)}`];
   const summary = [`HTTP ${status}`, contentType, ...from, `${body.length} characters`].join(', ');
   const text = quotableText(body);
   const quote = text === '' ? '' : `, "${text}"`;
@@ -120,10 +120,10 @@ const SEARCHED_CHARACTERS = 2000;
  */
 function quotableText(body: string): string {
   const [beforeJson = ''] = body.slice(0, SEARCHED_CHARACTERS).split(/[{[]/, 1);
-  return printable(beforeJson.replace(/<[^<>]*>/g, ' '));
+  return printablePart(beforeJson.replace(/<[^<>]*>/g, ' '));
 }
 
-const printable = (text: string): string =>
+const printablePart = (text: string): string =>
   text
     .replace(/[\s\p{C}]+/gu, ' ')
     .trim()

@@ -6,7 +6,7 @@ import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
 import type { ServerAccess, ServerSettings, SourceRequest } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
-import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
+import { type ServerKeys, codeOf, explainServerFailure, scopeOf } from './failure.js';
 import { ServerHealth, type HealthReport } from './health.js';
 import { readInSlices } from './reply.js';
 
@@ -41,7 +41,7 @@ export function createServer(
   const protocol = settings.source.protocol(settings);
   const healthReport = keys && createHealthReport({ url, keys }, context);
   const health = new ServerHealth(settings, context.clock, healthReport);
-  const report = createReport(label, context);
+  const report = createReadReport(label, context);
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
@@ -91,7 +91,7 @@ export function createServer(
 }
 
 /** Creates the function that counts and traces an upstream read. */
-function createReport(server: string, { metrics, hooks: { spans } }: Context) {
+function createReadReport(server: string, { metrics, hooks: { spans } }: Context) {
   return (result: string, durationMs: number): void => {
     metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
     for (const { addCall } of spans)
@@ -122,7 +122,7 @@ function createHealthReport(
       metrics.recent.setServerState(server, { state: 'working' });
       log.info({ server, failures }, 'server is working');
     } else {
-      const diagnosis = { code: failure.code, ...explain(failure, keys) };
+      const diagnosis = { code: failure.code, ...explainServerFailure(failure, keys) };
       metrics.recent.setServerState(server, { state: 'failing', ...diagnosis });
       log.warn({ server, failures, ...diagnosis }, 'server is failing');
     }

@@ -23,6 +23,16 @@ describeWithRedis('Redis probe', () => {
     client.disconnect();
   });
 
+  test.each([
+    ['a user without channels', ['~hrp:*', 'resetchannels', ...RIGHTS.split(' ')]],
+    ['a user that may not publish', ['~hrp:*', '&hrp:*', ...RIGHTS.replace('+publish ', '').split(' ')]],
+    ['a user that may not subscribe', ['~hrp:*', '&hrp:*', ...RIGHTS.replace('+subscribe ', '').split(' ')]],
+  ])('fails for %s', async (_what, rights) => {
+    const { url, stop } = await startRedis(['--user', 'proxy', 'on', '>secret', ...rights]);
+    onTestFinished(stop);
+    await expect(probe({ url: url.replace('//', '//proxy:secret@') })).rejects.toThrow(/^NOPERM/);
+  });
+
   test('reports the version of the Sentinel master', async () => {
     const { sentinels, isSafe, stop } = await startGuardedRedis();
     onTestFinished(stop);

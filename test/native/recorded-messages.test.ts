@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { RESPONSE_CODE } from '../../src/handle/outcome.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import {
-  isBefore,
+  isEarlier,
   decodeEnvelope,
   encodeEnvelope,
   ENVELOPE_BYTES,
@@ -112,7 +112,7 @@ describe('codec for recorded native messages', () => {
         return true;
       const { version } = envelopeOf(one);
       const question = questions.get(one.name);
-      const flags = isBefore(version, 1) ? messageOf(question!)!.header.flags : message.header.flags;
+      const flags = isEarlier(version, 1) ? messageOf(question!)!.header.flags : message.header.flags;
       const decoded = decodeResponse(message, { hasDigest: (flags & OP_FLAG.returnDigest) !== 0 });
       if (!decoded.ok) return false;
       const { digest, body } = decoded.value;

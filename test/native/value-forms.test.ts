@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeValue } from '../../src/plugins/native/codec.js';
-import { readValue } from '../../src/plugins/native/client-codec.js';
+import { takeValue } from '../../src/plugins/native/client-codec.js';
 
 const i4 = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');
 const sized = (hex: string): string => i4(hex.length / 2) + hex;
@@ -210,7 +210,7 @@ describe('native encoding of values', () => {
 
     it('is decoded from the expected bytes', () => {
       const reader = new ByteReader(Buffer.from(bytes, 'hex'));
-      expect(readValue(reader)).toEqual(value);
+      expect(takeValue(reader)).toEqual(value);
       expect(reader.remaining).toBe(0);
     });
   });

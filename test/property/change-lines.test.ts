@@ -2,7 +2,7 @@
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import type { LoggedChange } from '../../src/handle/outcome.js';
-import { formatChange, formatGap, isGap } from '../../src/plugins/changes/change.js';
+import { formatLine, formatGap, isGap } from '../../src/plugins/changes/change.js';
 import { identityOf } from '../../src/http/identity.js';
 import { unicodeTexts } from '../support/code-points.js';
 
@@ -36,7 +36,7 @@ describe('change line', () => {
   test.prop([change, stamp])(
     'contains no line separator or control character, and can be parsed',
     (made, stamped) => {
-      const line = formatChange(made, stamped);
+      const line = formatLine(made, stamped);
       expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
       const { operation, ...parsed } = JSON.parse(line) as LoggedChange;
       const { isConfirmed, ...members } = made;
@@ -49,10 +49,7 @@ describe('change line', () => {
   test.prop([change, stamp, fc.dictionary(fc.string(), text)])(
     'contains only the members of a change',
     (made, stamped, others) => {
-      const line = formatChange(
-        { ...others, values: ['v'], password: 'p', ...made } as LoggedChange,
-        stamped,
-      );
+      const line = formatLine({ ...others, values: ['v'], password: 'p', ...made } as LoggedChange, stamped);
       const names = Object.keys(JSON.parse(line) as object);
       expect(names.filter((name) => !MEMBERS.includes(name))).toEqual([]);
     },
@@ -65,7 +62,7 @@ describe('change line', () => {
       const identity = identityOf(login);
       const by = { identity, isConfirmed };
       const made = { operation: 'update', interface: 'record', outcome: 'changed', ...by } as const;
-      const line = formatChange(made, { id: '1', time: '2', instance: '3' });
+      const line = formatLine(made, { id: '1', time: '2', instance: '3' });
       expect(line).not.toContain(password);
       const member = isConfirmed ? 'identity' : 'claimedIdentity';
       expect(JSON.parse(line)).toMatchObject({ [member]: identity });

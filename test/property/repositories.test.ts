@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { ServiceError } from '../../src/errors.js';
 import { DSPACE } from '../../src/plugins/repositories/dspace.js';
-import { fillTemplate } from '../../src/plugins/repositories/template.js';
+import { fillAddress } from '../../src/plugins/repositories/template.js';
 import { toText } from '../../src/handle/bytes.js';
 import { runToEnd } from '../../src/time-slicer.js';
 
@@ -21,7 +21,7 @@ describe('filled URL template', () => {
   test.prop([fc.constantFrom(...TEMPLATES), handles])(
     'retains the host and the boundaries of its query and fragment',
     (template, handle) => {
-      const filled = fillTemplate(template, handle);
+      const filled = fillAddress(template, handle);
       if (filled === undefined) return;
       const [url, origin] = [new URL(filled), new URL(template)];
       expect([url.origin, url.username]).toEqual([origin.origin, '']);
@@ -35,7 +35,7 @@ describe('filled URL template', () => {
   );
 
   test.prop([handles])('contains a handle that decodes to the original', (handle) => {
-    const filled = fillTemplate(TEMPLATES[2]!, handle);
+    const filled = fillAddress(TEMPLATES[2]!, handle);
     expect(new URL(filled!).searchParams.get('persistentId')).toBe(`hdl:${handle}`);
   });
 });

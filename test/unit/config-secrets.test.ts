@@ -31,7 +31,7 @@ describe('password in the configuration', () => {
   });
 
   it.each([
-    [{ REDIS_URL: 'redis://proxy:hunter2@redis:6379/1?password=hunter2' }, '"redis://***@redis:6379/1?***"'],
+    [{ REDIS_URL: 'redis://proxy:hunter2@redis:6379/1' }, '"redis://***@redis:6379/1"'],
     [{ REDIS_URL: 'redis://redis:6379/1' }, '"redis://redis:6379/1"'],
     [{ REDIS_CLUSTER: 'redis://proxy:hunter2@n1:6379' }, '(hidden)'],
     [{ ADMIN_TOKEN: 'hunter2-hunter2-hunter2' }, '(hidden)'],

@@ -32,7 +32,7 @@ const NONE = -1;
 export const ROW_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
 const BLOCK_AND_LINK_BYTES = BLOCK_BYTES + Int32Array.BYTES_PER_ELEMENT;
 
-const rowOf = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;
+const rowStart = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;
 
 /** Stores entries in numbered rows, which are reused when their entry is dropped. */
 export class RowStore {
@@ -134,7 +134,7 @@ export class RowStore {
     { tick, checkedFrom }: { tick: number; checkedFrom: number },
   ): boolean {
     const page = this.#pages[at >> ROWS_PER_PAGE_LOG2];
-    const row = rowOf(at);
+    const row = rowStart(at);
     if (page?.[row + STAMP] !== stamp || page[row + TICK] !== tick) return false;
     if ((page[row + SINCE] ?? 0) < checkedFrom) return false;
     page[row + HITS] = (page[row + HITS] ?? 0) + 1;
@@ -180,12 +180,12 @@ export class RowStore {
    * entry's stamp.
    */
   #read(at: number, field: number): number {
-    return this.#pages[at >> ROWS_PER_PAGE_LOG2]?.[rowOf(at) + field] ?? 0;
+    return this.#pages[at >> ROWS_PER_PAGE_LOG2]?.[rowStart(at) + field] ?? 0;
   }
 
   #write(at: number, field: number, value: number): void {
     const page = this.#pages[at >> ROWS_PER_PAGE_LOG2];
-    if (page !== undefined) page[rowOf(at) + field] = value;
+    if (page !== undefined) page[rowStart(at) + field] = value;
   }
 }
 

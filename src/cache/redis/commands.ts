@@ -15,7 +15,7 @@ import {
   openRedis,
   openSubscription,
 } from './connections.js';
-import { TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
+import { type OnTrouble, TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
 /** Metric labels of commands and of other operations that can fail. */
@@ -35,8 +35,8 @@ export type CommandName =
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
   onError?: (command: CommandName) => void;
-  /** Called once per failure reason until Redis is back. */
-  onTrouble?: (reason: string) => void;
+  /** Called once per failure reason, then at most once a minute. */
+  onTrouble?: OnTrouble;
   /** Called at most once, with an eviction policy that may evict keys other than entries. */
   onEvictionPolicy?: ((policy: string) => void) | undefined;
   /** Called when commands are paused or resumed. */
@@ -70,7 +70,7 @@ export class RedisCommands {
     const { clock = systemClock, open = openRedis } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#troubles = new TroubleReporter(options.onTrouble);
+    this.#troubles = new TroubleReporter(options.onTrouble, clock.monotonic);
     this.connections = open(options);
     this.redis = this.connections.commands;
     this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
@@ -234,7 +234,6 @@ export class RedisCommands {
   #setUp(isUp: boolean): void {
     if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
     this.#isUp = isUp;
-    if (isUp) this.#troubles.clear();
     // A deliberate close is not an outage.
     if (!this.#isClosed) this.#options.onState?.(isUp);
   }

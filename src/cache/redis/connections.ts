@@ -96,7 +96,7 @@ export function openRedis(place: RedisAddress): RedisConnections {
   const options = {
     ...settings,
     commandTimeout,
-    ...(place.sentinels ? sentinelOptions(place) : parseAddress(place.url ?? '', place.ca)),
+    ...(place.sentinels ? sentinelOptions(place) : parseRedisUrl(place.url ?? '', place.ca)),
   };
   const { Redis } = ioredis();
   const commands = new Redis(options);
@@ -129,8 +129,8 @@ export function corkForTurn({ stream }: { stream?: Writable }): void {
 }
 
 function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisAddress): RedisOptions {
-  const { username, password, db, tls } = url === undefined ? ({} as RedisOptions) : parseAddress(url, ca);
-  const guards = sentinels.map((address) => parseAddress(address, ca));
+  const { username, password, db, tls } = url === undefined ? ({} as RedisOptions) : parseRedisUrl(url, ca);
+  const guards = sentinels.map((address) => parseRedisUrl(address, ca));
   const [first] = guards;
   return withoutUndefined({
     sentinels: guards.map(({ host, port = 26_379 }) => withoutUndefined({ host, port })),
@@ -154,7 +154,7 @@ function openCluster(
   { ca }: RedisAddress,
   { addresses, commandTimeout }: { addresses: readonly string[]; commandTimeout: number },
 ): RedisConnections {
-  const starts = addresses.map((address) => parseAddress(address, ca));
+  const starts = addresses.map((address) => parseRedisUrl(address, ca));
   const { username, password, tls } = starts[0] ?? {};
   const login = withoutUndefined({ username, password, tls });
   const { retryStrategy, enableOfflineQueue, ...ofNode } = settings;
@@ -181,8 +181,8 @@ function openCluster(
     },
   );
   const clients = new Map<string, Redis>();
-  cluster.on('+node', (node: Redis) => clients.set(nameOf(node), node));
-  cluster.on('-node', (node: Redis) => clients.delete(nameOf(node)));
+  cluster.on('+node', (node: Redis) => clients.set(serverName(node), node));
+  cluster.on('-node', (node: Redis) => clients.delete(serverName(node)));
   return {
     commands: cluster as unknown as Redis,
     isCluster: true,
@@ -213,7 +213,7 @@ function reconnectIfEnded(connection: Redis | Cluster): void {
  * it knows the successor
  */
 function mastersOf(cluster: Cluster): RedisMaster[] {
-  const nodes = new Map(cluster.nodes('master').map((node) => [nameOf(node), node]));
+  const nodes = new Map(cluster.nodes('master').map((node) => [serverName(node), node]));
   const wanted = new Set(Array.from({ length: SLOTS }, (_, slot) => cluster.slots[slot]?.[0]));
   return [...wanted].map((name) => {
     const client = name === undefined ? undefined : nodes.get(name);
@@ -223,14 +223,14 @@ function mastersOf(cluster: Cluster): RedisMaster[] {
   });
 }
 
-const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
+const serverName = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 /** Returns the database number in the address; a cluster has only database 0. */
 export const databaseNumber = ({ url, cluster }: RedisAddress): number =>
-  cluster === undefined && url !== undefined ? (parseAddress(url, undefined).db ?? 0) : 0;
+  cluster === undefined && url !== undefined ? (parseRedisUrl(url, undefined).db ?? 0) : 0;
 
 /** Parses an address into ioredis options. */
-function parseAddress(address: string, ca: string | undefined): RedisOptions {
+function parseRedisUrl(address: string, ca: string | undefined): RedisOptions {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
   const db = Number(pathname.slice(1));
   const unescaped = (text: string): string | undefined =>

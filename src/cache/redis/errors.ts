@@ -1,4 +1,4 @@
-// Classifies Redis errors, suggests remedies to the operator, and reports each reason once.
+// Classifies Redis errors, suggests remedies to the operator, and reports each reason at most once a minute.
 
 const MAX_REASON_LENGTH = 200;
 
@@ -16,26 +16,41 @@ export const isErrorReply = (error: unknown): error is Error =>
 export const timeoutError = (): Error => new Error('Redis did not answer in time');
 
 const MAX_REASONS = 10;
+const REPEAT_MS = 60_000;
 
-/** Reports each reason for a Redis outage once, until Redis is back. */
+/** Called with a reason, and how often it has occurred since it was last reported. */
+export type OnTrouble = (reason: string, count: number) => void;
+
+/**
+ * Reports each reason for a failure once, and then at most once a minute with a count: Redis may refuse a command
+ * twice a second for days, or come and go.
+ */
 export class TroubleReporter {
-  readonly #onTrouble: ((reason: string) => void) | undefined;
-  readonly #reasons = new Set<string>();
+  readonly #onTrouble: OnTrouble | undefined;
+  readonly #now: () => number;
+  /** By reason, the time of its last report, and its occurrences since. */
+  readonly #reasons = new Map<string, { reportedAt: number; count: number }>();
 
-  constructor(onTrouble: ((reason: string) => void) | undefined) {
+  /** `now`: monotonic (ms). */
+  constructor(onTrouble: OnTrouble | undefined, now: () => number) {
     this.#onTrouble = onTrouble;
+    this.#now = now;
   }
 
   report(error: unknown): void {
-    const reason = reasonOf(error);
-    if (this.#reasons.size >= MAX_REASONS || this.#reasons.has(reason)) return;
-    this.#reasons.add(reason);
-    this.#onTrouble?.(reason);
-  }
-
-  /** Clears the reported reasons when Redis is back. */
-  clear(): void {
-    this.#reasons.clear();
+    const reason = redisReason(error);
+    const now = this.#now();
+    for (const [old, { reportedAt }] of this.#reasons)
+      if (old !== reason && now - reportedAt >= REPEAT_MS) this.#reasons.delete(old);
+    const known = this.#reasons.get(reason);
+    if (known === undefined && this.#reasons.size >= MAX_REASONS) return;
+    const { reportedAt, count } = known ?? { reportedAt: -Infinity, count: 0 };
+    if (now - reportedAt < REPEAT_MS) {
+      this.#reasons.set(reason, { reportedAt, count: count + 1 });
+      return;
+    }
+    this.#reasons.set(reason, { reportedAt: now, count: 0 });
+    this.#onTrouble?.(reason, count + 1);
   }
 }
 
@@ -43,9 +58,9 @@ export class TroubleReporter {
  * Returns the error message without command arguments: a Redis that does not support AUTH quotes the
  * password.
  */
-export function reasonOf(error: unknown): string {
+export function redisReason(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
-  if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
+  if (lastNodeError instanceof Error) return redisReason(lastNodeError);
   // Node.js provides only a code (AggregateError) for a host with several addresses.
   const text = message === '' ? (code ?? 'unknown') : message;
   return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
@@ -71,7 +86,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
  * Returns the remedy for an error reply; undefined for connection errors. `key`: configuration key of the
  * address.
  */
-export function remedyOf(reason: string, key: string): string | undefined {
+export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   return REMEDIES[word]?.replace('{key}', key);

@@ -1,8 +1,10 @@
-// Tests Redis once: its role, and the user's rights to write, read, delete and run scripts.
+// Tests Redis once: its role, and the user's rights to write, read, delete, run scripts and exchange messages.
 import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import { untilDeadline } from '../clock.js';
-import { type RedisAddress, openRedis } from './connections.js';
+import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
 import { timeoutError } from './errors.js';
+import { createChannels } from './namespace.js';
 
 /** Covers the connection timeout (2 s), a login and a few commands. */
 const PROBE_TIMEOUT_MS = 5000;
@@ -11,7 +13,8 @@ const KEY_MS = 10_000;
 
 /** Probes Redis on a separate connection. Returns the server version. @throws Error when Redis is unusable */
 export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
-  const { commands, isCluster } = openRedis(address);
+  const connections = openRedis(address);
+  const { commands, isCluster } = connections;
   // ioredis keeps retrying, but only the first error counts.
   const opened = new Promise((resolve, reject) => {
     commands.on('error', reject).once('ready', resolve);
@@ -19,13 +22,14 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
   const work = async (): Promise<string | undefined> => {
     await opened;
     const info = await commands.info();
-    assertWritable(info, isCluster);
+    assertMaster(info, isCluster);
     // Commands run one at a time, because the user may lack the right to any of them.
     const key = `${keyPrefix}probe:${randomUUID()}`;
     await commands.set(key, '1', 'PX', KEY_MS);
     await commands.get(key);
     await commands.del(key);
     await commands.eval("return redis.call('DEL', KEYS[1])", 1, key);
+    await exchangeMessages(connections, keyPrefix);
     return /^redis_version:(\S+)/m.exec(info)?.[1];
   };
   try {
@@ -35,11 +39,25 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
   }
 }
 
+/** Subscribes at each master, and publishes: without messages, an instance never gets a lease. */
+async function exchangeMessages(connections: RedisConnections, keyPrefix: string): Promise<void> {
+  const member = randomUUID();
+  const channels = createChannels(keyPrefix, connections.isCluster);
+  const watch = (opened: Redis) => opened.on('error', () => undefined);
+  const ignored = { onMessage: () => undefined, onLost: () => undefined };
+  for (const master of connections.masters()) {
+    const names = channels.at(master, member);
+    const subscription = await openSubscription(connections, { master, channels: names, watch }, ignored);
+    subscription.close();
+  }
+  await connections.commands.call(channels.publish, channels.ofMember(member), '');
+}
+
 /**
  * Rejects a replica, because writes to it do not reach its master, and a single cluster node, because it
  * holds only some keys.
  */
-function assertWritable(info: string, isCluster: boolean): void {
+function assertMaster(info: string, isCluster: boolean): void {
   if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');
   if (!isCluster && /^cluster_enabled:1/m.test(info)) throw new Error('CLUSTER it is a node of a cluster');
 }

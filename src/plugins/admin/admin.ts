@@ -67,7 +67,7 @@ export function createAdmin(
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
   app.use(createTokenCheck(token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
-  app.use(errorHandler(createSendError(onUnexpected, renderProblem, sendProblem)));
+  app.use(errorHandler(createSendError(onUnexpected, renderAdminProblem, sendAdminProblem)));
   return guard(expressListener(app), onUnexpected);
 }
 
@@ -91,14 +91,14 @@ interface HandlerDeps extends AdminParts {
 }
 
 /** Sends an error without `Vary`, because nothing on this listener is cached. */
-function sendProblem(_req: unknown, res: ServerResponse, reply: ErrorReply): Promise<void> {
+function sendAdminProblem(_req: unknown, res: ServerResponse, reply: ErrorReply): Promise<void> {
   const { status, headers, body } = completeReply(reply);
   res.writeHead(status, headers).end(body);
   return Promise.resolve();
 }
 
 /** Renders problem JSON (RFC 9457). */
-function renderProblem(failure: ServiceError): ErrorReply {
+function renderAdminProblem(failure: ServiceError): ErrorReply {
   const isUnexpected = failure.code === 'INTERNAL';
   const problem = problemOf(isUnexpected ? new ServiceError('INTERNAL', { detail: 'see the log' }) : failure);
   return {

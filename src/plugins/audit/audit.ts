@@ -31,7 +31,7 @@ export function start(host: Host, { audit, cache: { found, notFound } }: AuditCo
     appliedAt: (key) => written.get(key),
   });
   const { count, statistics } = createCounts(host);
-  const report = createReport(host, count);
+  const report = createAuditReport(host, count);
   const { run, close } = createLimit(audit, host, count);
   const [isHitSampled, isWriteSampled] = [createSampler(audit.hits), createSampler(audit.writes)];
 
@@ -151,7 +151,7 @@ interface Compared {
 }
 
 /** Creates the function that reports a result, and reloads an entry that is older than the record. */
-function createReport({ log, resolver }: Host, count: Count) {
+function createAuditReport({ log, resolver }: Host, count: Count) {
   return async function report(sample: Sample, { handle, served, result }: Compared): Promise<void> {
     const ageMs = served.at - served.entry.requestedAt;
     count({ sample, result, ageMs });

@@ -60,11 +60,11 @@ export function start(host: Host): Started {
     onUnexpected: createReportUnexpected(host),
   };
   return {
-    handlers: ({ settings: { http }, ...parts }) => createHandlers({ ...shared, ...parts, ...http }),
+    handlers: ({ settings: { http }, ...parts }) => createBatchHandlers({ ...shared, ...parts, ...http }),
   };
 }
 
-function createHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByBody', Listener> {
+function createBatchHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByBody', Listener> {
   const { withBody, maxBodyBytes } = deps;
   return {
     async batchByQuery(req, res) {
@@ -134,7 +134,7 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
   const left = signalOfLeaving(res);
   const hold = holdBeside(deps.holdFor(res), charsIn(handles) + (isGzip ? GZIP_BYTES : 0));
   const elements = deps.streamElements({ startElement, names: handles, signal: left, runSteps, hold });
-  await send(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
+  await sendArray(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
     if (!left.aborted) throw error;
   });
 }
@@ -169,7 +169,7 @@ async function* framed(
 /** Flushes each chunk, so that clients can read it immediately. */
 const FLUSH_EACH = { flush: constants.Z_SYNC_FLUSH };
 
-function send(res: Writable, text: AsyncIterable<string | Buffer>, isGzip: boolean): Promise<void> {
+function sendArray(res: Writable, text: AsyncIterable<string | Buffer>, isGzip: boolean): Promise<void> {
   return isGzip ? pipeline(text, createGzip(FLUSH_EACH), res) : pipeline(text, res);
 }
 

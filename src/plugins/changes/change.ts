@@ -13,7 +13,7 @@ interface Stamp {
 const MAX_CLAIMED_CHARS = 256;
 
 /** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
-export function formatChange(change: LoggedChange, { id, time, instance }: Stamp): string {
+export function formatLine(change: LoggedChange, { id, time, instance }: Stamp): string {
   const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
   const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };
   const via = { interface: change.interface, instance, outcome, requestId };

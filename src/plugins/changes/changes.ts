@@ -10,7 +10,7 @@ import { untilDeadline } from '../../cache/clock.js';
 import { ServiceError } from '../../errors.js';
 import { signalOfLeaving } from '../../http/request-work.js';
 import { createChangeLog, type ChangeLog, type LogEntry } from './change-log.js';
-import { formatChange, formatGap, isGap } from './change.js';
+import { formatLine, formatGap, isGap } from './change.js';
 import { DeliveryQueue } from './delivery-queue.js';
 import { METRICS, type Destination, type ChangesConfig, settingsOf, noFeed } from './plugin.js';
 import { createWebhook } from './webhook.js';
@@ -22,7 +22,7 @@ export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
   const { webhook: hook, maxEntries } = settings.changes;
   const { file, hasFeed } = settingsOf(settings);
-  const { stampNow, reportsOf } = createReports(host);
+  const { stampNow, reportsOf } = createDeliveryReports(host);
   const feed = hasFeed
     ? createChangeLog({ maxEntries, now: clock.wall, ...reportsOf('feed') }, cache)
     : undefined;
@@ -36,7 +36,7 @@ export function start(host: Host, settings: ChangesConfig): Started {
   const webhook = feed && createWebhook(hook, { feed, clock, ...reportsOf('webhook') });
   return {
     async changed(made) {
-      const lines = made.map((change) => formatChange(change, { ...stampNow(), id: clock.randomId() }));
+      const lines = made.map((change) => formatLine(change, { ...stampNow(), id: clock.randomId() }));
       await Promise.all([...queues.values()].map((queue) => queue.add(lines)));
     },
     adminHandlers: { changes: createChangeStream(feed) },
@@ -52,7 +52,7 @@ export function start(host: Host, settings: ChangesConfig): Started {
 }
 
 /** Creates the callbacks that log and count what happens to the lines of a destination. */
-function createReports({ log, metrics, clock }: Host) {
+function createDeliveryReports({ log, metrics, clock }: Host) {
   const countDropped = metrics.counterOf(METRICS.dropped);
   const stampNow = () => ({
     time: new Date(clock.wall()).toISOString(),

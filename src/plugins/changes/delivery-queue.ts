@@ -46,7 +46,7 @@ export class DeliveryQueue {
   /** Adds lines. Resolves once they are delivered, after a failure, or after 500 ms. */
   async add(lines: readonly string[]): Promise<void> {
     this.#queued.push(...lines);
-    this.#queuedChars += charsOf(lines);
+    this.#queuedChars += lineChars(lines);
     this.#added += lines.length;
     this.#dropOldest();
     if (this.#isFailing) return;
@@ -80,7 +80,7 @@ export class DeliveryQueue {
 
   #dropOldest(): void {
     let excess = Math.max(0, this.#queued.length - MAX_QUEUED);
-    let chars = this.#queuedChars - charsOf(this.#queued.slice(0, excess));
+    let chars = this.#queuedChars - lineChars(this.#queued.slice(0, excess));
     while (chars > MAX_QUEUED_CHARS) chars -= this.#queued[excess++]?.length ?? 0;
     if (excess === 0) return;
     this.#queued.splice(0, excess);
@@ -95,7 +95,7 @@ export class DeliveryQueue {
     if (this.#inFlight.length > 0 || this.#retry !== undefined) return;
     while (this.#queued.length > 0) {
       this.#inFlight = this.#queued.splice(0, BATCH);
-      this.#queuedChars -= charsOf(this.#inFlight);
+      this.#queuedChars -= lineChars(this.#inFlight);
       const dropped = this.#dropped;
       const gap = dropped > 0 ? [this.#deps.formatGap(dropped)] : [];
       try {
@@ -114,7 +114,7 @@ export class DeliveryQueue {
 
   #requeue(error: unknown): void {
     this.#queued = this.#inFlight.concat(this.#queued);
-    this.#queuedChars += charsOf(this.#inFlight);
+    this.#queuedChars += lineChars(this.#inFlight);
     this.#inFlight = [];
     this.#dropOldest();
     this.#fail(error);
@@ -143,4 +143,4 @@ export class DeliveryQueue {
   }
 }
 
-const charsOf = (lines: readonly string[]): number => lines.reduce((sum, { length }) => sum + length, 0);
+const lineChars = (lines: readonly string[]): number => lines.reduce((sum, { length }) => sum + length, 0);

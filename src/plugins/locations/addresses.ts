@@ -72,11 +72,11 @@ function readRange(text: string): Interval | undefined {
 }
 
 /** Unwraps the IPv4-mapped IPv6 address that a dual-stack socket reports for an IPv4 client. */
-const plainAddress = (text: string): string => text.replace(/^::ffff:(?=\d+\.)/i, '');
+const bareAddress = (text: string): string => text.replace(/^::ffff:(?=\d+\.)/i, '');
 
 /** Converts an address to its number; returns undefined for an invalid address. */
 export function readAddress(text: string): bigint | undefined {
-  const plain = plainAddress(text);
+  const plain = bareAddress(text);
   const version = isIP(plain);
   if (version === 0 || plain.includes('%')) return undefined;
   // ipaddr.js parses `::1.2.3.4` as `::ffff:1.2.3.4` unless a zero precedes it.
@@ -108,7 +108,7 @@ export function openCountries(path: string): CountryOf {
   const { Reader, validate } = maxmind();
   const reader = new Reader<CountryResponse>(readFileSync(path));
   return function countryOf(address) {
-    const text = plainAddress(address);
+    const text = bareAddress(address);
     if (!validate(text)) return undefined;
     const found = reader.get(text);
     return found?.country?.iso_code ?? found?.registered_country?.iso_code;

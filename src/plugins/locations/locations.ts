@@ -76,7 +76,11 @@ async function startRequest(request: RedirectRequest, deps: LocationsDeps): Prom
     record: prefix?.record,
     find: async (values, resolution) =>
       mayRedirect(values)
-        ? find(request, { values, resolution, prefix: { handle: prefixHandle, record: prefix } }, deps)
+        ? findLocation(
+            request,
+            { values, resolution, prefix: { handle: prefixHandle, record: prefix } },
+            deps,
+          )
         : undefined,
   };
 }
@@ -96,7 +100,7 @@ interface ListedRecord {
   prefix: PrefixOfHandle;
 }
 
-async function find(
+async function findLocation(
   request: RedirectRequest,
   { values, resolution, prefix }: ListedRecord,
   deps: LocationsDeps,

@@ -257,7 +257,7 @@ export function createPrefixRecords(records: OtherRecords): PrefixRecords {
 
   function watchPlain(prefixHandle: HandleRef): Dependency | undefined {
     const known = records.known(prefixHandle);
-    return known !== undefined && isPlain(known) ? records.watch(prefixHandle, known) : undefined;
+    return known !== undefined && isPlainRecord(known) ? records.watch(prefixHandle, known) : undefined;
   }
 
   /**
@@ -294,7 +294,7 @@ export function createPrefixRecords(records: OtherRecords): PrefixRecords {
 }
 
 /** Returns false for an unreadable record, because the prefix may be inactive or have locations. */
-function isPlain({ record, hasFailed }: OtherRecord): boolean {
+function isPlainRecord({ record, hasFailed }: OtherRecord): boolean {
   const { isInactive, listHandles } = namespaceOf(record?.entry);
   return !hasFailed && !isInactive && listHandles.length === 0;
 }

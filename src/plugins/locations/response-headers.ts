@@ -25,7 +25,7 @@ export function* responseHeaders(
   gathered: GatheredLists,
   { handle, allowed }: HeaderRules,
 ): Steps<HeaderLine[]> {
-  const sources = sourcesOf(gathered);
+  const sources = headerSources(gathered);
   const forms = templateForms(handle);
   const texts = sources.flatMap(({ headers }) => headers);
   const lines = yield* headerLinesIn(texts, { forms, allowed });
@@ -42,7 +42,7 @@ export function* responseHeaders(
  * Returns the lists of the handle, then included lists from the deepest level up, then those of the prefix
  * unless the record suppresses them.
  */
-function sourcesOf({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
+function headerSources({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
   const record = [own, ...included.toReversed().flat()];
   const settings = createSettings([...own.lists, ...included.flat().flatMap(({ lists }) => lists)]);
   const hasLocal = own.links.length > 0 || own.headers.length > 0;

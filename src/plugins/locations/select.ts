@@ -177,8 +177,8 @@ const MAX_ENTRIES = 50;
 
 /** Returns the negotiated attributes in filter order (recordings "Accept: …", "Accept-Language: …"). */
 export function negotiatedAttributes(facts: NegotiationFacts): WantedAttribute[] {
-  const languages = sortByQuality(readEntries(facts.acceptLanguage)).map(({ name }) => `language:${name}`);
-  const types = attributesOfAccept(readEntries(facts.accept), facts.userAgent);
+  const languages = sortByQuality(readPolicy(facts.acceptLanguage)).map(({ name }) => `language:${name}`);
+  const types = attributesOfAccept(readPolicy(facts.accept), facts.userAgent);
   const kept = facts.wantsMetadata
     ? ['role:metadata', ...types.filter((type) => !type.startsWith('http_role:'))]
     : types;
@@ -222,7 +222,7 @@ const isBrowserType = ({ name }: WeightedEntry): boolean =>
 /**
  * Splits a header as Java does: an empty header is one empty entry, and trailing empty entries are dropped.
  */
-function readEntries(header: string | undefined): WeightedEntry[] {
+function readPolicy(header: string | undefined): WeightedEntry[] {
   if (header === undefined) return [];
   const entries = header.split(',');
   while (entries.length > 0 && header !== '' && entries.at(-1) === '') entries.pop();

@@ -52,7 +52,7 @@ export function* findTarget(
   const { location, isRandom = false } = (chosen && choice) ?? {};
   return {
     chosen,
-    status: statusOf(location?.attributes.get('http_sc') ?? candidates.status),
+    status: redirectStatus(location?.attributes.get('http_sc') ?? candidates.status),
     isRandom,
     variation: variationOf(candidates, { looksUpCountry }),
     headers,
@@ -89,7 +89,7 @@ function* pickLocation(
 function chosenBy(choice: Choice<Candidate>, count: number, handle: string): ChosenTarget | undefined {
   const { attributes, value } = choice.location;
   const text = hrefOf(attributes, templateForms(handle));
-  return text === undefined ? undefined : { text, value, reason: () => describe(choice, count) };
+  return text === undefined ? undefined : { text, value, reason: () => describeTarget(choice, count) };
 }
 
 const REASONS: Record<Choice<Candidate>['by'], string> = {
@@ -103,7 +103,7 @@ const REASONS: Record<Choice<Candidate>['by'], string> = {
 };
 
 /** Describes the choice among `count` locations. */
-function describe({ location, by, isRandom }: Choice<Candidate>, count: number): string {
+function describeTarget({ location, by, isRandom }: Choice<Candidate>, count: number): string {
   const { value } = location;
   const url = value && `the ${value.type} value at index ${value.index}`;
   if (count === 1) return url === undefined ? 'The only location.' : `It is ${url}.`;
@@ -114,7 +114,7 @@ function describe({ location, by, isRandom }: Choice<Candidate>, count: number):
 }
 
 /** Compares the text exactly, with no trimming (recording "http_sc=" 303" on the location"). */
-const statusOf = (text: string | undefined): number =>
+const redirectStatus = (text: string | undefined): number =>
   text !== undefined && ['301', '302', '303', '307', '308'].includes(text) ? Number(text) : 302;
 
 interface LocationQuery {

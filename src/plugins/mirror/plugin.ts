@@ -20,12 +20,12 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-const readPrefix = (given: string): string | undefined =>
+const readMirrorPrefix = (given: string): string | undefined =>
   given.includes('*') ? undefined : readPrefixPattern(given);
 
 const SECTIONS = {
   mirror: {
-    prefixes: list({ allowed: 'prefixes such as 21.T1', read: readPrefix })
+    prefixes: list({ allowed: 'prefixes such as 21.T1', read: readMirrorPrefix })
       .default([])
       .describe(
         'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; without any, there is no mirror.',

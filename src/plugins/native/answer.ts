@@ -12,8 +12,8 @@ import {
   type ReplyContext,
   createReply,
   type NativeOutcome,
-  failed,
-  refusal,
+  failedReply,
+  refusalMessage,
   type MessageProblem,
   type Transport,
   encrypted,
@@ -67,11 +67,11 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
   const { wall: now } = context.clock;
   const { prepared, resolver, site } = parts;
   const readExchange = createReadExchange(resolver);
-  const operate = createOperations(context, parts);
+  const operate = createNativeOperations(context, parts);
   const finish = createFinish(site, now);
 
   function refuse(problem: MessageProblem): AnsweredMessage {
-    const outcome = refusal(problem.responseCode, 'invalid', problem.text);
+    const outcome = refusalMessage(problem.responseCode, 'invalid', problem.text);
     const reply = replyUnreadable(problem, now());
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
@@ -98,7 +98,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     deny(incoming, text) {
       const exchange = readExchange(incoming);
       if (!('request' in exchange)) return refuse(exchange);
-      return finish(exchange, refusal(RESPONSE_CODE.error, 'invalid', text));
+      return finish(exchange, refusalMessage(RESPONSE_CODE.error, 'invalid', text));
     },
     refuse,
   };
@@ -151,10 +151,10 @@ function createFinish(site: SiteInfo, now: () => number) {
       if (reply !== undefined) return answered(reply, outcome, false);
     } catch (cause) {
       const detail = 'data of a value in an unknown format';
-      return short(failed(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause })), false);
+      return short(failedReply(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause })), false);
     }
     const text = exchange.maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
-    return short(refusal(RESPONSE_CODE.error, outcome.result, text), true);
+    return short(refusalMessage(RESPONSE_CODE.error, outcome.result, text), true);
   };
 }
 
@@ -166,16 +166,17 @@ const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 const isAdministration = (opCode: number): boolean =>
   (opCode >= 100 && opCode < 200) || (opCode >= 300 && opCode < 400) || opCode >= 1000;
 
-function createOperations(context: Context, { resolve, site }: AnswerParts) {
+function createNativeOperations(context: Context, { resolve, site }: AnswerParts) {
   const onUnexpected = createReportUnexpected(context);
-  const asOutcome = (error: unknown): NativeOutcome => failed(asServiceError(error, onUnexpected));
+  const asOutcome = (error: unknown): NativeOutcome => failedReply(asServiceError(error, onUnexpected));
 
   function resolveSafely({
     request: { resolution, header },
     handle,
     admit,
   }: Exchange): NativeOutcome | Promise<NativeOutcome> {
-    if (resolution === undefined || handle === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
+    if (resolution === undefined || handle === undefined)
+      return refusalMessage(RESPONSE_CODE.error, 'invalid');
     try {
       const outcome = resolve(resolution, { handle, flags: header.flags, admit });
       return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
@@ -190,7 +191,7 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
    */
   async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);
-    return refused === undefined ? resolveSafely(exchange) : failed(refused);
+    return refused === undefined ? resolveSafely(exchange) : failedReply(refused);
   }
 
   function judgeAndResolve(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
@@ -201,20 +202,22 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
 
   async function readSite(): Promise<NativeOutcome> {
     const data = await site.read();
-    if (data === undefined) return refusal(RESPONSE_CODE.error, 'local', 'No site record is configured');
+    if (data === undefined)
+      return refusalMessage(RESPONSE_CODE.error, 'local', 'No site record is configured');
     return { responseCode: RESPONSE_CODE.success, body: { kind: 'site', site: data }, result: 'local' };
   }
 
   return function operate(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
     const { envelope, request } = exchange;
     const { opCode, flags } = request.header;
-    if (envelope.sessionId > 0) return refusal(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
-    if (isAdministration(opCode)) return refusal(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
+    if (envelope.sessionId > 0) return refusalMessage(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
+    if (isAdministration(opCode))
+      return refusalMessage(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
     // No signing key exists. Code 2 makes the client try a different site.
-    if ((flags & OP_FLAG.certify) !== 0) return refusal(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
+    if ((flags & OP_FLAG.certify) !== 0) return refusalMessage(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
     if (opCode === OP_CODE.resolution) return judgeAndResolve(exchange);
     if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);
-    return refusal(RESPONSE_CODE.error, 'invalid', NO_LOGIN);
+    return refusalMessage(RESPONSE_CODE.error, 'invalid', NO_LOGIN);
   };
 }
 

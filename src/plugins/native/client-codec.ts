@@ -60,26 +60,26 @@ function readBody(reader: ByteReader, { opCode, responseCode }: Header): Respons
   const { success, authenticationNeeded, serviceReferral, prefixReferral } = RESPONSE_CODE;
   if (responseCode === authenticationNeeded) return { kind: 'challenge', nonce: reader.sized() };
   if (responseCode === serviceReferral || responseCode === prefixReferral) {
-    return { kind: 'referral', ...readRecord(reader) };
+    return { kind: 'referral', ...takeRecord(reader) };
   }
   if (responseCode !== success) return { kind: 'text', text: reader.text() };
   if (opCode === OP_CODE.siteInfo) return { kind: 'site', site: reader.take(reader.remaining) };
-  return { kind: 'record', ...readRecord(reader) };
+  return { kind: 'record', ...takeRecord(reader) };
 }
 
 /** Reads a handle and its values. A referral may end after the handle. */
-function readRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[] } {
+function takeRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[] } {
   const handle = reader.sized();
-  return { handle, values: reader.remaining === 0 ? [] : reader.list(() => readValue(reader)) };
+  return { handle, values: reader.remaining === 0 ? [] : reader.list(() => takeValue(reader)) };
 }
 
 const ABSOLUTE = 1;
 
 /** Reads a value into JSON with a Handle server's members and order. */
-export function readValue(reader: ByteReader): HandleValue {
+export function takeValue(reader: ByteReader): HandleValue {
   const index = reader.int32();
   const timestamp = reader.int32();
-  const ttl = readTtl(reader);
+  const ttl = takeTtl(reader);
   const permissions = (reader.byte() & 0x0f).toString(2).padStart(4, '0');
   const type = reader.text();
   const data = decodeData(type, reader.sized());
@@ -95,7 +95,7 @@ export function readValue(reader: ByteReader): HandleValue {
   };
 }
 
-function readTtl(reader: ByteReader): Ttl {
+function takeTtl(reader: ByteReader): Ttl {
   const kind = reader.byte();
   const seconds = reader.int32();
   return kind === ABSOLUTE ? dateOf(seconds) : seconds;

@@ -99,7 +99,7 @@ export function negotiateVersion({ version, suggested }: Envelope): Version {
 }
 
 /** Whether a version precedes 2.`minor`. Old clients send 5.0 for 2.0. */
-export const isBefore = (version: Version, minor: number): boolean =>
+export const isEarlier = (version: Version, minor: number): boolean =>
   rankOf(version) < rankOf({ major: 2, minor }) || (version.major === 5 && version.minor === 0);
 
 // Messages in UDP packets of 512 bytes (RFC 3652 §2.1.2: TruncatedMessage, SequenceNumber).
@@ -346,6 +346,6 @@ const SHA256 = { code: 3, algorithm: 'sha256' };
 
 /** Encodes the digest of a request's header and body, which precedes the response body. */
 export function encodeDigest(version: Version, digested: Buffer): Buffer {
-  const { code, algorithm } = isBefore(version, 1) ? MD5 : isBefore(version, 7) ? SHA1 : SHA256;
+  const { code, algorithm } = isEarlier(version, 1) ? MD5 : isEarlier(version, 7) ? SHA1 : SHA256;
   return Buffer.concat([Buffer.of(code), createHash(algorithm).update(digested).digest()]);
 }

@@ -3,7 +3,7 @@ import type { Context } from '../../context.js';
 import type { Hooks, MessageSpan } from '../../hooks.js';
 import type { Hits, PreparedHit } from '../../observe/hits.js';
 import { OP_CODE } from './codec.js';
-import { type AnsweredMessage, existsBy } from './reply.js';
+import { type AnsweredMessage, existsByCode } from './reply.js';
 import { maybe } from '../../maybe.js';
 
 /** Runs `work` and reports its message. Tunnelled messages are reported as HTTP requests instead. */
@@ -20,9 +20,9 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Creates the report for TCP and UDP messages without a prepared response. */
-export function createReport({ metrics, log, isLogged, hooks }: Context): ReportMessage {
+export function createMessageReport({ metrics, log, isLogged, hooks }: Context): ReportMessage {
   function countRead({ handle, outcome }: AnsweredMessage, family: 'native-tcp' | 'native-udp'): void {
-    const exists = existsBy(outcome);
+    const exists = existsByCode(outcome);
     if (handle === undefined || exists === undefined) return;
     for (const each of hooks.answered) each({ handle, exists, interface: family });
   }

@@ -38,7 +38,7 @@ interface SiteListener {
 }
 
 /** Parses an interface such as `tcp:2641`; returns undefined for an unknown protocol or invalid port. */
-function readInterface(given: string): SiteListener | undefined {
+function readInterfaceType(given: string): SiteListener | undefined {
   const [, name = '', digits = ''] = /^([a-z]+):(\d{1,5})$/i.exec(given) ?? [];
   const protocol = SITE_PROTOCOLS.find((known) => known === name.toUpperCase());
   const port = Number(digits);
@@ -57,7 +57,10 @@ const site = section({
     .describe(
       'Host name in the site record, which clients send as `Host`, and resolve if `native.site.address` is not set.',
     ),
-  interfaces: list({ allowed: 'interfaces such as `tcp:2641`, `udp:2641`, `http:80`', read: readInterface })
+  interfaces: list({
+    allowed: 'interfaces such as `tcp:2641`, `udp:2641`, `http:80`',
+    read: readInterfaceType,
+  })
     .default([])
     .describe(
       'Public interfaces in the site record, such as `udp:2641,tcp:2641,https:443`, separated by commas; by default the enabled listeners with their ports.',

@@ -39,7 +39,7 @@ const TRANSPORTS = ['tcp', 'udp'] as const;
 type PreparedTransport = (typeof TRANSPORTS)[number];
 
 /** Whether the response depends only on the request's key bytes, the entry and the time. */
-const isPreparable = ({ header: { flags } }: Request): boolean =>
+const isPreparableMessage = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
 export class PreparedMessages {
@@ -77,7 +77,7 @@ export class PreparedMessages {
     // A message in the tunnel is a request of the public listener, which logs and bounds it.
     if (received === undefined || handle === undefined || entry === undefined || transport === 'tunnel')
       return;
-    const name = isPreparable(request) ? this.#nameOf(received, transport) : undefined;
+    const name = isPreparableMessage(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
     this.#parts.preparedCache().prepare(name, { handle, entry }, (start, known) => {
       if (known !== undefined) return known;

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import {
   type Envelope,
   OWN_VERSION,
-  isBefore,
+  isEarlier,
   negotiateVersion,
   OP_FLAG,
   encodeMessage,
@@ -80,13 +80,13 @@ export function createReply(
   const isChallenge = body.kind === 'challenge';
   const isDigestWanted = isChallenge || (request.header.flags & OP_FLAG.returnDigest) !== 0;
   // Versions before 2.1 have no digest flag.
-  const digestFlag = isDigestWanted && !isBefore(version, 1) ? OP_FLAG.returnDigest : 0;
+  const digestFlag = isDigestWanted && !isEarlier(version, 1) ? OP_FLAG.returnDigest : 0;
   const flags = (request.header.flags & COPIED & ~OP_FLAG.returnDigest) | OP_FLAG.recursive | digestFlag;
   const digest = isDigestWanted ? encodeDigest(version, request.digested) : NOTHING;
   // Before 2.1, the digest of a challenge is last, with its length instead of the
   // algorithm code (Handle.Net 9.3.1).
   const parts =
-    isChallenge && isBefore(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
+    isChallenge && isEarlier(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
   const { opCode, recursionCount } = request.header;
   const header = { opCode, responseCode, flags, siteSerial, recursionCount, expiration: expirationAt(now) };
   const message = encodeMessage({ header, body: Buffer.concat(parts), credential: NOTHING });
@@ -119,14 +119,14 @@ export interface NativeOutcome {
 }
 
 /** Creates an outcome with only a text, often empty, as on a Handle server. */
-export const refusal = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
+export const refusalMessage = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
   responseCode,
   body: { kind: 'text', text },
   result,
 });
 
 /** Whether the handle exists; undefined unless the request is an anonymous read. */
-export function existsBy({ result, responseCode }: NativeOutcome): boolean | undefined {
+export function existsByCode({ result, responseCode }: NativeOutcome): boolean | undefined {
   if (!READS.includes(result)) return undefined;
   return responseCode !== RESPONSE_CODE.handleNotFound;
 }
@@ -137,9 +137,9 @@ const READS: readonly Result[] = ['hit', 'miss', 'stale', 'authoritative'];
  * Creates the outcome for a failure. On code 2, clients try the next site, as after a failed connection; they
  * treat 3, 4 and 7 as final (recordings "client: fault: UDP answers RC …").
  */
-export function failed(failure: ServiceError): NativeOutcome {
+export function failedReply(failure: ServiceError): NativeOutcome {
   const { status, message } = failure;
-  return { ...refusal(RESPONSE_CODE.error, resultOfError(status), message), failure };
+  return { ...refusalMessage(RESPONSE_CODE.error, resultOfError(status), message), failure };
 }
 
 // Responses to malformed messages, with a Handle server's texts: no request id, version 2.3.
@@ -152,7 +152,10 @@ export interface MessageProblem {
   text: string;
 }
 
-const protocolError = (text: string): MessageProblem => ({ responseCode: RESPONSE_CODE.protocolError, text });
+const protocolFailure = (text: string): MessageProblem => ({
+  responseCode: RESPONSE_CODE.protocolError,
+  text,
+});
 
 /**
  * Sent by a Handle server on TCP and UDP for an unprocessable message; the tunnel states the reason instead.
@@ -162,8 +165,8 @@ export const SERVER_ERROR: MessageProblem = {
   text: 'Server error processing request, see server logs',
 };
 
-export const INVALID_LENGTH = protocolError('Invalid message length');
-export const READ_TIMED_OUT = protocolError('Read timed out');
+export const INVALID_LENGTH = protocolFailure('Invalid message length');
+export const READ_TIMED_OUT = protocolFailure('Read timed out');
 
 /** Checks an envelope's message length before buffering any byte. */
 export function problemOfLength(length: number, transport: Transport): MessageProblem | undefined {
@@ -174,7 +177,7 @@ export function problemOfLength(length: number, transport: Transport): MessagePr
 
 /** Response to input that ends before the message is complete. */
 export const cutOff = (expected: number, received: number): MessageProblem =>
-  protocolError(`Expecting ${expected} bytes, only received ${received}`);
+  protocolFailure(`Expecting ${expected} bytes, only received ${received}`);
 
 /** Response to an encrypted message, which cannot be decrypted without sessions. */
 export const encrypted = (sessionId: number): MessageProblem =>
@@ -192,8 +195,8 @@ const NO_OPCODE = `Unknown opCode in message: ${OP_CODE.reserved}`;
 
 /** Response to a malformed message; `problem` is the codec's text. */
 export function malformed(problem: string, transport: Transport): MessageProblem {
-  if (transport === 'tunnel') return protocolError(inTunnel(problem));
-  return problem === NO_OPCODE ? protocolError(problem) : SERVER_ERROR;
+  if (transport === 'tunnel') return protocolFailure(inTunnel(problem));
+  return problem === NO_OPCODE ? protocolFailure(problem) : SERVER_ERROR;
 }
 
 function inTunnel(problem: string): string {

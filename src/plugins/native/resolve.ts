@@ -1,5 +1,5 @@
 // Resolves handles from cache or upstream, with the same resolver and policy as the other interfaces.
-import { type NativeOutcome, refusal } from './reply.js';
+import { type NativeOutcome, refusalMessage } from './reply.js';
 import { OP_FLAG, type ResolutionRequest as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
@@ -78,7 +78,7 @@ const canExist = (handle: Buffer): boolean =>
   handle.length > 0 && handle.length <= MAX_HANDLE_BYTES && !handle.includes(0) && isUtf8(handle);
 
 const notFound = (result: Result, text = ''): NativeOutcome =>
-  refusal(RESPONSE_CODE.handleNotFound, result, text);
+  refusalMessage(RESPONSE_CODE.handleNotFound, result, text);
 
 function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: ResolveDeps): NativeOutcome {
   const result = resultOf(resolution, asked);
@@ -100,8 +100,8 @@ const withoutTtl = (values: readonly HandleValue[]): HandleValue[] =>
   values.map((value) => ({ ...value, ttl: 0 }));
 
 function record(values: readonly HandleValue[], asked: Asked, result: Result): NativeOutcome {
-  const selected = selectValues(values, asked);
-  if (selected.length === 0) return refusal(RESPONSE_CODE.valuesNotFound, result);
+  const selected = valuesRequested(values, asked);
+  if (selected.length === 0) return refusalMessage(RESPONSE_CODE.valuesNotFound, result);
   return {
     responseCode: RESPONSE_CODE.success,
     body: { kind: 'record', handle: asked.spelling, values: selected },
@@ -169,7 +169,7 @@ function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Nativ
     return { responseCode: responseCode as number, body, result: 'refused' };
   }
   const isFinal = FINAL.includes(responseCode);
-  return refusal(isFinal ? (responseCode as number) : RESPONSE_CODE.error, 'refused', text);
+  return refusalMessage(isFinal ? (responseCode as number) : RESPONSE_CODE.error, 'refused', text);
 }
 
 /**
@@ -178,7 +178,7 @@ function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Nativ
  */
 const selectsSomething = (type: string): boolean => type !== '' && type !== '.';
 
-function selectValues(values: readonly HandleValue[], { indexes, types }: Selection): HandleValue[] {
+function valuesRequested(values: readonly HandleValue[], { indexes, types }: Selection): HandleValue[] {
   if (indexes.length === 0 && types.length === 0) return [...values];
   const wanted = { indexes, types: types.filter(selectsSomething) };
   if (indexes.length === 0 && wanted.types.length === 0) return [];

@@ -19,7 +19,7 @@ import {
   problemOfLength,
 } from './reply.js';
 import { type TimeSlicer, inOneStep } from '../../time-slicer.js';
-import { type ReportMessage, createReport } from './message-log.js';
+import { type ReportMessage, createMessageReport } from './message-log.js';
 import type { AdmitMessage } from './resolve.js';
 import type { NativeConfig } from './plugin.js';
 type TcpSettings = Omit<NativeConfig['native']['tcp'], 'port'>;
@@ -38,7 +38,7 @@ export function createTcpServer(limits: TcpSettings, context: Context, parts: Tc
   /** Connections whose message has been received or rejected. */
   const answering = new WeakSet<Socket>();
   const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
-  const report = createReport(context);
+  const report = createMessageReport(context);
   // A client that half-closes after its request still reads (recording "half-close after the request").
   // Nagle's algorithm does not delay the response, because the FIN follows it.
   const server = createServer({ allowHalfOpen: true }, (socket) => {

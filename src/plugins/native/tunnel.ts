@@ -9,7 +9,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { HandlerParts } from '../../app/plugin.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
-import { type AnsweredMessage, cutOff, problemOfLength, existsBy } from './reply.js';
+import { type AnsweredMessage, cutOff, problemOfLength, existsByCode } from './reply.js';
 import { MESSAGE_TYPE } from './routes.js';
 
 const LINE_FEED = 0x0a;
@@ -28,18 +28,22 @@ export function createTunnelRoute(
       // The traffic rules have already judged the POST, except for rules that match handles.
       const refusalOf = refusalOfHandle && ((handle: HandleRef) => refusalOfHandle(req, handle));
       const judged = { admit: () => context.caller, refusalOf };
-      const answering = inOneStep(() => receive(body, native, judged));
+      const answering = inOneStep(() => receiveMessage(body, native, judged));
       // Infinity, because the record's size and the number of selected values are unknown.
       const { reply, handle, outcome } = await runStepsOf(res)(answering, Infinity);
       const { result } = outcome;
-      Object.assign(context, { result, exists: existsBy(outcome), ...(handle !== undefined && { handle }) });
+      Object.assign(context, {
+        result,
+        exists: existsByCode(outcome),
+        ...(handle !== undefined && { handle }),
+      });
       if (outcome.failure) context.failure = outcome.failure;
       sendMessage(res, frame(reply.envelope, reply.message));
     });
   };
 }
 
-function receive(
+function receiveMessage(
   body: Buffer,
   { answer, refuse }: NativeAnswer,
   judged: Pick<Incoming, 'admit' | 'refusalOf'>,

@@ -18,7 +18,7 @@ import {
   packetsOf,
   toPackets,
 } from './codec.js';
-import { type ReportMessage, createReport } from './message-log.js';
+import { type ReportMessage, createMessageReport } from './message-log.js';
 import { METRICS, type NativeConfig } from './plugin.js';
 import {
   type AnsweredMessage,
@@ -78,13 +78,13 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
     // Passes no callback, because one would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
-  const sendPrepared = createSendPrepared(parts, send);
+  const sendPrepared = createSendPreparedMessage(parts, send);
   const isWithinLimit = ({ address }: Peer): boolean => {
     const isWithin = limit.judge(address, now()) === 'answer';
     if (!isWithin) countUdpLimited('rate');
     return isWithin;
   };
-  const { respond, pending } = createResponder(send, isWithinLimit, createReport(context));
+  const { respond, pending } = createResponder(send, isWithinLimit, createMessageReport(context));
   const answerWithin = createBoundedAnswer(parts, pending, countUdpLimited);
 
   function receive(packet: Buffer, peer: Peer): void {
@@ -164,7 +164,7 @@ type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessag
 type SendPacket = (packet: Buffer, peer: Peer) => void;
 
 /** Sends a prepared response; returns false if none exists. */
-const createSendPrepared =
+const createSendPreparedMessage =
   ({ native: { answerPrepared }, isProved }: UdpParts, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
     const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;

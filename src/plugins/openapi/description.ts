@@ -22,15 +22,15 @@ export interface Description {
 
 export async function describePublic(title: string, routes: readonly Route[]): Promise<Description> {
   const { default: file } = await import('../../../config/openapi/public.yaml');
-  return describe(file as OpenApiFile, title, routes);
+  return describeDocument(file as OpenApiFile, title, routes);
 }
 
 export async function describeAdmin(title: string): Promise<Description> {
   const { default: file } = await import('../../../config/openapi/admin.yaml');
-  return describe(file as OpenApiFile, title);
+  return describeDocument(file as OpenApiFile, title);
 }
 
-function describe(file: OpenApiFile, title: string, routes?: readonly Route[]): Description {
+function describeDocument(file: OpenApiFile, title: string, routes?: readonly Route[]): Description {
   const document = servedDocument(file, { title, version: VERSION }, routes);
   return {
     text: JSON.stringify(document),

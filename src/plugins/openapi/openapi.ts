@@ -11,7 +11,7 @@ import type { Description } from './description.js';
 
 export const start = ({ settings }: Host): Started => ({
   handlers: createPublic,
-  adminHandlers: { openApi: createAdmin(settings) },
+  adminHandlers: { openApi: createAdminDocument(settings) },
 });
 
 const createPublic = ({ settings: { page }, settings, routes }: HandlerParts) => ({
@@ -23,7 +23,7 @@ const createPublic = ({ settings: { page }, settings, routes }: HandlerParts) =>
 });
 
 /** A reload may change the title and the branding. */
-function createAdmin(settings: Host['settings']): Listener {
+function createAdminDocument(settings: Host['settings']): Listener {
   const create = (): Listener =>
     createOpenApi(settings.current, {
       cacheControl: 'no-store',

@@ -89,11 +89,11 @@ function renderTarget({ chosen, url, status }: RedirectTarget): Html {
     ? html`<a href="${url.url}" rel="noreferrer nofollow"><bdi>${url.url}</bdi></a> (${status})`
     : html`<code>${chosen.text.slice(0, MAX_TARGET_CHARS)}</code>`;
   return html`<p>${target}</p>
-    <p class="quiet">${reasonOf(chosen)}</p>`;
+    <p class="quiet">${reasonText(chosen)}</p>`;
 }
 
 /** Describes the choice of a URL value, unless a plugin has chosen the target. */
-function reasonOf({ reason, value }: ChosenTarget): string {
+function reasonText({ reason, value }: ChosenTarget): string {
   if (reason !== undefined) return reason();
   const url = value && `the ${value.type} value at index ${value.index}`;
   return `It is ${url ?? 'the only one'}, the first of its type.`;
@@ -117,12 +117,12 @@ function cacheState(view: RecordView): Html {
     <dt>Age</dt>
     <dd>${coarseDuration(now - entry.requestedAt)}, read at ${dateOf(entry.requestedAt)}</dd>
     <dt>Expires</dt>
-    <dd>${expiryOf(entry.staleAt, now, dateOf)}</dd>
+    <dd>${expiryText(entry.staleAt, now, dateOf)}</dd>
   </dl>`;
 }
 
 /** Describes the expiry time. An invalidated entry has `staleAt` 0. */
-function expiryOf(staleAt: number, now: number, dateOf: (time: number) => string): string {
+function expiryText(staleAt: number, now: number, dateOf: (time: number) => string): string {
   if (staleAt > now) return `in ${coarseDuration(staleAt - now)}, at ${dateOf(staleAt)}`;
   return staleAt > 0 ? `expired at ${dateOf(staleAt)}` : 'expired: the record may have changed';
 }
@@ -223,7 +223,8 @@ const UNITS = [
 
 const list = new Intl.ListFormat('en-GB');
 
-const countOf = (count: number, unit: string): string => (count === 1 ? `one ${unit}` : `${count} ${unit}s`);
+const valueCount = (count: number, unit: string): string =>
+  count === 1 ? `one ${unit}` : `${count} ${unit}s`;
 
 /** Formats whole seconds exactly: `90_000` becomes `one day and one hour`. */
 function exactDuration(seconds: number): string {
@@ -232,7 +233,7 @@ function exactDuration(seconds: number): string {
   for (const [unit, unitSeconds] of UNITS) {
     const count = Math.floor(left / unitSeconds);
     left -= count * unitSeconds;
-    if (count > 0) parts.push(countOf(count, unit));
+    if (count > 0) parts.push(valueCount(count, unit));
   }
   return list.format(parts);
 }
@@ -241,7 +242,7 @@ function exactDuration(seconds: number): string {
 function coarseDuration(ms: number): string {
   for (const [unit, unitSeconds] of UNITS.slice(0, -1)) {
     const count = Math.floor(ms / 1000 / unitSeconds);
-    if (count >= 2 || (count === 1 && unit !== 'day')) return countOf(count, unit);
+    if (count >= 2 || (count === 1 && unit !== 'day')) return valueCount(count, unit);
   }
   return 'less than a minute';
 }

@@ -185,7 +185,7 @@ function addressesAt(
     ports.some(([first, last]) => port >= first && port <= last),
   );
   return allowed.slice(0, MAX_ADDRESSES).flatMap(({ protocol, port }) => {
-    const url = parseUrl(`${protocol.toLowerCase()}://${host}:${port}/${trimSlashes(path)}`);
+    const url = parseSiteUrl(`${protocol.toLowerCase()}://${host}:${port}/${trimSlashes(path)}`);
     return url === undefined ? [] : [{ url, publicKey }];
   });
 }
@@ -207,7 +207,7 @@ function hostOf(address: string): string | undefined {
 /**
  * Rejects URLs with more than host, port and path: an untrusted record must not set credentials or a query.
  */
-function parseUrl(text: string): string | undefined {
+function parseSiteUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { username, password, search, hash, href } = new URL(text);
   return username + password + search + hash === '' ? href.replace(/\/$/, '') : undefined;

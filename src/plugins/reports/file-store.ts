@@ -53,7 +53,7 @@ export class FileReportStore implements ReportStore {
     if (file === undefined || this.#rows.size === 0) return;
     try {
       const stream = createWriteStream(`${file}.tmp`, { mode: 0o600, flush: true });
-      await pipeline(linesOf(this.#rows), stream);
+      await pipeline(rowLines(this.#rows), stream);
       await rename(`${file}.tmp`, file);
     } catch (error) {
       this.#log.warn({ file, reason: String(error) }, 'reports not written');
@@ -113,7 +113,7 @@ function addTo(rows: RowsByPrefix, prefix: string, counts: PrefixCounts): void {
   row.addAll(counts);
 }
 
-function* linesOf(rows: RowsByPrefix): Generator<string> {
+function* rowLines(rows: RowsByPrefix): Generator<string> {
   for (const [prefix, row] of rows)
     yield `${JSON.stringify({ prefix, ...row.counts() } satisfies StoredRow)}\n`;
 }

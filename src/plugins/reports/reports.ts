@@ -82,7 +82,7 @@ export function createReports(
       const prefix = given === OTHER_PREFIXES ? given : upperAscii(given);
       const counts = (await publish()) ? await store.read(prefix, month) : undefined;
       if (counts === undefined) throw new ServiceError(ERRORS.REPORT_UNAVAILABLE, { retryAfterMs: 1000 });
-      return reportOf({ prefix, month }, counts);
+      return prefixReport({ prefix, month }, counts);
     },
     async close() {
       for (const cancel of timers) cancel();
@@ -141,7 +141,7 @@ function repeat({ after }: Host['clock'], everyMs: number, work: () => unknown):
   };
 }
 
-function reportOf({ prefix, month }: { prefix: string; month: string }, counts: PrefixCounts) {
+function prefixReport({ prefix, month }: { prefix: string; month: string }, counts: PrefixCounts) {
   const { unknown = 0, robots = 0, ...byInterface } = counts.totals;
   const resolutions = Object.values(byInterface).reduce((sum, count) => sum + count, 0);
   const lists = { topHandles: topOf(counts.handles), topUnknown: topOf(counts.unknown) };

@@ -28,7 +28,7 @@ function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
   return {
     // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
     read: ({ text }) => ({ method: 'GET', path: `${basePath}/resolve/${handleToPath(text)}` }),
-    outcomeOf,
+    outcomeOf: dspaceOutcome,
     probe: () => ({
       method: 'GET',
       path: `${basePath}/listprefixes`,
@@ -49,7 +49,7 @@ function listProtocol({ url }: ServerConfig): ListProtocol {
   };
 }
 
-function* outcomeOf(reply: UpstreamReply): Steps<Outcome> {
+function* dspaceOutcome(reply: UpstreamReply): Steps<Outcome> {
   // Spring's firewall and Tomcat reject these names with 400, so DSpace cannot resolve them.
   if (reply.status === 400 && isRejectedName(reply.handle)) return { kind: 'not-found' };
   if (isTooBusy(reply.status)) throw tooBusy(reply);

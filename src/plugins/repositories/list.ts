@@ -50,7 +50,7 @@ export function createRepositoryList(
   return async function listHandles(prefix, paging) {
     const { handles, chars } = await join(list.pathOf(prefix));
     if (handles === undefined) return NO_LISTS;
-    return readInSlices(slicer, pageOf(handles, prefix, paging), { chars, caller: undefined });
+    return readInSlices(slicer, listPage(handles, prefix, paging), { chars, caller: undefined });
   };
 }
 
@@ -63,7 +63,7 @@ export const NO_LISTS = answerWith(501, {
 const HANDLES_PER_STEP = 1000;
 
 /** Returns one page of the prefix's handles, or all of them. */
-function* pageOf(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
+function* listPage(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
   const start = `${upperAscii(prefix)}/`;
   const handles: string[] = [];
   for (const [at, handle] of listed.entries()) {

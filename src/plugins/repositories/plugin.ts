@@ -14,7 +14,7 @@ export const ERRORS = defineErrors({
 });
 
 /** Checks the address against the kind of the repository. */
-function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule[] {
+function repositoryRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule[] {
   const key = `upstreams.${at}.url`;
   if (url === undefined) return [];
   if (kind === 'dspace') {
@@ -34,7 +34,7 @@ function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at
 export const repositories: Plugin = {
   name: 'repositories',
   errors: ERRORS,
-  rules: ({ upstreams }) => upstreams.flatMap(addressRule),
+  rules: ({ upstreams }) => upstreams.flatMap(repositoryRule),
   isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => kind === 'dspace' || kind === 'template'),
   load: () => import('./repositories.js'),
 };

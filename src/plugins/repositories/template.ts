@@ -24,14 +24,14 @@ export const TEMPLATE = {
 
 function createTemplateProtocol({ url: template, existenceCheck }: ServerConfig): SourceProtocol {
   const outcomeFor = (handle: Pick<HandleRef, 'text'>): Outcome => {
-    const url = fillTemplate(template, handle.text);
+    const url = fillAddress(template, handle.text);
     return url === undefined ? { kind: 'not-found' } : urlRecord(url, VALUE);
   };
   return {
     read(handle) {
       const outcome = outcomeFor(handle);
       if (!existenceCheck || outcome.kind !== 'found') return outcome;
-      return { method: 'HEAD', path: pathOf(fillTemplate(template, handle.text) ?? '') };
+      return { method: 'HEAD', path: pathOf(fillAddress(template, handle.text) ?? '') };
     },
     outcomeOf: (reply) =>
       inOneStep(() => (exists(reply) ? outcomeFor({ text: reply.handle }) : { kind: 'not-found' })),
@@ -55,7 +55,7 @@ const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.
  * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path.
  * Returns undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).
  */
-export function fillTemplate(template: string, handle: string): string | undefined {
+export function fillAddress(template: string, handle: string): string | undefined {
   const slash = handle.indexOf('/');
   const parts = { handle, prefix: handle.slice(0, slash), suffix: handle.slice(slash + 1) };
   const end = template.search(/[?#]/);

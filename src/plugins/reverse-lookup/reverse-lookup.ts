@@ -7,7 +7,7 @@ import { createForwardRequest } from '../../record/forward-request.js';
 import { createForward } from '../../record/forward.js';
 import { createConnections } from '../../upstream/connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
-import { explain, toServiceError } from '../../upstream/failure.js';
+import { explainServerFailure, toServiceError } from '../../upstream/failure.js';
 import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
 import { sessionsOf } from '../../upstream/sessions.js';
 import { type ReverseLookupConfig, KEYS } from './plugin.js';
@@ -74,13 +74,13 @@ const loginMissing = (): ServiceError =>
 function readHandles(response: UpstreamResponse): string[] | 'unauthorized' | 'forbidden' {
   if (response.status === 401) return 'unauthorized';
   if (response.status === 403) return 'forbidden';
-  const handles = response.status === 200 ? parsed(response.body) : undefined;
+  const handles = response.status === 200 ? parsedAnswer(response.body) : undefined;
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList) throw invalidResponse('no list of handles', response);
   return handles;
 }
 
-function parsed(json: string): unknown {
+function parsedAnswer(json: string): unknown {
   try {
     return parseJson(json);
   } catch {
@@ -92,6 +92,6 @@ function parsed(json: string): unknown {
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure, {
     message: failure.message.replace('The Handle server', 'The reverse lookup service'),
-    diagnosis: explain(failure, KEYS),
+    diagnosis: explainServerFailure(failure, KEYS),
     cause: failure,
   });

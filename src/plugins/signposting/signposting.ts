@@ -41,7 +41,10 @@ export function createSignposting({ signposting }: SignpostingConfig): ReadLinks
   return function* readSignposts(values, { handle, target, headers }) {
     const path = handleToPath(handle);
     const urls = { page: `${publicUrl}/${path}`, record: `${publicUrl}/api/handles/${path}`, target };
-    const found = [{ href: pidOf(handle), rel: 'cite-as' }, ...(yield* readLinks(values, relations, pidOf))];
+    const found = [
+      { href: pidOf(handle), rel: 'cite-as' },
+      ...(yield* readLinkValues(values, relations, pidOf)),
+    ];
     const taken = relationsIn(headers);
     const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
     const [first, ...others] = links.filter(({ anchor }) => anchor === (target ?? urls.page));
@@ -58,7 +61,7 @@ export function createSignposting({ signposting }: SignpostingConfig): ReadLinks
         return linkHeader([json, text, ...own.map((link) => link && { ...link, anchor: undefined })]);
       },
       linkset: (contentType) =>
-        contentType === LINKSET_TEXT ? `${links.map(writeLink).join(',\n')}\n` : writeJson(links),
+        contentType === LINKSET_TEXT ? `${links.map(writeLink).join(',\n')}\n` : writeLinkset(links),
     };
   };
 }
@@ -72,7 +75,7 @@ const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
   );
 
 /** Returns a link for each typed value that is an http(s) URL or a handle. */
-function* readLinks(
+function* readLinkValues(
   values: readonly HandleValue[],
   relations: ReadonlyMap<string, string>,
   pidOf: (handle: string) => string,
@@ -83,14 +86,14 @@ function* readLinks(
     const rel = relations.get(upperAscii(value.type));
     const text = textOf(value);
     if (rel === undefined || text === undefined || text.length > MAX_URI_CHARS) continue;
-    const href = hrefOf(text, pidOf);
+    const href = linkTarget(text, pidOf);
     if (href !== undefined) links.push({ href, rel });
     if (links.length === MAX_LINKS) break;
   }
   return links;
 }
 
-function hrefOf(text: string, pidOf: (handle: string) => string): string | undefined {
+function linkTarget(text: string, pidOf: (handle: string) => string): string | undefined {
   const plain = text.replace(/[\0-\x1f\x7f-\x9f]+/g, '').trim();
   const given = toRedirectUrl(plain, { allowedHosts: undefined });
   const handle = handleInUrl(plain);
@@ -145,7 +148,7 @@ function writeLink({ href, ...link }: TypedLink): string {
 }
 
 /** Writes a link set as JSON (RFC 9264 §4.2). Extension attributes are arrays (§4.2.4.3). */
-function writeJson(links: readonly TypedLink[]): string {
+function writeLinkset(links: readonly TypedLink[]): string {
   const contexts = new Map<string, Record<string, object[]>>();
   for (const { anchor = '', rel, href, type, profile } of links) {
     const context = contexts.get(anchor) ?? {};

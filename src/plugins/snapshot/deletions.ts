@@ -34,7 +34,7 @@ export class DeletionLog {
     try {
       renameSync(this.#file, before);
     } catch (error) {
-      if (!isMissing(error)) throw error;
+      if (!isFileMissing(error)) throw error;
     }
     const older = this.#files().filter((file) => file !== this.#file);
     return () => {
@@ -47,7 +47,7 @@ export class DeletionLog {
     const keys = new Set<string>();
     const prefixes: string[] = [];
     for (const file of this.#files()) {
-      for (const deleted of readLines(file)) {
+      for (const deleted of readDeletions(file)) {
         if ('key' in deleted) keys.add(deleted.key);
         else prefixes.push(deleted.prefix);
       }
@@ -64,13 +64,13 @@ export class DeletionLog {
   }
 }
 
-function readLines(file: string): Deleted[] {
+function readDeletions(file: string): Deleted[] {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
     // A concurrent snapshot has removed the log.
-    if (isMissing(error)) return [];
+    if (isFileMissing(error)) return [];
     throw error;
   }
   return text.split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
@@ -96,4 +96,4 @@ function remove(file: string): void {
   }
 }
 
-const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
+const isFileMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';

@@ -113,7 +113,7 @@ export async function* readSnapshot(take: Take, identity: string): AsyncGenerato
 async function readHead(take: Take, identity: string): Promise<SnapshotRejection | undefined> {
   if ((await take(MAGIC_BYTES)).toString('latin1') !== MAGIC) return 'unknown';
   const block = await readBlock(take);
-  if ('rejected' in block || !isIntact(block)) return 'unknown';
+  if ('rejected' in block || !isRecordIntact(block)) return 'unknown';
   return block.payload.toString() === identity ? undefined : 'foreign';
 }
 
@@ -139,13 +139,13 @@ export function decodeBlockHead(head: Buffer): BlockHead | undefined {
   return { payloadBytes, contentBytes, checksum: head.readUInt32BE(12) };
 }
 
-const isIntact = ({ payload, checksum }: Block): boolean => crc32(payload) === checksum;
+const isRecordIntact = ({ payload, checksum }: Block): boolean => crc32(payload) === checksum;
 
 const inflate = promisify(inflateRaw);
 
 /** Decodes the entries of a block; undefined for a damaged block or an entry of a different version. */
 async function decodeEntries(block: Block): Promise<KeyedEntry[] | undefined> {
-  if (!isIntact(block)) return undefined;
+  if (!isRecordIntact(block)) return undefined;
   try {
     const content = await inflate(block.payload, { maxOutputLength: block.contentBytes });
     return content.length === block.contentBytes ? readEntries(content) : undefined;

@@ -23,11 +23,11 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
  */
 export function parseRecordLine(line: string, refOf: (text: string) => HandleRef): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
-  if (typeof handle !== 'string' || !isHandle(handle)) return undefined;
+  if (typeof handle !== 'string' || !isLineHandle(handle)) return undefined;
   const [requestedAt, staleAt, deleteAt] = ['requestedAt', 'staleAt', 'deleteAt'].map((name) =>
     typeof times[name] === 'string' ? Date.parse(times[name]) : NaN,
   ) as [number, number, number];
-  if (!Array.isArray(values) || !values.every(isValue)) return undefined;
+  if (!Array.isArray(values) || !values.every(isLineValue)) return undefined;
   if ([requestedAt, staleAt, deleteAt].some(Number.isNaN)) return undefined;
   const shown = values.filter(isPublic);
   const isEmpty = shown.length === 0;
@@ -51,10 +51,10 @@ function parseObject(line: string): Record<string, unknown> {
   }
 }
 
-const isHandle = (text: string): boolean =>
+const isLineHandle = (text: string): boolean =>
   text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= MAX_HANDLE_BYTES;
 
-function isValue(value: unknown): value is HandleValue {
+function isLineValue(value: unknown): value is HandleValue {
   const { index, type, data } = (value ?? {}) as Partial<HandleValue>;
   return Number.isInteger(index) && typeof type === 'string' && typeof data === 'object' && data !== null;
 }

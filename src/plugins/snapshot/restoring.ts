@@ -13,7 +13,7 @@ import { createMemoryBudget, createWithBody } from '../../http/request-body.js';
 import { createIsServed } from '../../upstream/routing.js';
 import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
 import { parseRecordLine, formatRecordLine } from './record-line.js';
-import { Snapshot, reasonOf } from './snapshot.js';
+import { Snapshot, writeFailure } from './snapshot.js';
 
 /** Restores the configured snapshot and seed in the background. */
 export function start(host: Host, settings: SnapshotConfig): Started {
@@ -21,7 +21,7 @@ export function start(host: Host, settings: SnapshotConfig): Started {
   const restore = createRestore(host, settings);
   const restoreLines = createRestoreLines(host, restore);
   const snapshot = createSnapshot(host, settings, restore);
-  registerMetrics(host, snapshot);
+  registerRestoreMetrics(host, snapshot);
   const { file } = settings.seed;
   // Without a Handle server, every record comes from the seed.
   let isReady = file === undefined || upstreamServers(settings).length > 0;
@@ -77,7 +77,7 @@ function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore):
   return new Snapshot({ file, everyMs, identity, memory, restore: restoreOne }, host);
 }
 
-function registerMetrics({ metrics }: Host, snapshot: Snapshot | undefined): void {
+function registerRestoreMetrics({ metrics }: Host, snapshot: Snapshot | undefined): void {
   const readOne = (read: () => number) => () => [{ labels: {}, value: read() }];
   metrics.readGauge(
     METRICS.written,
@@ -136,7 +136,7 @@ async function readSeed(
   try {
     await restoreLines(readFileLines(file), counts);
   } catch (error) {
-    reason = reasonOf(error);
+    reason = writeFailure(error);
   }
   const { restored, kept, expired, full, rejected } = counts;
   const records = restored + kept + expired + full;

@@ -139,7 +139,10 @@ export class Snapshot {
   /** Logs the first of consecutive failures. */
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
-      this.#context.log.warn({ file: this.#options.file, reason: reasonOf(error) }, 'snapshot not written');
+      this.#context.log.warn(
+        { file: this.#options.file, reason: writeFailure(error) },
+        'snapshot not written',
+      );
     this.#isFailing = true;
   }
 
@@ -168,7 +171,7 @@ export class Snapshot {
       await this.#restore(handle, { deletions, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#context.log.warn({ file, reason: reasonOf(error) }, 'snapshot rejected');
+        this.#context.log.warn({ file, reason: writeFailure(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
@@ -184,7 +187,7 @@ export class Snapshot {
     const loaded = { records: 0, restored: 0 };
     const rejections: SnapshotRejection[] = [];
     const pace = createPace(clock);
-    for await (const part of readSnapshot(takeFrom(handle), identity)) {
+    for await (const part of readSnapshot(takeBytes(handle), identity)) {
       if ('rejected' in part) {
         rejections.push(part.rejected);
         continue;
@@ -205,7 +208,8 @@ export class Snapshot {
   }
 }
 
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const writeFailure = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
 
 /**
  * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
@@ -222,7 +226,7 @@ function createPace({ monotonic, after }: Clock): () => Promise<void> {
 }
 
 /** Reads ahead, because a system call for each block would take longer than its processing. */
-function takeFrom(handle: FileHandle): Take {
+function takeBytes(handle: FileHandle): Take {
   let ahead = Buffer.alloc(0);
   return async function take(length) {
     while (ahead.length < length) {
@@ -297,7 +301,7 @@ async function writeBlocks(
   };
   /** Compresses the current block on a different thread, and appends blocks in order until `left` remain. */
   const endBlock = async (left: number): Promise<void> => {
-    const block = compress(content.take());
+    const block = compressFile(content.take());
     block.catch(() => undefined);
     compressing.push(block);
     for (const next of compressing.splice(0, compressing.length - left)) await append(await next);
@@ -320,7 +324,7 @@ async function writeBlocks(
 
 const deflate = promisify(deflateRaw);
 
-async function compress(content: Buffer): Promise<Buffer> {
+async function compressFile(content: Buffer): Promise<Buffer> {
   if (content.length === 0) return content;
   return encodeBlock(await deflate(content, { level: constants.Z_BEST_SPEED }), content.length);
 }

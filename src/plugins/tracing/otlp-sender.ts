@@ -109,7 +109,7 @@ function exportRequest(spans: readonly Span[], serviceName: string): unknown {
   return {
     resourceSpans: [
       {
-        resource: { attributes: attributesOf({ 'service.name': serviceName }) },
+        resource: { attributes: otlpAttributes({ 'service.name': serviceName }) },
         scopeSpans: [{ scope: { name: 'handle-resolver-proxy' }, spans: spans.map(toOtlp) }],
       },
     ],
@@ -124,7 +124,7 @@ const toOtlp = (span: Span): unknown => ({
   kind: KIND[span.kind],
   startTimeUnixNano: nanoseconds(span.startedAt),
   endTimeUnixNano: nanoseconds(span.endedAt),
-  attributes: attributesOf(span.attributes),
+  attributes: otlpAttributes(span.attributes),
   status: { code: span.isFailure ? STATUS_ERROR : STATUS_UNSET },
 });
 
@@ -133,7 +133,7 @@ const toOtlp = (span: Span): unknown => ({
  */
 const nanoseconds = (ms: number): string => (BigInt(Math.round(ms * 1000)) * 1000n).toString();
 
-const attributesOf = (attributes: Span['attributes']): unknown[] =>
+const otlpAttributes = (attributes: Span['attributes']): unknown[] =>
   Object.entries(attributes).map(([key, value]) => ({
     key,
     value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },

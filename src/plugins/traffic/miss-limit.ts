@@ -115,7 +115,7 @@ const MAX_RECENT = 10_000;
 
 const NONE: MissCounts = { answered: 0, unknown: 0, pressed: 0 };
 
-const sum = (one: MissCounts, other: MissCounts): MissCounts => ({
+const sumOfLimits = (one: MissCounts, other: MissCounts): MissCounts => ({
   answered: one.answered + other.answered,
   unknown: one.unknown + other.unknown,
   pressed: one.pressed + other.pressed,
@@ -142,7 +142,10 @@ export class MissWindow {
     now: number,
   ): { counts: MissCounts; pressedOfAll: number } {
     if (now - this.#startedAt >= WINDOW_MS || now < this.#startedAt) this.#restart(now);
-    const counts = sum(this.#recent.get(network) ?? this.#quiet.get(network) ?? NONE, { ...NONE, ...added });
+    const counts = sumOfLimits(this.#recent.get(network) ?? this.#quiet.get(network) ?? NONE, {
+      ...NONE,
+      ...added,
+    });
     this.#pressedOfAll += added.pressed ?? 0;
     if (!this.#recent.has(network) && this.#recent.size >= MAX_RECENT) this.#age();
     this.#recent.set(network, counts);

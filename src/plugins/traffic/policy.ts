@@ -45,7 +45,7 @@ export function createTrafficPolicy(
   if (rules.length === 0) return undefined;
   for (const { name } of rules) counts.add(name);
   const readFacts = createReadFacts(resolver);
-  const { judge, judgementOf } = createApply(rules, takeTokens, createReport(context, counts));
+  const { judge, judgementOf } = createApply(rules, takeTokens, createRuleReport(context, counts));
   return {
     judgesHits: rules.some(concernsHits),
     judgesHandles: rules.some(isOfHandles),
@@ -76,7 +76,7 @@ const MESSAGE = {
 function createApply(
   rules: readonly TrafficRule[],
   takeTokens: TakeTokens,
-  report: ReturnType<typeof createReport>,
+  report: ReturnType<typeof createRuleReport>,
 ) {
   const compiled = rules.map(compileRule);
 
@@ -150,7 +150,7 @@ const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
   reads !== undefined && credentials === undefined;
 
 /** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
-function createReport({ log, hooks }: Context, counts: RuleCounts) {
+function createRuleReport({ log, hooks }: Context, counts: RuleCounts) {
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
     counts.count(rule.name, result);

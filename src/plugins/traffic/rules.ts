@@ -39,7 +39,7 @@ export function createReadFacts(
 
   return function readFacts(req, place, address) {
     const { method = '', headers } = req;
-    const named = nameOf(place);
+    const named = handleName(place);
     const facts = {
       address,
       userAgent: headers['user-agent'] ?? '',
@@ -60,7 +60,7 @@ interface NamedByTarget {
   isAuthoritative: boolean;
 }
 
-function nameOf(place: RequestContext): NamedByTarget {
+function handleName(place: RequestContext): NamedByTarget {
   const { target, route, parameters } = place;
   const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
   return {
@@ -79,20 +79,20 @@ function handleAt(place: RequestContext, of: Interface): Pick<NamedByTarget, 'in
       // The handle is in the message body.
       return { interface: 'native', handle: undefined };
     case 'v2':
-      return { interface: 'v2', handle: decode(restOf(place)) };
+      return { interface: 'v2', handle: decodePath(restOf(place)) };
     case 'redirect': {
-      const decoded = decode(place.target.path);
+      const decoded = decodePath(place.target.path);
       return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
     }
     default:
       return {
         interface: 'record',
-        handle: route?.path.endsWith('{handle}') ? decode(restOf(place)) : undefined,
+        handle: route?.path.endsWith('{handle}') ? decodePath(restOf(place)) : undefined,
       };
   }
 }
 
-function decode(rawHandle: string): string | undefined {
+function decodePath(rawHandle: string): string | undefined {
   const parsed = parseHandle(rawHandle);
   return parsed.ok ? parsed.handle : undefined;
 }
@@ -117,8 +117,8 @@ export type Matches = (facts: TrafficFacts) => boolean;
 export function compileMatch(match: TrafficRule['match']): Matches {
   const parts = [
     match.reads && ((facts: TrafficFacts) => facts.reads === match.reads),
-    match.method && oneOf(match.method, ({ method }) => method),
-    match.interface && oneOf(match.interface, (facts) => facts.interface),
+    match.method && matchesOne(match.method, ({ method }) => method),
+    match.interface && matchesOne(match.interface, (facts) => facts.interface),
     match.credentials !== undefined &&
       ((facts: TrafficFacts) => (facts.credentials !== undefined) === match.credentials),
     match.prefix && matchPrefix(match.prefix),
@@ -129,7 +129,7 @@ export function compileMatch(match: TrafficRule['match']): Matches {
   return (facts) => parts.every((part) => part(facts));
 }
 
-function oneOf(allowed: readonly string[], read: (facts: TrafficFacts) => string): Matches {
+function matchesOne(allowed: readonly string[], read: (facts: TrafficFacts) => string): Matches {
   const set = new Set(allowed);
   return (facts) => set.has(read(facts));
 }

@@ -28,7 +28,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
       const message = `data: ${JSON.stringify(await status())}\n\n`;
       if (viewers.size === 0) return;
       latest = message;
-      for (const [viewer, skipped] of viewers) viewers.set(viewer, send(viewer, message, skipped));
+      for (const [viewer, skipped] of viewers) viewers.set(viewer, sendEvent(viewer, message, skipped));
     } catch (error) {
       onUnexpected?.(error);
       // The page reports the lost connection and reconnects.
@@ -41,7 +41,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
     viewer.once('close', () => {
       remove(viewer);
     });
-    if (latest !== undefined) send(viewer, latest, 0);
+    if (latest !== undefined) sendEvent(viewer, latest, 0);
     if (timer !== undefined) return;
     void publish();
     timer = setInterval(() => void publish(), INTERVAL_MS).unref();
@@ -72,7 +72,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
  * Sends a message unless the previous one is still unread, which bounds the backlog. Returns the number of
  * consecutive missed messages.
  */
-function send(viewer: Response, message: string, skipped: number): number {
+function sendEvent(viewer: Response, message: string, skipped: number): number {
   if (!viewer.writableNeedDrain) {
     viewer.write(message);
     return 0;

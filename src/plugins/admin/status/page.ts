@@ -9,7 +9,7 @@ import { baseStyle } from '../../../html/style.js';
 const CHART_WIDTH = 300;
 const CHART_HEIGHT = 80;
 
-const section = (id: string, title: string, content: Html): Html =>
+const pageSection = (id: string, title: string, content: Html): Html =>
   html`<section aria-labelledby="${id}-title">
     <h2 id="${id}-title">${title}</h2>
     ${content}
@@ -17,7 +17,7 @@ const section = (id: string, title: string, content: Html): Html =>
 
 /** Renders a figure with a chart of the last minute. */
 const chartTile = (id: string, title: string, label: string): Html =>
-  section(
+  pageSection(
     id,
     title,
     html`<p class="figure" id="${id}">–</p>
@@ -40,7 +40,7 @@ const chartTile = (id: string, title: string, label: string): Html =>
   );
 
 const stateTile = (id: string, title: string): Html =>
-  section(
+  pageSection(
     id,
     title,
     html`<p class="figure part" id="${id}">–</p>
@@ -48,7 +48,7 @@ const stateTile = (id: string, title: string): Html =>
   );
 
 const listTile = (id: string, title: string, columns: readonly [string, string]): Html =>
-  section(
+  pageSection(
     id,
     title,
     html`<table>

@@ -1,0 +1,43 @@
+// Errors of Redis in the log: each reason once, then once a minute with a count.
+import { expect, test } from 'vitest';
+import { TroubleReporter } from '../../../src/cache/redis/errors.js';
+
+function open() {
+  const clock = { now: 0 };
+  const reported: [reason: string, count: number][] = [];
+  const reporter = new TroubleReporter(
+    (...trouble) => reported.push(trouble),
+    () => clock.now,
+  );
+  return {
+    clock,
+    reported,
+    report: (reason: string) => {
+      reporter.report(new Error(reason));
+    },
+  };
+}
+
+test('a repeated error is reported once a minute, with the number of its repetitions', () => {
+  const { clock, reported, report } = open();
+  for (let at = 0; at <= 120_000; at += 500) {
+    clock.now = at;
+    report('NOPERM no permissions');
+  }
+  expect(reported).toEqual([
+    ['NOPERM no permissions', 1],
+    ['NOPERM no permissions', 120],
+    ['NOPERM no permissions', 120],
+  ]);
+});
+
+test('each reason is reported without delay, but at most ten reasons a minute', () => {
+  const { clock, reported, report } = open();
+  for (let count = 0; count < 100; count++) report(`reason ${count}`);
+  expect(reported.map(([reason]) => reason)).toEqual(
+    Array.from({ length: 10 }, (_, count) => `reason ${count}`),
+  );
+  clock.now = 60_000;
+  report('another');
+  expect(reported.at(-1)).toEqual(['another', 1]);
+});
