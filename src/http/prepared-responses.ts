@@ -194,7 +194,7 @@ function createScanHeaders(pseudonym: string): ScanHeaders {
     isLoop: false,
   };
 
-  function noteHeader(name: string, value: string): void {
+  function noteScanned(name: string, value: string): void {
     if (name === 'via') found.isLoop ||= value.includes(pseudonym);
     else if (name === 'authorization') found.hasCredentials = true;
     const field = FIELDS.get(name);
@@ -214,7 +214,7 @@ function createScanHeaders(pseudonym: string): ScanHeaders {
     for (let at = 0; at < raw.length; at += 2) {
       const name = raw[at] as string;
       // Skips most headers, such as Host, User-Agent and Connection, by length alone.
-      if (NAME_LENGTHS[name.length] === 1) noteHeader(name.toLowerCase(), raw[at + 1] as string);
+      if (NAME_LENGTHS[name.length] === 1) noteScanned(name.toLowerCase(), raw[at + 1] as string);
     }
     return found;
   };

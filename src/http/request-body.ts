@@ -99,12 +99,12 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
   return new Promise((resolve, reject) => {
-    const stop = (): void => {
+    const stopReceiving = (): void => {
       budget.holders.delete(upload);
       req.off('data', onData).off('end', onEnd).off('close', onClose);
     };
     const refuseUpload = (failure: ServiceError): void => {
-      stop();
+      stopReceiving();
       budget.free(size);
       // Drains the rest, so that it is not parsed as the next request.
       req.resume();
@@ -117,7 +117,7 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
       if (size > maxBodyBytes && budget.holders.has(upload)) refuseUpload(tooLarge(maxBodyBytes));
     };
     const onEnd = (): void => {
-      stop();
+      stopReceiving();
       resolve(bytes.subarray(0, size));
     };
     const onClose = (): void => {

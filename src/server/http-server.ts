@@ -86,19 +86,19 @@ function httpUseOf(socket: Socket): Use {
 
 function handleInOrder(server: Server, listener: RequestListener): void {
   const serialize = createSerializer();
-  const inOrder =
+  const afterEarlier =
     (act: (req: IncomingMessage, res: ServerResponse) => void) =>
     (req: IncomingMessage, res: ServerResponse): void => {
       serialize(req, res, () => {
         if (!refuseHead(req, res)) act(req, res);
       });
     };
-  server.on('request', inOrder(listener));
+  server.on('request', afterEarlier(listener));
   server.on(
     'checkContinue',
     // Sent in order, because a client would take a premature 100 Continue for a response to an earlier
     // pipelined request (RFC 9112 §9.3.2).
-    inOrder((req, res) => {
+    afterEarlier((req, res) => {
       res.writeContinue();
       listener(req, res);
     }),
@@ -106,7 +106,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   server.on(
     'checkExpectation',
     // RFC 9110 §10.1.1 defines no expectation except 100-continue.
-    inOrder((_req, res) => res.writeHead(417, NOSNIFF).end()),
+    afterEarlier((_req, res) => res.writeHead(417, NOSNIFF).end()),
   );
 }
 

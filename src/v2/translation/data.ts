@@ -173,9 +173,9 @@ export function parseData(type: string, bytes: Buffer): ParsedData {
 
 /** Whether bytes are UTF-8 without control characters other than tab, line feed and carriage return. */
 function isPrintable(bytes: Buffer): boolean {
-  const isControl = (byte: number): boolean =>
+  const isControlByte = (byte: number): boolean =>
     (byte < 32 && byte !== 9 && byte !== 10 && byte !== 13) || byte === 0x7f;
-  return isUtf8(bytes) && !bytes.some(isControl);
+  return isUtf8(bytes) && !bytes.some(isControlByte);
 }
 
 /** Permissions in the original service's order and naming. */
