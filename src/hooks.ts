@@ -14,8 +14,7 @@ import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
 import type { OriginServer, ReadFallback } from './upstream/contract.js';
 import type { Config } from './config/schema.js';
 import type { RedirectExtension } from './redirect/extension.js';
-import type { LoggedChange } from './handle/change.js';
-import type { ListPage } from './handle/handle-list.js';
+import type { ListPage, LoggedChange } from './handle/outcome.js';
 import type { HandleRef } from './handle/handle.js';
 
 export interface AnsweredRead {

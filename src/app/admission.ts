@@ -6,7 +6,7 @@ import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Hooks, type Judgement, firstOf } from '../hooks.js';
 import { contextOf } from '../http/context.js';
-import type { RefusalOfHandle } from '../http/guard.js';
+import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
 import {

@@ -162,7 +162,7 @@ function createCore(
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(settings);
   const findClient = createFindClient(isTrustedProxy);
-  const runStepsOf = createRunStepsOf({ slicer, findClient, maxRecordBytes: upstream.maxRecordBytes });
+  const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache(config, servers, context);
@@ -184,7 +184,7 @@ function createCore(
     cache,
     resolver,
     upstreams,
-    originOf: createOriginOf({ upstreams, resolver, hooks: context.hooks }),
+    originOf: createOriginOf(upstreams, resolver, context.hooks),
     refOf,
     preparedCache: createPreparedCache(settings, cache, context.hooks),
     hits: createHits(context),

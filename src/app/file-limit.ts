@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { PLUGINS } from './plugins.js';
 import type { Logger } from '../observe/logger.js';
-import { MAX_ADMIN_CONNECTIONS } from '../server/admin-connections.js';
+import { MAX_ADMIN_CONNECTIONS } from '../server/connections.js';
 
 const LIMITS = '/proc/self/limits';
 

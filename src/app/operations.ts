@@ -3,7 +3,7 @@ import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
-import type { LoggedChange } from '../handle/change.js';
+import type { LoggedChange } from '../handle/outcome.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Statistics, readStatistics } from '../observe/statistics.js';
 import type { Context } from '../context.js';

@@ -1,38 +1,30 @@
 // The public listener: the steps of a request before its handler, and the handlers and routes of all interfaces.
 import type { RequestListener } from 'node:http';
-import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
 import { allowOrigin } from '../http/cors.js';
 import {
-  createReportUnexpected,
+  type FailingListener,
   type RenderError,
-  type SendError,
+  createReportUnexpected,
   createSendError,
+  guard,
   renderRecordError,
 } from '../http/error-reply.js';
-import { createScanHeaders } from '../http/fast-headers.js';
-import { type FailingListener, guard } from '../http/guard.js';
-import { createChecksLogin, type ChecksLogin } from '../http/identity.js';
 import { createSendPrepared } from '../http/prepared-responses.js';
+import { createChecksLogin, type ChecksLogin } from '../http/identity.js';
 import { createSendRaw } from '../http/raw-response.js';
-import { createCheckStep, createRequestCheck } from '../http/request-check.js';
-import { createRequestLog } from '../http/request-log.js';
-import type { Listener, Route } from '../http/route-table.js';
-import { createRouter, step, unlessSent } from '../http/router.js';
+import { createCheckStep, createRequestCheck, createRequestLog } from '../http/request-steps.js';
+import type { Route } from '../http/route-table.js';
+import { type Interfaces, answerUnrouted, createRouter, step, unlessSent } from '../http/router.js';
 import { type Owner, ownerOf } from '../http/target.js';
-import { answerUnrouted } from '../http/unrouted.js';
-import { createForwardRead } from '../record/forward-read.js';
+import { createForwardRead, createReadRecord } from '../record/read.js';
 import { createForwarding, type Forwarding } from '../record/forward.js';
-import { createReadRecord } from '../record/read.js';
 import { endpointRoutes, recordRoutes } from '../record/routes.js';
 import { createWriteRoute } from '../record/write.js';
-import { createRedirect } from '../redirect/redirect.js';
-import { redirectRoutes } from '../redirect/routes.js';
-import { createV2 } from '../v2/answer.js';
-import { v2Routes } from '../v2/routes.js';
+import { createRedirect, redirectRoutes } from '../redirect/redirect.js';
+import { createV2, v2Routes } from '../v2/answer.js';
 import { createUnclaimedNames, type UnclaimedNames } from '../v2/unclaimed-names.js';
 import { createSharedLock, type HandleLock } from '../write/lock.js';
 import { createCarryOut } from '../write/write.js';
@@ -55,12 +47,12 @@ export function createPublicListener(
   const servers = upstreamServers(settings.current);
   const kept: KeptParts = {
     ...host,
-    ...createForwarding(settings.current, host),
+    ...createForwarding(host),
     plugins,
     handlers,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
-    lock: createSharedLock({ ...settings.current, servers }, cache, host.findClient),
-    unclaimed: createUnclaimedNames({ now: clock.now, shared: cache.commands }),
+    lock: createSharedLock(settings.current, servers, cache, host.findClient),
+    unclaimed: createUnclaimedNames(clock.now, cache.commands),
   };
   let current = createListener(settings.current, host, kept);
   settings.onReload(() => {
@@ -83,32 +75,26 @@ function createListener(
   host: Host,
   kept: KeptParts,
 ): { listener: RequestListener; admitMessage: Admission['admitMessage'] } {
-  const { clock, hits, pseudonym } = host;
+  const { clock, pseudonym } = host;
   const admission = createAdmission(host.hooks, host.findClient, host.isTrustedProxy);
   const { judgeHits, admit, admitMessage } = admission;
-  const check = createRequestCheck({ ...config.http, ...admission });
+  const check = createRequestCheck(config.http.maxRequestLineBytes, admission.refusalOf);
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
-  const prepared = host.preparedCache();
   const sendRaw = createSendRaw();
   const routes = routesOf(config, kept.plugins);
-  const sendPrepared = createSendPrepared({
-    ...freshnessRules(config, host),
-    ...{ check, acceptRequestId, prepared, hits, sendRaw, now: clock.now },
-    scanHeaders: createScanHeaders(pseudonym),
-  });
-  const router = createRouter({
-    ...createInterfaces(config, host, { ...kept, ...admission, prepared, routes }),
-    routes,
-    open: createOpenContext({ acceptRequestId, sendRaw, now: clock.now }),
+  const sendPrepared = createSendPrepared(config, host, check, sendRaw);
+  const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
+  const router = createRouter(routes, interfaces, {
+    open: createOpenContext(acceptRequestId, sendRaw, clock.now),
     // The steps of a request before its handler, in this order:
     steps: [
       // If a rule concerns responses from memory, it judges before all of them.
       judgeHits && step(judgeHits),
       judgeHits && unlessSent((req, res) => sendPrepared(req, res, contextOf(res).target.raw)),
       // Before all steps that may fail, so that a refusal is logged, and readable by scripts.
-      step(createRequestLog(host, host.findClient)),
+      step(createRequestLog(host)),
       step(allowOrigin),
-      step(createCheckStep({ check, pseudonym, ...config.http })),
+      step(createCheckStep(check, pseudonym, config.http.jsonpWithCredentials)),
     ],
     // Last, because it takes tokens, for which it may ask Redis.
     admit: async (req, res) => {
@@ -136,28 +122,17 @@ interface KeptParts extends Host, Forwarding {
 }
 
 interface InterfaceParts extends KeptParts, Admission {
-  prepared: PreparedCache;
   routes: readonly Route[];
-}
-
-interface Interfaces {
-  /** By the `handler` of a route. */
-  handlers: Readonly<Record<string, Listener | undefined>>;
-  /** Responds to a path without a route for the method. */
-  otherwise: Listener;
-  sendError: SendError;
 }
 
 /** Creates the enabled interfaces. */
 function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
-  const carryOut = createCarryOut({ ...parts, rules: config.deletion });
-  const forwardRead = createForwardRead({
-    ...parts,
-    now: host.clock.now,
-    gzipMinBytes: config.http.gzipMinBytes,
-  });
+  const carryOut = createCarryOut(config.deletion, parts.lock, host);
+  const forwardRead = createForwardRead(config, host, parts.forward, parts.checksLogin);
   const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
-  const redirect = config.redirect.enabled ? createRedirect(config, host, parts) : undefined;
+  const redirect = config.redirect.enabled
+    ? createRedirect(config, host, parts.admit, parts.refusalOfHandle)
+    : undefined;
   const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
   const renderers: { [owner in Owner]?: RenderError | undefined } = {
     v2: v2?.renderError,
@@ -167,21 +142,19 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
     handlers: {
       ...(Object.assign({}, ...ofPlugins) as PublicHandlers),
       ...redirect?.handlers,
-      read: createReadRecord(config, host, { ...parts, forwardRead }),
+      read: createReadRecord(config, host, parts.admit, forwardRead),
       forwardRead,
       forward: parts.forward,
-      write: createWriteRoute({ ...parts, carryOut }),
+      write: createWriteRoute(host, parts, carryOut),
       v2: v2?.route,
     },
     otherwise: (req, res) => {
       const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
       return ((isV2 && v2?.route) || answerUnrouted)(req, res);
     },
-    sendError: createSendError({
-      onUnexpected: createReportUnexpected(host),
-      render: (failure, call) =>
-        (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
-    }),
+    sendError: createSendError(createReportUnexpected(host), (failure, call) =>
+      (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),
+    ),
   };
 }
 

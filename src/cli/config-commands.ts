@@ -3,7 +3,7 @@
 import { loadStartConfig } from '../app/config.js';
 import { ConfigError, type StartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
-import { encodeSite } from '../handle/site-data.js';
+import { encodeSite } from '../handle/value-data.js';
 import type { Probe } from '../app/probes.js';
 import { EXIT, Failure, print, printableText, printSection } from './terminal.js';
 

@@ -6,7 +6,7 @@ import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
 import { valueFromJson } from '../dev-server/value.js';
-import { readFileLines } from '../handle/file-lines.js';
+import { readFileLines } from '../handle/streams.js';
 import { Failure, print, printNote, printableText } from './terminal.js';
 
 export interface DevServerOptions {

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { on, once } from 'node:events';
 import { connect } from 'node:net';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { decodeResponse, encodeResolution } from '../plugins/native/client-codec.js';
 import {
   ENVELOPE_BYTES,

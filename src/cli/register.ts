@@ -3,8 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { type Jwk, encodePublicKey } from '../handle/predefined-data.js';
-import { privateKeyFile } from '../handle/private-key.js';
+import { type Jwk, encodePublicKey, privateKeyFile } from '../handle/value-data.js';
 import {
   type Field,
   type FieldName,

@@ -1,8 +1,7 @@
 // The fields of the `register` command (option, prompt, default, validation), and the files that it writes.
 import { isIPv4, isIPv6 } from 'node:net';
 import { zipSync } from 'fflate';
-import { decodePublicKey } from '../handle/predefined-data.js';
-import { type SiteJson, type SiteServer, encodeSite } from '../handle/site-data.js';
+import { type SiteJson, type SiteServer, decodePublicKey, encodeSite } from '../handle/value-data.js';
 
 export interface Field {
   option: string;

@@ -5,7 +5,7 @@ import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'nod
 import type { Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
-import { readFileLines, streamLines } from '../handle/file-lines.js';
+import { readFileLines, streamLines } from '../handle/streams.js';
 import { type AdminOptions, callAdmin, failureReason, streamAdmin } from './client.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';

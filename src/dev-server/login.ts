@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { tryDecode } from '../handle/bytes.js';
 import type { ValueReference } from '../handle/value.js';
 import type { RecordStore } from './store.js';
-import { decodePublicKey } from '../handle/predefined-data.js';
+import { decodePublicKey } from '../handle/value-data.js';
 import type { Session, SessionStore } from './session-store.js';
 
 /** The login of a request. A `failed` login gets 401, except at `/api/sessions` or for `clientCert`. */

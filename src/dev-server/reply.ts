@@ -1,6 +1,6 @@
 // Requests and replies of the record interface, and errors with the texts of the real server.
 import type { IncomingHttpHeaders } from 'node:http';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
 import type { RecordStore, Rights } from './store.js';
 

@@ -1,8 +1,7 @@
 // HTTP encoding: parses request targets, and writes JSON with callback, challenges, CORS and gzip.
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { indentJson } from '../handle/indent.js';
-import { writeJson } from '../handle/json.js';
+import { indentJson, writeJson } from '../handle/json.js';
 import { readJson } from './lenient-json.js';
 import type { Answered, Challenge, DemoReply, DemoRequest } from './reply.js';
 import { javaException } from './bad-input.js';

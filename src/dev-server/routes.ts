@@ -1,8 +1,7 @@
 // Answers requests to the demo server: records, lists, sessions and redirect pages.
 import { type KeyPairKeyObjectResult, generateKeyPairSync, sign } from 'node:crypto';
-import { RIGHT } from '../handle/predefined-data.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { SiteJson } from '../handle/site-data.js';
+import { RIGHT, type SiteJson } from '../handle/value-data.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
 import { BadInput, javaException, parseJavaInt } from './bad-input.js';
 import { readJson } from './lenient-json.js';

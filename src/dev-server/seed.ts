@@ -1,6 +1,6 @@
 // Initial records of a demo server under prefix 21.T11998: one of each kind that a resolver encounters.
 import type { ValueReference } from '../handle/value.js';
-import type { SiteJson } from '../handle/site-data.js';
+import type { SiteJson } from '../handle/value-data.js';
 import type { RecordInput } from './store.js';
 
 export const DEMO_PREFIX = '21.T11998';

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { writeJson } from '../handle/json.js';
-import type { SiteJson } from '../handle/site-data.js';
+import type { SiteJson } from '../handle/value-data.js';
 import type { ValueReference } from '../handle/value.js';
 import { type DemoControl, createControl, sendControl } from './control.js';
 import { type DemoReply, type DemoRequest, containerError, protocolReply } from './reply.js';

@@ -1,5 +1,5 @@
 // The records of the server, its prefixes, and administrator permissions.
-import { decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
+import { decodeAdmin, decodeVlist } from '../handle/value-data.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle, upperAscii } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';

@@ -1,9 +1,13 @@
 // A stored value and its conversion from and to JSON, in all data formats.
-import { encodeAdmin, encodePublicKey, encodeVlist } from '../handle/predefined-data.js';
-import { encodeSite } from '../handle/site-data.js';
-import type { ValueData } from '../handle/value-data.js';
+import {
+  type ValueData,
+  decodeData,
+  encodeAdmin,
+  encodePublicKey,
+  encodeSite,
+  encodeVlist,
+} from '../handle/value-data.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
-import { decodeData } from '../handle/decode-data.js';
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './bad-input.js';
 
 /** A value in the store, with binary data and always four permission digits. */

@@ -1,7 +1,7 @@
 // PUT of a whole record or of single values.
-import { RIGHT } from '../handle/predefined-data.js';
+import { RIGHT } from '../handle/value-data.js';
 import { upperAscii } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
 import { readJson } from './lenient-json.js';
 import { type DemoCall, type DemoReply, type World, notHere, refuseRequest, succeed } from './reply.js';

@@ -1,4 +1,5 @@
-// Handles as text: parsed from raw request paths or copied URLs, encoded as paths, and folded for comparison.
+// Handles as text: parsed from raw request paths or copied URLs, encoded as paths, folded for comparison, and matched
+// by the patterns of the configuration.
 
 /** Maximum length of a handle (UTF-8 bytes), a protocol constant (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
@@ -44,7 +45,7 @@ export type ParsedHandle =
  */
 export function parseHandle(rawPath: string): ParsedHandle {
   if (rawPath === '') return { ok: false, problem: 'empty' };
-  const bytes = percentDecode(rawPath);
+  const bytes = decodePercentBytes(rawPath);
   if (bytes === undefined) return { ok: false, problem: 'bad-escape' };
   if (bytes.includes(0)) return { ok: false, problem: 'null-byte' };
   if (bytes.length > MAX_HANDLE_BYTES) return { ok: false, problem: 'too-long' };
@@ -52,7 +53,7 @@ export function parseHandle(rawPath: string): ParsedHandle {
 }
 
 /** Percent-decodes text to bytes; undefined for a malformed escape. */
-function percentDecode(raw: string): Buffer | undefined {
+function decodePercentBytes(raw: string): Buffer | undefined {
   if (!raw.includes('%')) return Buffer.from(raw, 'latin1');
   const bytes = Buffer.allocUnsafe(raw.length);
   let length = 0;
@@ -154,4 +155,31 @@ function trimCopied(text: string): string {
   let end = text.length;
   while (end > 0 && (text[end - 1] === ZERO_WIDTH_SPACE || text[end - 1]?.trim() === '')) end--;
   return text.slice(0, end).trim();
+}
+
+/** Compiles patterns, of which a text has to match one; ASCII letters match in either case. */
+export function compileGlobs(patterns: readonly string[]): (text: string) => boolean {
+  const globs = patterns.map((pattern) => upperAscii(pattern).split('*'));
+  return function matchesAnyGlob(text) {
+    const folded = upperAscii(text);
+    return globs.some((literals) => matchesInSequence(folded, literals));
+  };
+}
+
+/**
+ * Whether a text consists of literals in sequence, with any text between them. A regular expression would try every
+ * combination: with four `*` and a handle of a thousand characters, this takes a minute.
+ */
+export function matchesInSequence(text: string, literals: readonly string[]): boolean {
+  const [first = ''] = literals;
+  if (literals.length === 1) return text === first;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of literals.slice(1, -1)) {
+    const found = text.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  const last = literals.at(-1) ?? '';
+  return text.length - last.length >= at && text.endsWith(last);
 }

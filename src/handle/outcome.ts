@@ -1,6 +1,39 @@
-// Outcomes of upstream reads and writes. Failures are thrown as ServiceError.
+// Answers of Handle servers: response codes, outcomes of reads and writes, and lists of handles.
 import type { Bytes } from './bytes.js';
 import type { HandleValue, Ttl } from './value.js';
+
+export const RESPONSE_CODE = {
+  success: 1,
+  error: 2,
+  serverBusy: 3,
+  protocolError: 4,
+  operationNotSupported: 5,
+  serverReadOnly: 7,
+  handleNotFound: 100,
+  handleExists: 101,
+  invalidHandle: 102,
+  valuesNotFound: 200,
+  valueExists: 201,
+  invalidValue: 202,
+  notResponsible: 301,
+  serviceReferral: 302,
+  prefixReferral: 303,
+  invalidAdmin: 400,
+  insufficientPermissions: 401,
+  authenticationNeeded: 402,
+  authenticationFailed: 403,
+  sessionTimeout: 500,
+  sessionFailed: 501,
+} as const;
+
+const ELSEWHERE: readonly (number | undefined)[] = [
+  RESPONSE_CODE.notResponsible,
+  RESPONSE_CODE.serviceReferral,
+  RESPONSE_CODE.prefixReferral,
+];
+
+/** Whether the response says that a different server holds the handle: a foreign prefix, or a referral. */
+export const isElsewhere = (responseCode: number | undefined): boolean => ELSEWHERE.includes(responseCode);
 
 /** An existing handle, with its public values as a non-empty JSON array, and their TTLs. */
 export interface Found {
@@ -49,3 +82,33 @@ export type Outcome = Answer | (Refused & Source);
  * executed the write, or may still do so.
  */
 export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';
+
+/** A purge, or a write that may have been executed. It contains neither values nor credentials. */
+export interface LoggedChange {
+  operation: 'create' | 'update' | 'delete' | 'purge';
+  handle?: string;
+  /** The purged prefix; empty for all handles. */
+  prefix?: string;
+  /** Indexes of the written values: undefined for a whole record, `various` if only the body names them. */
+  indexes?: readonly number[] | 'various' | undefined;
+  /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
+  identity?: string | undefined;
+  /** Whether the Handle server has accepted the login; otherwise anyone may have claimed the identity. */
+  isConfirmed: boolean;
+  interface: string;
+  outcome: Exclude<WriteOutcome, 'unchanged'>;
+  requestId?: string;
+}
+
+/** A requested page, from 0. A list is whole unless both numbers are set (recordings "list: …"). */
+export interface ListPage {
+  page?: number;
+  pageSize?: number;
+}
+
+/** Returns the members of the response: one page, or all handles. */
+export function listMembers(prefix: string, handles: readonly string[], { page, pageSize }: ListPage) {
+  const of = { responseCode: RESPONSE_CODE.success, prefix, totalCount: String(handles.length) };
+  if (page === undefined || pageSize === undefined) return { ...of, handles };
+  return { ...of, page, pageSize, handles: handles.slice(page * pageSize, (page + 1) * pageSize) };
+}

@@ -1,6 +1,8 @@
-// Value data: encodes `{format, value}` in record interface JSON as bytes.
-import { type AdminJson, encodeAdmin, encodePublicKey, encodeVlist } from './predefined-data.js';
-import { encodeSite } from './site-data.js';
+// Value data: bytes, and the JSON of a Handle server, in each of its formats (RFC 3651, section 3.2); private key files.
+import { isUtf8 } from 'node:buffer';
+import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { isIPv4 } from 'node:net';
+import { ByteReader, int16, int32, sized, tryDecode } from './bytes.js';
 import type { ValueReference } from './value.js';
 
 export interface ValueData {
@@ -45,4 +47,319 @@ function encodeAdminJson(json: unknown): Buffer {
     permissions: parseInt(permissions, 2),
     legacy: legacyByteLength === true,
   });
+}
+
+interface OwnFormat {
+  types: RegExp;
+  format: string;
+  decode: (bytes: Buffer) => unknown;
+}
+
+/** Types that a Handle server decodes if their bytes are valid. */
+const OWN_FORMATS: OwnFormat[] = [
+  { types: /^HS_ADMIN(\..*)?$/, format: 'admin', decode: (bytes) => adminToJson(decodeAdmin(bytes)) },
+  { types: /^HS_VLIST$/, format: 'vlist', decode: decodeVlist },
+  { types: /^(HS_SITE|HS_SITE\.6|HS_SITE\.PREFIX|HS_NA_DELEGATE)$/, format: 'site', decode: decodeSite },
+  { types: /^HS_PUBKEY$/, format: 'key', decode: decodePublicKey },
+];
+
+/** Decodes data as a Handle server does: in the type's format, else as text, else as base64. */
+export function decodeData(type: string, bytes: Buffer): ValueData {
+  const own = OWN_FORMATS.find(({ types }) => types.test(type));
+  const decoded = own && tryDecode(own.decode, bytes);
+  if (own && decoded !== undefined) return { format: own.format, value: decoded };
+  if (isText(bytes)) return { format: 'string', value: bytes.toString('utf8') };
+  return { format: 'base64', value: bytes.toString('base64') };
+}
+
+/**
+ * Whether the bytes are text, in which only the control bytes 9 to 19 are allowed (hdllib
+ * Util.looksLikeBinary).
+ */
+function isText(bytes: Buffer): boolean {
+  const isControl = (byte: number): boolean => byte < 9 || (byte > 19 && byte < 32) || byte === 0x7f;
+  return isUtf8(bytes) && !bytes.some(isControl);
+}
+
+/** Permission bits in hdllib's AdminRecord. */
+export const RIGHT = {
+  addHandle: 0x001,
+  deleteHandle: 0x002,
+  addDerivedPrefix: 0x004,
+  deleteDerivedPrefix: 0x008,
+  modifyValue: 0x010,
+  removeValue: 0x020,
+  addValue: 0x040,
+  modifyAdmin: 0x080,
+  removeAdmin: 0x100,
+  addAdmin: 0x200,
+  readValue: 0x400,
+  listHandles: 0x800,
+} as const;
+
+/** HS_ADMIN data; `permissions` are RIGHT bits. */
+export interface AdminData extends ValueReference {
+  permissions: number;
+  /** Whether the data has the layout before version 7.3, with two additional bytes at the end. */
+  legacy: boolean;
+}
+
+/** Decodes HS_ADMIN data. @throws RangeError for bytes that are not HS_ADMIN data */
+export function decodeAdmin(bytes: Buffer): AdminData {
+  const reader = new ByteReader(bytes);
+  const permissions = reader.int16();
+  const handle = reader.text();
+  const index = reader.int32();
+  if (reader.remaining !== 0 && reader.remaining !== 2) throw new RangeError('not an HS_ADMIN value');
+  return { handle, index, permissions, legacy: reader.remaining === 2 };
+}
+
+export function encodeAdmin({ handle, index, permissions, legacy }: AdminData): Buffer {
+  return Buffer.concat([int16(permissions), sized(handle), int32(index), ...(legacy ? [int16(0)] : [])]);
+}
+
+/** HS_ADMIN data in record interface JSON: twelve digits, highest bit first. */
+interface AdminJson extends ValueReference {
+  permissions: string;
+  legacyByteLength?: boolean;
+}
+
+export function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJson {
+  const bits = permissions.toString(2).padStart(12, '0').slice(-12);
+  return { handle, index, permissions: bits, ...(legacy && { legacyByteLength: true }) };
+}
+
+/** Decodes HS_VLIST data. @throws RangeError for bytes that are not HS_VLIST data */
+export function decodeVlist(bytes: Buffer): ValueReference[] {
+  const reader = new ByteReader(bytes);
+  const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
+  if (reader.remaining !== 0) throw new RangeError('not an HS_VLIST value');
+  return entries;
+}
+
+/** Encodes HS_VLIST data, or a value's references, which have the same layout. */
+export function encodeVlist(entries: readonly ValueReference[]): Buffer {
+  const parts = entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)]));
+  return Buffer.concat([int32(entries.length), ...parts]);
+}
+
+interface KeyLayout {
+  name: string;
+  binaryOrder: readonly string[];
+  /** Member order of the JSON Web Key in a Handle server's JSON. */
+  jsonOrder: readonly string[];
+  /** Four unused bytes that hdllib writes after an RSA key's numbers. */
+  tail: Buffer;
+}
+
+const LAYOUTS: Record<string, KeyLayout> = {
+  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'], tail: int32(0) },
+  DSA: {
+    name: 'DSA_PUB_KEY',
+    binaryOrder: ['q', 'p', 'g', 'y'],
+    jsonOrder: ['y', 'p', 'q', 'g'],
+    tail: Buffer.alloc(0),
+  },
+};
+
+/** A JSON Web Key with base64url numbers. */
+export type Jwk = Record<string, string>;
+
+export function encodePublicKey(json: unknown): Buffer {
+  const jwk = json as Jwk;
+  const kty = jwk.kty ?? '';
+  const layout = Object.hasOwn(LAYOUTS, kty) ? LAYOUTS[kty] : undefined;
+  if (layout === undefined) throw new RangeError('a key that is neither RSA nor DSA');
+  const numbers = layout.binaryOrder.map((member) => sized(signed(jwk[member] ?? '')));
+  return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
+}
+
+/** Decodes a public key to a JSON Web Key. @throws RangeError for a key that is neither RSA nor DSA */
+export function decodePublicKey(bytes: Buffer): Jwk {
+  const reader = new ByteReader(bytes);
+  const name = reader.text();
+  const found = Object.entries(LAYOUTS).find(([, layout]) => layout.name === name);
+  if (found === undefined) throw new RangeError('not a public key');
+  const [kty, { binaryOrder, jsonOrder }] = found;
+  reader.int16();
+  const numbers = new Map(binaryOrder.map((member) => [member, unsigned(reader.sized())]));
+  return { kty, ...Object.fromEntries(jsonOrder.map((member) => [member, numbers.get(member) ?? ''])) };
+}
+
+const unsigned = (bytes: Buffer): string =>
+  (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
+
+/** Converts a number to Java's form: a zero byte precedes a positive number with its highest bit set. */
+export function signed(base64url: unknown): Buffer {
+  // For an object, `Buffer.from` would allocate any `length` that a client sends.
+  if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');
+  const bytes = Buffer.from(base64url, 'base64url');
+  return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;
+}
+
+interface SiteInterface {
+  query: boolean;
+  admin: boolean;
+  protocol: string;
+  port: number;
+}
+
+export interface SiteServer {
+  serverId: number;
+  address: string;
+  publicKey?: { format: string; value: unknown };
+  interfaces: SiteInterface[];
+}
+
+/** A site in record interface JSON. */
+export interface SiteJson {
+  version: number;
+  protocolVersion: string;
+  serialNumber: number;
+  primarySite: boolean;
+  multiPrimary: boolean;
+  /** Omitted for `HASH_BY_ALL`. */
+  hashOption?: number;
+  hashFilter?: string;
+  attributes?: { name: string; value: string }[];
+  servers: SiteServer[];
+}
+
+const PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'];
+const HASH_BY_ALL = 2;
+const PRIMARY = 0x80;
+const MULTI_PRIMARY = 0x40;
+
+/** Encodes a site. @throws TypeError or RangeError for JSON that is not a site */
+export function encodeSite(json: unknown): Buffer {
+  const site = json as SiteJson;
+  const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
+  const attributes = site.attributes ?? [];
+  return Buffer.concat([
+    int16(site.version),
+    Buffer.from([major, minor]),
+    int16(site.serialNumber),
+    Buffer.from([primaryMask(site), site.hashOption ?? HASH_BY_ALL]),
+    sized(site.hashFilter ?? ''),
+    int32(attributes.length),
+    ...attributes.map(({ name, value }) => Buffer.concat([sized(name), sized(value)])),
+    int32(site.servers.length),
+    ...site.servers.map(serverToBytes),
+  ]);
+}
+
+const primaryMask = ({ primarySite, multiPrimary }: SiteJson): number =>
+  (primarySite ? PRIMARY : 0) | (multiPrimary ? MULTI_PRIMARY : 0);
+
+function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer): Buffer {
+  const key = publicKey === undefined ? Buffer.alloc(0) : keyToBytes(publicKey);
+  const encoded = interfaces.map(({ query, admin, protocol, port }) =>
+    Buffer.concat([
+      Buffer.from([(admin ? 1 : 0) | (query ? 2 : 0), PROTOCOLS.indexOf(protocol)]),
+      int32(port),
+    ]),
+  );
+  return Buffer.concat([
+    int32(serverId),
+    addressToBytes(address),
+    sized(key),
+    int32(encoded.length),
+    ...encoded,
+  ]);
+}
+
+function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {
+  return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
+}
+
+/** Encodes an address in 16 bytes, an IPv4 address in the last four. */
+function addressToBytes(address: string): Buffer {
+  const bytes = Buffer.alloc(16);
+  if (isIPv4(address)) {
+    bytes.set(address.split('.').map(Number), 12);
+    return bytes;
+  }
+  const [head = '', tail = ''] = address.split('::');
+  const groupBytes = (text: string): Buffer =>
+    Buffer.concat(text === '' ? [] : text.split(':').map((group) => int16(parseInt(group, 16))));
+  bytes.set(groupBytes(head), 0);
+  bytes.set(groupBytes(tail), 16 - groupBytes(tail).length);
+  return bytes;
+}
+
+/** @throws RangeError for bytes that are not a site */
+export function decodeSite(bytes: Buffer): SiteJson {
+  const reader = new ByteReader(bytes);
+  const version = reader.int16();
+  const protocolVersion = `${reader.byte()}.${reader.byte()}`;
+  const serialNumber = reader.int16();
+  const mask = reader.byte();
+  const hashOption = reader.byte();
+  const hashFilter = reader.text();
+  const attributes = reader.list(() => ({ name: reader.text(), value: reader.text() }));
+  return {
+    version,
+    protocolVersion,
+    serialNumber,
+    primarySite: (mask & PRIMARY) !== 0,
+    multiPrimary: (mask & MULTI_PRIMARY) !== 0,
+    ...(hashOption !== HASH_BY_ALL && { hashOption }),
+    ...(hashFilter !== '' && { hashFilter }),
+    attributes,
+    servers: reader.list(() => readServer(reader)),
+  };
+}
+
+function readServer(reader: ByteReader): SiteServer {
+  const serverId = reader.int32();
+  const address = bytesToAddress(reader.take(16));
+  const publicKey = keyToJson(reader.sized());
+  const interfaces = reader.list(() => readSiteInterface(reader));
+  return { serverId, address, publicKey, interfaces };
+}
+
+function readSiteInterface(reader: ByteReader): SiteServer['interfaces'][number] {
+  const kind = reader.byte();
+  const protocol = PROTOCOLS[reader.byte()];
+  if (protocol === undefined) throw new RangeError('an interface without a known protocol');
+  return { query: (kind & 2) !== 0, admin: (kind & 1) !== 0, protocol, port: reader.int32() };
+}
+
+function keyToJson(bytes: Buffer): { format: string; value: unknown } {
+  const key = tryDecode(decodePublicKey, bytes);
+  if (key === undefined) return { format: 'base64', value: bytes.toString('base64') };
+  return { format: 'key', value: key };
+}
+
+function bytesToAddress(bytes: Buffer): string {
+  if (bytes.subarray(0, 12).every((byte) => byte === 0)) return bytes.subarray(12).join('.');
+  return Array.from({ length: 8 }, (_, group) => bytes.readUInt16BE(group * 2).toString(16)).join(':');
+}
+
+/** Encryption method, the first field of a file. The obsolete DES methods (0, 2, 3) are not supported. */
+const METHOD = { none: 1, aes: 4 } as const;
+
+/** Parameters used by CNRI's set-up tool: PBKDF2 with SHA-1, then AES-128 in CBC mode. */
+const ITERATIONS = 10_000;
+const KEY_BYTES = 16;
+const SALT_BYTES = 16;
+const IV_BYTES = 16;
+
+const NUMBERS = ['n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi'];
+
+/** Encodes a private RSA key as a file, encrypted if an ASCII passphrase is given. */
+export function privateKeyFile(key: Jwk, passphrase: string | undefined): Buffer {
+  const numbers = NUMBERS.map((member) => sized(signed(key[member])));
+  const clear = Buffer.concat([sized('RSA_PRIVCRT_KEY'), ...numbers]);
+  return passphrase === undefined ? Buffer.concat([int32(METHOD.none), clear]) : encrypt(clear, passphrase);
+}
+
+function encrypt(clear: Buffer, passphrase: string): Buffer {
+  const salt = randomBytes(SALT_BYTES);
+  const iv = randomBytes(IV_BYTES);
+  const key = pbkdf2Sync(passphrase, salt, ITERATIONS, KEY_BYTES, 'sha1');
+  const cipher = createCipheriv('aes-128-cbc', key, iv);
+  const encrypted = Buffer.concat([cipher.update(clear), cipher.final()]);
+  const head = [int32(METHOD.aes), sized(salt), int32(ITERATIONS), int32(KEY_BYTES * 8)];
+  return Buffer.concat([...head, sized(iv), sized(encrypted)]);
 }

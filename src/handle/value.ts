@@ -1,7 +1,7 @@
 // Record values: JSON, permissions, and selection by index and type.
+import type { Steps } from '../time-slicer.js';
 import { type Bytes, toBytes, toText } from './bytes.js';
 import { upperAscii } from './handle.js';
-import type { Steps } from '../time-slicer.js';
 import { stepElements, writeJson } from './json.js';
 
 /** TTL in JSON: a number is relative (s), a string is an absolute ISO date. */
@@ -44,7 +44,7 @@ export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =
   /^[01]*([01]{4})$/.exec(permissions)?.[1] ?? UNREADABLE_PERMISSIONS;
 
 /** Whether the value is publicly readable. */
-export const isPublic = ({ permissions }: Pick<HandleValue, 'permissions'>): boolean =>
+export const isPublic = ({ permissions }: Partial<HandleValue>): boolean =>
   lastFourPermissions(permissions)[2] === '1';
 
 export function selectsAll({ indexes, types }: Selection): boolean {
@@ -52,10 +52,7 @@ export function selectsAll({ indexes, types }: Selection): boolean {
 }
 
 /** Creates the predicate for a selection. */
-export function createValueFilter({
-  indexes,
-  types,
-}: Selection): (value: Pick<HandleValue, 'index' | 'type'>) => boolean {
+export function createValueFilter({ indexes, types }: Selection): (value: HandleValue) => boolean {
   if (selectsAll({ indexes, types })) return () => true;
   const wantedIndexes = new Set(indexes);
   const isWantedType = createTypeTest(types);

@@ -2,6 +2,7 @@
 import type { Clock } from '../cache/clock.js';
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import type { FromEntry } from '../resolver/loader.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
@@ -18,15 +19,12 @@ export const varyOf = (names: readonly string[] = []): string =>
 /** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
 export type Freshness = (ttlSeconds: number) => Record<string, string>;
 
-/** Maximum reuse times; the remaining TTL also limits reuse. `sharedMaxAgeMs` 0 omits `s-maxage`. */
-type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
-
 /**
  * Freshness of records. Clients revalidate every reuse: a write invalidates only its own URL in a client
  * cache (RFC 9111 §4.4), so other URLs of the handle would still serve the old record.
  */
-export const recordFreshness =
-  ({ sharedMaxAgeMs }: Pick<ReuseLimits, 'sharedMaxAgeMs'>): Freshness =>
+const recordFreshness =
+  ({ sharedMaxAgeMs }: Config['http']): Freshness =>
   (ttlSeconds) => ({
     'Cache-Control': `public, max-age=0, must-revalidate${sharedMaxAge(ttlSeconds, sharedMaxAgeMs)}`,
   });
@@ -35,8 +33,8 @@ export const recordFreshness =
  * Freshness of redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit starts
  * at the upstream request. `Expires` is for HTTP/1.0 caches.
  */
-export const redirectFreshness =
-  ({ clientMaxAgeMs, sharedMaxAgeMs }: ReuseLimits, { wall }: Pick<Clock, 'wall'>): Freshness =>
+const redirectFreshness =
+  ({ clientMaxAgeMs, sharedMaxAgeMs }: Config['http'], { wall }: Clock): Freshness =>
   (ttlSeconds) => {
     const maxAge = bounded(ttlSeconds, clientMaxAgeMs);
     return {
@@ -51,10 +49,8 @@ export interface FreshnessRules {
   redirectFreshness: Freshness;
 }
 
-export const freshnessRules = (
-  { http }: { http: ReuseLimits },
-  { clock }: { clock: Pick<Clock, 'wall'> },
-): FreshnessRules => ({
+/** Creates the rules for `http.clientMaxAge` and `http.sharedMaxAge`; 0 of the latter omits `s-maxage`. */
+export const freshnessRules = ({ http }: Config, { clock }: Context): FreshnessRules => ({
   freshness: recordFreshness(http),
   redirectFreshness: redirectFreshness(http, clock),
 });
@@ -79,19 +75,16 @@ interface CacheFacts {
 /** Returns the cache headers of a response from an entry. */
 export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   const { resolution, authoritative, now, freshness } = facts;
-  const { entry, stale, from, collapsed } = resolution;
-  if (from === 'memory' && stale === undefined && !collapsed && !authoritative) {
-    return hitHeaders(entry, now, freshness);
-  }
+  const { entry, stale } = resolution;
   const isReusable = stale === undefined && !authoritative;
   const ttl = ttlOf(entry, now);
   // Avoids spreading the result, because each spread member would change the hidden class of the headers.
   const { 'Cache-Control': cacheControl = '', Expires } = freshness(isReusable ? ttl : 0);
   return {
-    Age: ageOf(entry, now),
+    Age: ageSeconds(entry, now),
     'Cache-Control': authoritative ? 'no-cache' : cacheControl,
     ...(Expires !== undefined && { Expires }),
-    'Cache-Status': cacheStatus({ resolution, authoritative, ttl }),
+    'Cache-Status': cacheStatus(resolution, authoritative, ttl),
   };
 }
 
@@ -99,7 +92,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
 function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<string, string> {
   const ttl = ttlOf(entry, now);
   return {
-    Age: ageOf(entry, now),
+    Age: ageSeconds(entry, now),
     ...freshness(ttl),
     'Cache-Status': `${CACHE_NAME}; hit; ttl=${ttl}`,
   };
@@ -116,26 +109,27 @@ const MAX_SHARED = 4096;
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();
   let second = 0;
-  const write = (entry: Times, now: number): HeaderLines =>
+  const newHitLines = (entry: Times, now: number): HeaderLines =>
     linesOf(Object.entries(hitHeaders(entry, now, freshness)).flat());
   return function hitLines(entry, now) {
     const age = Math.floor((now - entry.requestedAt) / 1000);
     const life = ttlOf(entry, now);
-    if (age < 0 || life < 0 || age >= SHARED_SECONDS || life >= SHARED_SECONDS) return write(entry, now);
+    if (age < 0 || life < 0 || age >= SHARED_SECONDS || life >= SHARED_SECONDS)
+      return newHitLines(entry, now);
     const current = Math.floor(now / 1000);
     if (current !== second || shared.size > MAX_SHARED) shared.clear();
     second = current;
     const pair = age * SHARED_SECONDS + life;
     let lines = shared.get(pair);
     if (lines === undefined) {
-      lines = write(entry, now);
+      lines = newHitLines(entry, now);
       shared.set(pair, lines);
     }
     return lines;
   };
 }
 
-const ageOf = (entry: Times, now: number): string =>
+const ageSeconds = (entry: Times, now: number): string =>
   String(Math.max(0, Math.floor((now - entry.requestedAt) / 1000)));
 
 /** Returns the remaining TTL (s), negative after expiry; 0 for an invalidated entry. */
@@ -146,15 +140,7 @@ const ttlOf = (entry: Times, now: number): number =>
  * Formats Cache-Status (RFC 9211): `hit`, or the reason for an upstream request (`fwd`). A
  * stale response has a negative ttl.
  */
-function cacheStatus({
-  resolution,
-  authoritative,
-  ttl,
-}: {
-  resolution: FromEntry;
-  authoritative: boolean;
-  ttl: number;
-}): string {
+function cacheStatus(resolution: FromEntry, authoritative: boolean, ttl: number): string {
   const { from, stale, collapsed, stored } = resolution;
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   const reason = authoritative ? 'request' : 'miss';

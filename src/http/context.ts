@@ -2,14 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
-import type { LabelValue } from '../observe/metric-list.js';
 import type { HandleRef } from '../handle/handle.js';
+import type { LabelValue } from '../observe/metric-list.js';
 import type { ReadResult } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
-import { type Format, readFormat, readParameters } from './query.js';
 import type { RawResponse, SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
-import { ownerOf, readTarget, routableTarget } from './target.js';
+import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
 
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
@@ -60,25 +59,19 @@ export const hasContext = (res: ServerResponse): boolean => {
   return locals?.target !== undefined;
 };
 
-function putContext(res: ServerResponse, context: RequestContext): void {
-  (res as unknown as { locals: RequestContext }).locals = context;
-}
-
-interface OpenParts {
-  acceptRequestId: AcceptRequestId;
-  sendRaw: SendRaw;
-  now: () => number;
-}
-
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
-export const createOpenContext = ({ acceptRequestId, now, sendRaw }: OpenParts): Listener => {
+export function createOpenContext(
+  acceptRequestId: AcceptRequestId,
+  sendRaw: SendRaw,
+  now: () => number,
+): Listener {
   const sendNow: RequestContext['sendRaw'] = (res, response) => {
     sendRaw(res, response, now());
   };
   return function openContext(req, res) {
     const target = readTarget(req.url ?? '');
     const parameters = readParameters(target.query);
-    putContext(res, {
+    (res as unknown as { locals: RequestContext }).locals = {
       target,
       match: undefined,
       family: ownerOf(target.path),
@@ -87,10 +80,10 @@ export const createOpenContext = ({ acceptRequestId, now, sendRaw }: OpenParts):
       result: 'local',
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
       sendRaw: sendNow,
-    });
+    };
     req.url = routableTarget(target);
   };
-};
+}
 
 /** Header in requests from trusted proxies, forwarded requests and error responses. */
 export const REQUEST_ID = 'X-Request-Id';

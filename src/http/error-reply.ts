@@ -1,19 +1,21 @@
-// Turns errors into responses: one function for all interfaces, each with a renderer.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+// Turns errors into responses: one function for all interfaces, each with a renderer, and a guard against uncaught errors.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { HandleRef } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
-import { bodyOfMembers, render } from './body.js';
-import { contextOf, hasContext, requestIdOf, REQUEST_ID } from './context.js';
-import { type Reply, type TextReply, sendText } from './reply.js';
+import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
+import { NOSNIFF } from './raw-response.js';
+import { JSON_TYPE, type Reply, type TextReply, bodyOfMembers, renderText, sendText } from './reply.js';
+import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
 /** Logs and counts unexpected errors. */
 export const createReportUnexpected =
-  ({ log, metrics }: Pick<Context, 'log' | 'metrics'>): ReportUnexpected =>
+  ({ log, metrics }: Context): ReportUnexpected =>
   (err, requestId) => {
     log.error({ err, requestId }, 'unexpected error');
     metrics.countInternalError();
@@ -24,10 +26,10 @@ export function errorHeaders(failure: ServiceError, requestId?: string): Record<
   const { upstreamAnswer: answer, retryAfterSeconds, allow } = failure;
   return {
     'Cache-Control': 'no-store',
-    ...optional('Retry-After', answer?.retryAfter ?? retryAfterSeconds?.toString()),
-    ...optional('Allow', allow?.join(', ')),
-    ...optional(REQUEST_ID, requestId),
-    ...optional('WWW-Authenticate', answer?.challenge),
+    ...setIf('Retry-After', answer?.retryAfter ?? retryAfterSeconds?.toString()),
+    ...setIf('Allow', allow?.join(', ')),
+    ...setIf(REQUEST_ID, requestId),
+    ...setIf('WWW-Authenticate', answer?.challenge),
   };
 }
 
@@ -78,7 +80,7 @@ export function renderError(
 
 const NAMING: ReadonlySet<string> = new Set<ErrorCode>(['PRECONDITION_FAILED', 'NO_DELETE']);
 
-const optional = (name: string, value: string | undefined): Record<string, string> =>
+const setIf = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };
 
 /** Reports an unexpected error and converts it to INTERNAL. */
@@ -111,6 +113,7 @@ export interface FailedCall {
 export type RenderError = (failure: ServiceError, call: FailedCall) => ErrorReply;
 
 export interface ErrorReply extends TextReply {
+  status: number;
   /** Status that decides the result of the request, if not `status`. */
   resultStatus?: number;
 }
@@ -118,37 +121,83 @@ export interface ErrorReply extends TextReply {
 /** Renders an error in the format of the record interface, as the request asks (JSONP, indented). */
 export function renderRecordError(failure: ServiceError, call: FailedCall): ErrorReply {
   const { json, ...head } = renderError(failure, call);
-  return { ...head, ...runToEnd(render(json, contextOf(call.res).format)) };
+  return { ...head, ...runToEnd(renderText(json, contextOf(call.res).format)) };
 }
 
 /** Sends an error, or throws it if a response has started, because only the guard can end that response. */
 export type SendError = (req: IncomingMessage, res: ServerResponse, error: unknown) => Promise<void>;
 
-interface ErrorFormatter {
-  onUnexpected: ReportUnexpected;
-  render: RenderError;
-  send?: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void>;
-}
-
 /** Creates the function that turns errors into responses, and adds them to the context for the log. */
-export function createSendError({
-  onUnexpected,
-  render: renderFor,
-  send = sendText,
-}: ErrorFormatter): SendError {
+export function createSendError(
+  onUnexpected: ReportUnexpected,
+  renderFor: RenderError,
+  send: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void> = sendText,
+): SendError {
   return async function sendError(req, res, error) {
     const requestId = hasContext(res) ? requestIdOf(res) : undefined;
     const failure = asServiceError(error, onUnexpected, requestId);
     if (res.headersSent) throw failure;
     const context = contextOf(res);
     context.failure = failure;
-    const { resultStatus, ...reply } = renderFor(failure, {
-      req,
-      res,
-      handle: context.handle?.text,
-      requestId,
-    });
+    const call = { req, res, handle: context.handle?.text, requestId };
+    const { resultStatus, ...reply } = renderFor(failure, call);
     context.result = resultOfError(resultStatus ?? reply.status);
     await send(req, res, reply);
   };
+}
+
+/** Returns the error with which a judge rejects the handle, if any. */
+export type RefusalOfHandle = (
+  req: IncomingMessage,
+  handle: HandleRef,
+) => ServiceError | undefined | Promise<ServiceError | undefined>;
+
+/** A listener that passes unhandled errors to `fail`; Express' default response would expose the stack. */
+export type FailingListener = (
+  ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
+) => unknown;
+
+/** Wraps a listener, because an exception or rejected promise in a bare listener would end the process. */
+export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
+  return function guarded(req, res) {
+    const fail = (error: unknown): void => {
+      const requestId = hasContext(res) ? requestIdOf(res) : undefined;
+      // A ServiceError was already reported at its origin.
+      if (!(error instanceof ServiceError)) onUnexpected(error, requestId);
+      if (!res.headersSent) sendInternalError(res, requestId);
+      // A truncated response must not look complete.
+      else if (!res.writableEnded) res.destroy();
+    };
+    try {
+      const returned = listener(req, res, fail);
+      if (returned instanceof Promise) returned.catch(fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+}
+
+function sendInternalError(res: ServerResponse, requestId: string | undefined): void {
+  const { status, headers, body } = completeError(new ServiceError('INTERNAL'), requestId);
+  // Headers that the listener set belong to the failed response.
+  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  res.writeHead(status, headers).end(body);
+}
+
+interface WholeResponse {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Creates a complete error response for use without Express. */
+export function completeError(failure: ServiceError, requestId?: string): WholeResponse {
+  const { json, ...head } = renderError(failure, { requestId });
+  return completeReply({ ...head, contentType: JSON_TYPE, text: json });
+}
+
+/** Adds the headers of the body, which depends on no request header. */
+export function completeReply({ status, headers, contentType, text }: ErrorReply): WholeResponse {
+  const framing = { 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(text)) };
+  return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: text };
 }

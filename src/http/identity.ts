@@ -12,7 +12,7 @@ import type { ValueReference } from '../handle/value.js';
 export function identityOf(authorization: string | undefined): string | undefined {
   const login = readBasic(authorization);
   if (login === undefined) return undefined;
-  const { index, handle } = readIdentity(decodePercent(login.name));
+  const { index, handle } = identityIn(decodePercent(login.name));
   return `${index}:${foldHandle(handle, false)}`;
 }
 
@@ -34,7 +34,7 @@ export function readBasic(
 }
 
 /** Parses `index:handle`; the index defaults to 0, as on a Handle server. */
-export function readIdentity(text: string): ValueReference {
+export function identityIn(text: string): ValueReference {
   const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
   return { index: Number(index ?? 0), handle: handle ?? text };
 }

@@ -11,8 +11,7 @@ export const conditionsOf = (headers: ConditionHeaders): (keyof ConditionHeaders
   CONDITIONS.filter((name) => headers[name] !== undefined);
 
 /** Whether a write is conditional. Only then is the previous record's ETag needed. */
-export const isConditional = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
-  conditionsOf(headers).length > 0;
+export const isConditional = ({ headers }: IncomingMessage): boolean => conditionsOf(headers).length > 0;
 
 /** Whether a write has a condition on ETags. */
 export const hasEtagCondition = (headers: ConditionHeaders): boolean =>
@@ -35,7 +34,7 @@ export type Verdict = 'pass' | 'not-modified' | 'failed';
  * @throws ServiceError BAD_REQUEST for a header that is not a list of entity tags
  */
 export function evaluatePreconditions(headers: ConditionHeaders, state: ResourceState): Verdict {
-  if (!isUnchanged(headers, state)) return 'failed';
+  if (!passesIfMatch(headers, state)) return 'failed';
   if (isModified(headers, state)) return 'pass';
   return isRead(state) ? 'not-modified' : 'failed';
 }
@@ -44,7 +43,7 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
  * Whether the request is a PUT whose only write condition is `If-None-Match: *`. It needs neither read nor
  * lock, because the Handle server checks and writes atomically.
  */
-export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
+export const isCreateOnly = ({ method, headers }: IncomingMessage): boolean =>
   method === 'PUT' && headers['if-none-match']?.trim() === '*' && conditionsOf(headers).length === 1;
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
@@ -54,7 +53,7 @@ const isRead = ({ method }: ResourceState): boolean => method === 'GET' || metho
  * newest timestamp goes back when a value is removed, and two writes may have the same second. A write with
  * `If-Unmodified-Since` alone fails instead of undoing a change that its client has not seen.
  */
-function isUnchanged(headers: ConditionHeaders, state: ResourceState): boolean {
+function passesIfMatch(headers: ConditionHeaders, state: ResourceState): boolean {
   const { exists, etags = [] } = state;
   const tags = readTags('If-Match', headers['if-match']);
   // Strong comparison: a weak tag matches nothing (§8.8.3.2).

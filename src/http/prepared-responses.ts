@@ -1,16 +1,17 @@
 // Prepared responses for records and redirects, by raw request target; a single function sends and reports
 // them.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
-import { type FreshnessRules, createHitLines } from './cache-headers.js';
-import type { AcceptRequestId } from './context.js';
+import type { Config } from '../config/schema.js';
+import type { PreparedHit } from '../observe/hits.js';
+import { createHitLines, freshnessRules } from './cache-headers.js';
+import { createAcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
-import type { FastHeaders, ScanHeaders } from './fast-headers.js';
-import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
-import type { RequestCheck } from './request-check.js';
 import { isNotModified } from './preconditions.js';
-import { type Representation, acceptsGzip } from './representation.js';
-import type { Hits, PreparedHit } from '../observe/hits.js';
+import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
+import { type Representation, acceptsGzip } from './reply.js';
+import type { RequestCheck } from './request-steps.js';
 
 /** A response that depends only on its target and an entry in memory. */
 export interface Hit extends AnsweredEntry {
@@ -35,7 +36,7 @@ interface PreparedVariant {
  * A prepared response. It doubles as the report of a full GET, because a separate object would cost each hit
  * another CPU cache line.
  */
-export interface PreparedResponse extends PreparedHit, Prepared {
+interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';
   target: string;
   identity: PreparedVariant | undefined;
@@ -44,16 +45,13 @@ export interface PreparedResponse extends PreparedHit, Prepared {
   isWorthGzip: boolean;
 }
 
-const nameOf = (target: string): PreparedName<PreparedResponse> => target as PreparedName<PreparedResponse>;
-
-/** Returns the prepared response if the resolver would serve the same entry now. */
-const currentResponse = (cache: PreparedCache, target: string, now: number): PreparedResponse | undefined =>
-  cache.current(nameOf(target), now);
+const preparedName = (target: string): PreparedName<PreparedResponse> =>
+  target as PreparedName<PreparedResponse>;
 
 /** Prepares the response to a hit; undefined if memory no longer holds its entry. */
 export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
   const { made, target } = hit;
-  return cache.prepare(nameOf(target), hit, (start, known) => {
+  return cache.prepare(preparedName(target), hit, (start, known) => {
     const prepared = known ?? newResponse(hit, start);
     prepared[made.encoding] = variantOf(made);
     prepared.bytes = (prepared.identity?.body.length ?? 0) + (prepared.gzip?.body.length ?? 0);
@@ -108,19 +106,12 @@ type SendHit = (
   now: number,
 ) => boolean;
 
-interface SendHitParts extends FreshnessRules {
-  sendRaw: SendRaw;
-  acceptRequestId: AcceptRequestId;
-  hits: Pick<Hits, 'count'>;
-}
-
 /** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
-function createSendHit(parts: SendHitParts): SendHit {
-  const { hits, acceptRequestId, sendRaw } = parts;
-  const hitLines = {
-    record: createHitLines(parts.freshness),
-    redirect: createHitLines(parts.redirectFreshness),
-  };
+function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
+  const { hits } = host;
+  const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
+  const { freshness, redirectFreshness } = freshnessRules(config, host);
+  const hitLines = { record: createHitLines(freshness), redirect: createHitLines(redirectFreshness) };
   return function sendHit(res, prepared, { method, headers, startedAt }, now) {
     if (prepared === undefined) return false;
     const variant = variantFor(prepared, headers.acceptEncoding);
@@ -133,7 +124,7 @@ function createSendHit(parts: SendHitParts): SendHit {
     const { origin } = headers;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);
     sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
-    hits.count(reportOf(prepared, method, status), acceptRequestId(headers.requestId, res.req), startedAt);
+    hits.count(hitReportOf(prepared, method, status), acceptRequestId(headers.requestId, res.req), startedAt);
     return true;
   };
 }
@@ -141,7 +132,7 @@ function createSendHit(parts: SendHitParts): SendHit {
 /**
  * Returns the report, usually the prepared response itself, so that log and metrics can cache by identity.
  */
-function reportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
+function hitReportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
   if (method === prepared.method && status === prepared.status) return prepared;
   const { family, handle, target, exists } = prepared;
   return { family, handle, target, method, status, exists, repeats: 0 };
@@ -152,28 +143,91 @@ const variantFor = (
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
 
-interface SendPreparedParts extends SendHitParts {
-  prepared: PreparedCache;
-  check: RequestCheck;
-  scanHeaders: ScanHeaders;
-  hits: Pick<Hits, 'count' | 'startTimer'>;
-  now: () => number;
-}
-
 /** Sends the prepared response to a raw request target; returns false if none is current. */
 type SendPrepared = (req: IncomingMessage, res: ServerResponse, target: string) => boolean;
 
 /** Creates the sender of prepared responses, which reads nothing of a request but its target and a few headers. */
-export function createSendPrepared(parts: SendPreparedParts): SendPrepared {
-  const { prepared, check, scanHeaders, hits, now } = parts;
-  const sendHit = createSendHit(parts);
+export function createSendPrepared(
+  config: Config,
+  host: Host,
+  check: RequestCheck,
+  sendRaw: SendRaw,
+): SendPrepared {
+  const { hits, clock } = host;
+  const cache = host.preparedCache();
+  const scanHeaders = createScanHeaders(host.pseudonym);
+  const sendHit = createSendHit(config, host, sendRaw);
   return function sendPrepared(req, res, target) {
     const { method } = req;
     if (method !== 'GET' && method !== 'HEAD') return false;
     const startedAt = hits.startTimer();
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
-    const at = now();
-    return sendHit(res, currentResponse(prepared, target, at), { method, headers, startedAt }, at);
+    const at = clock.now();
+    return sendHit(res, cache.current(preparedName(target), at), { method, headers, startedAt }, at);
   };
 }
+
+interface FastHeaders {
+  acceptEncoding: string | undefined;
+  ifNoneMatch: string | undefined;
+  origin: string | undefined;
+  requestId: string | undefined;
+  /** Whether the request has `Authorization`, which forbids a shared response. */
+  hasCredentials: boolean;
+  /** Whether `Via` contains this proxy's pseudonym (RFC 9110 §7.6.3). */
+  isLoop: boolean;
+}
+
+/** Returns the same object on every call; copy it to retain it. */
+type ScanHeaders = (raw: readonly string[]) => FastHeaders;
+
+/** Creates a scanner; `pseudonym` is this proxy's name in `Via`. */
+function createScanHeaders(pseudonym: string): ScanHeaders {
+  // Avoids `req.headers`: an object of all headers would be a large part of a hit's cost.
+  const found: FastHeaders = {
+    acceptEncoding: undefined,
+    ifNoneMatch: undefined,
+    origin: undefined,
+    requestId: undefined,
+    hasCredentials: false,
+    isLoop: false,
+  };
+
+  function noteScanned(name: string, value: string): void {
+    if (name === 'via') found.isLoop ||= value.includes(pseudonym);
+    else if (name === 'authorization') found.hasCredentials = true;
+    const field = FIELDS.get(name);
+    if (field === undefined) return;
+    const before = found[field];
+    // Joins repeated headers like `req.headers`.
+    found[field] = before === undefined ? value : `${before}, ${value}`;
+  }
+
+  return function scanHeaders(raw) {
+    found.acceptEncoding = undefined;
+    found.ifNoneMatch = undefined;
+    found.origin = undefined;
+    found.requestId = undefined;
+    found.hasCredentials = false;
+    found.isLoop = false;
+    for (let at = 0; at < raw.length; at += 2) {
+      const name = raw[at] as string;
+      // Skips most headers, such as Host, User-Agent and Connection, by length alone.
+      if (NAME_LENGTHS[name.length] === 1) noteScanned(name.toLowerCase(), raw[at + 1] as string);
+    }
+    return found;
+  };
+}
+
+const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 'requestId'>([
+  ['accept-encoding', 'acceptEncoding'],
+  ['if-none-match', 'ifNoneMatch'],
+  ['origin', 'origin'],
+  ['x-request-id', 'requestId'],
+]);
+
+/** Contains 1 at each length of a scanned header name, else 0. */
+const NAME_LENGTHS: readonly number[] = Array.from({ length: 64 }, (_, length) =>
+  ['via', 'authorization', ...FIELDS.keys()].some((name) => name.length === length) ? 1 : 0,
+);

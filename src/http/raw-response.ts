@@ -49,7 +49,7 @@ export type SendRaw = (res: ServerResponse, response: RawResponse, now: number) 
 
 /** Sends a response with `writeHead`. Adds `NOSNIFF`. */
 export function sendByNode(res: ServerResponse, { status, lines, body }: RawResponse): void {
-  res.writeHead(status, headersOf((lines + NOSNIFF_LINE) as HeaderLines));
+  res.writeHead(status, headersIn((lines + NOSNIFF_LINE) as HeaderLines));
   res.end(body, 'latin1');
 }
 
@@ -78,7 +78,7 @@ export function createSendRaw(): SendRaw {
       else res.end();
       return;
     }
-    res.writeHead(status, headersOf((lines + NOSNIFF_LINE) as HeaderLines));
+    res.writeHead(status, headersIn((lines + NOSNIFF_LINE) as HeaderLines));
     const added = isUsual ? addedByNode(res, response) : undefined;
     if (added !== undefined) Object.assign(learnt, { second, text: added });
     res.end(body, 'latin1');
@@ -88,7 +88,7 @@ export function createSendRaw(): SendRaw {
 /** Formats the status line, with `unknown` for unknown codes, as Node does. */
 const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
 
-function headersOf(lines: HeaderLines): string[] {
+function headersIn(lines: HeaderLines): string[] {
   return lines
     .split('\r\n')
     .slice(0, -1)

@@ -1,53 +1,60 @@
 // Renders resolutions as replies of the record interface, which redirects send too when JSON is asked for.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { PreparedCache } from '../cache/prepared-cache.js';
-import type { Context } from '../context.js';
+import type { Host } from '../app/plugin.js';
+import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { type Body, bodyOfEntry, bodyOfMembers } from './body.js';
-import { type Freshness, cacheHeaders } from './cache-headers.js';
-import { type Result, contextOf } from './context.js';
-import type { RecordQuery } from './query.js';
-import { type Reply, sendReply } from './reply.js';
-import type { Representation } from './representation.js';
-import type { RunStepsOf } from './request-work.js';
 import { type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
+import { type Freshness, cacheHeaders, freshnessRules } from './cache-headers.js';
+import { contextOf } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
-
-export interface RecordReplyDeps {
-  context: Context;
-  freshness: Freshness;
-  gzipMinBytes: number;
-  /** Caches the response to a fresh hit in memory for the next request. */
-  prepared: PreparedCache;
-  runStepsOf: RunStepsOf;
-}
+import { type Body, type Reply, bodyOfEntry, bodyOfMembers, sendReply } from './reply.js';
+import type { RecordQuery } from './target.js';
 
 interface HandleQuery {
   handle: HandleRef;
   query: RecordQuery;
 }
 
-type RenderDeps = Pick<RecordReplyDeps, 'freshness' | 'context'>;
+/** Sends the JSON of a resolved record on behalf of any interface. The request must have a context. */
+export type AnswerRecord = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  record: HandleQuery & { resolution: Resolution },
+) => Promise<void>;
 
-function* renderResolution(
-  resolution: Resolution,
-  { handle, query }: HandleQuery,
-  deps: RenderDeps,
-): Steps<Reply> {
-  const { status, json } = yield* bodyOfResolution(resolution, { handle, query });
-  return { status, json, headers: headersOf(resolution, query, deps) };
+export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
+  const { clock, metrics, runStepsOf } = host;
+  const { gzipMinBytes } = config.http;
+  const { freshness } = freshnessRules(config, host);
+  const cache = host.preparedCache();
+  return async function answerRecord(req, res, { handle, query, resolution }) {
+    const { target } = contextOf(res);
+    const result = resultOf(resolution, query);
+    Object.assign(contextOf(res), { result, exists: existsBy(resolution) });
+    const runSteps = runStepsOf(res);
+    function* renderReply(): Steps<Reply> {
+      const body = yield* bodyOfResolution(resolution, { handle, query });
+      return { ...body, headers: replyHeaders(resolution, query.authoritative, clock.now(), freshness) };
+    }
+    const reply = await runSteps(renderReply(), charsOf(resolution));
+    const made = await sendReply(req, res, { ...reply, gzipMinBytes }, runSteps);
+    if (resolution.kind !== 'entry') return;
+    const { entry, from, stale } = resolution;
+    if (stale !== undefined) metrics.countStale(stale);
+    if (result === 'hit' && from === 'memory')
+      prepareResponse(cache, { target: target.raw, handle, status: reply.status, made, entry });
+  };
 }
 
-function headersOf(
+function replyHeaders(
   resolution: Resolution,
-  { authoritative }: Pick<RecordQuery, 'authoritative'>,
-  { freshness, context }: RenderDeps,
+  authoritative: boolean,
+  now: number,
+  freshness: Freshness,
 ): Record<string, string> {
-  if (resolution.kind === 'entry') {
-    return cacheHeaders({ resolution, authoritative, now: context.clock.now(), freshness });
-  }
+  if (resolution.kind === 'entry') return cacheHeaders({ resolution, authoritative, now, freshness });
   const { retryAfter } = resolution.refused;
   return {
     'Cache-Control': 'no-store',
@@ -69,40 +76,3 @@ const bodyOfRefusal = ({ status, members, namesHandle }: Refused, handle: Handle
   status,
   json: bodyOfMembers(members, namesHandle ? handle.text : undefined),
 });
-
-interface Replied {
-  resolution: Resolution;
-  result: Result;
-  /** The raw request target. */
-  target: string;
-  handle: HandleRef;
-  status: number;
-  made: Representation;
-}
-
-/** Counts a stale response, and prepares the response after a fresh hit in memory. */
-function reportReply(
-  { resolution, result, target, handle, status, made }: Replied,
-  { context, prepared }: Pick<RecordReplyDeps, 'context' | 'prepared'>,
-): void {
-  if (resolution.kind !== 'entry') return;
-  const { entry, from, stale } = resolution;
-  if (stale !== undefined) context.metrics.countStale(stale);
-  if (result !== 'hit' || from !== 'memory') return;
-  prepareResponse(prepared, { target, handle, status, made, entry });
-}
-
-/** Sends the JSON of a resolved record on behalf of any interface. The request must have a context. */
-export async function answerRecord(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { deps, handle, query, resolution }: HandleQuery & { deps: RecordReplyDeps; resolution: Resolution },
-): Promise<void> {
-  const { target } = contextOf(res);
-  const result = resultOf(resolution, query);
-  Object.assign(contextOf(res), { result, exists: existsBy(resolution) });
-  const runSteps = deps.runStepsOf(res);
-  const reply = await runSteps(renderResolution(resolution, { handle, query }, deps), charsOf(resolution));
-  const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes, runSteps });
-  reportReply({ resolution, result, target: target.raw, handle, status: reply.status, made }, deps);
-}

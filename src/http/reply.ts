@@ -1,22 +1,184 @@
-// Replies: representation for the caller, 304 by ETag, header order.
+// Sends replies: Handle JSON in a Handle server's property order, its representation for the caller, 304 by ETag.
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Bytes } from '../handle/bytes.js';
-import { frameOf, render } from './body.js';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { RecordContent } from '../cache/entry.js';
+import { type Bytes, fromBuffer, toBuffer, toBytes, toText } from '../handle/bytes.js';
+import { indentJson, writeJson } from '../handle/json.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
+import { type Selection, selectValues, selectsAll } from '../handle/value.js';
+import { readValues } from '../resolver/parsed-records.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
+import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { exposing } from './cors.js';
-import type { Format } from './query.js';
+import { isNotModified } from './preconditions.js';
 import { linesOf, sendByNode } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
-import { isNotModified } from './preconditions.js';
-import { type Representation, represent } from './representation.js';
+import type { Format } from './target.js';
 
-interface ReplyHead {
+/** Spelled as in the recordings (Jetty 9). */
+export const JSON_TYPE = 'application/json;charset=utf-8';
+const JSONP_TYPE = 'application/javascript;charset=utf-8';
+
+export interface Body {
   status: number;
-  headers: Record<string, string>;
+  json: string;
 }
 
+/** Renders the body of an entry for a query. Echoes `handle` in the caller's spelling. */
+export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
+  if (entry.kind !== 'found' || selectsAll(selection)) return bodyOfWhole(entry, handle);
+  return bodyOfValues(yield* selectValues(entry.values, yield* readValues(entry), selection), handle);
+}
+
+/** Builds the body of an entry with all values, exactly as stored. */
+function bodyOfWhole(entry: RecordContent, handle: string): Body {
+  if (entry.kind !== 'not-found') {
+    return bodyOfValues(entry.kind === 'found' ? toText(entry.values) : undefined, handle);
+  }
+  const members = { responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) };
+  return { status: 404, json: bodyOfMembers(members, handle) };
+}
+
+/** Builds the body of an existing handle. `values`: undefined if no value matches. */
+function bodyOfValues(values: string | undefined, handle: string): Body {
+  const { success, valuesNotFound } = RESPONSE_CODE;
+  const json =
+    values === undefined
+      ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
+      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${values}}`;
+  return { status: 200, json };
+}
+
+/** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */
+export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
+  return writeJson(handle === undefined ? members : { ...members, handle });
+}
+
+/** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
+export function* renderText(json: string, format: Format): Steps<{ contentType: string; text: string }> {
+  const { contentType, before, after } = frameOf(format);
+  const shown = format.pretty ? yield* indentJson(json) : json;
+  return { contentType, text: before + shown + after };
+}
+
+/** Returns the media type of a body, and the text around its JSON. */
+export function frameOf({ callback }: Format): { contentType: string; before: string; after: string } {
+  if (callback === undefined) return { contentType: JSON_TYPE, before: '', after: '' };
+  return { contentType: JSONP_TYPE, before: `${callback}(`, after: ');' };
+}
+
+const messageOf = ({ message }: RecordContent): { message?: string } => (message === '' ? {} : { message });
+
+export type Encoding = 'identity' | 'gzip';
+
+/** A response body in one encoding, with headers as alternating names and values. */
+export interface Representation {
+  encoding: Encoding;
+  /** False for a body too short to compress. */
+  isWorthGzip: boolean;
+  body: Bytes;
+  etag: string | undefined;
+  /** Vary and ETag, which a 304 also contains (RFC 9110 §15.4.5). */
+  common: string[];
+  /** Content-Encoding, Content-Type and Content-Length. */
+  ofBody: string[];
+}
+
+interface TextContent {
+  text: string;
+  contentType: string;
+  /** Whether clients can revalidate the response. */
+  hasEtag: boolean;
+  /** Request headers that the content depends on, in addition to the common ones. */
+  varies?: readonly string[] | undefined;
+}
+
+/** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
+function represent(
+  content: TextContent,
+  acceptEncoding: string | undefined,
+  gzipMinBytes: number,
+): Representation | Promise<Representation> {
+  const body = toBytes(content.text);
+  const isWorthGzip = body.length >= gzipMinBytes;
+  if (!isWorthGzip || !acceptsGzip(acceptEncoding))
+    return representAs('identity', content, body, isWorthGzip);
+  return compress(toBuffer(body)).then((compressed) =>
+    representAs('gzip', content, fromBuffer(compressed), isWorthGzip),
+  );
+}
+
+function representAs(
+  encoding: Encoding,
+  { text, contentType, hasEtag, varies }: TextContent,
+  body: Bytes,
+  isWorthGzip: boolean,
+): Representation {
+  const etag = hasEtag ? etagOf(text, encoding) : undefined;
+  const framing = ['Content-Type', contentType, 'Content-Length', String(body.length)];
+  return {
+    encoding,
+    isWorthGzip,
+    body,
+    etag,
+    common: etag === undefined ? ['Vary', varyOf(varies)] : ['Vary', varyOf(varies), 'ETag', etag],
+    ofBody: encoding === 'gzip' ? ['Content-Encoding', 'gzip', ...framing] : framing,
+  };
+}
+
+const compress = promisify(gzip);
+
+/**
+ * Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3).
+ */
+export function etagOf(text: string, encoding: Encoding): string {
+  const digest = hash('sha256', text, 'base64url').slice(0, 22);
+  return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
+}
+
+/** Memoised decisions: clients send few distinct, short Accept-Encoding values. */
+const decisions = new Map<string, boolean>();
+const MAX_DECISIONS = 1000;
+const MAX_KNOWN_CHARS = 256;
+
+/** Whether gzip has at least the weight of identity (RFC 9110 §12.5.3). */
+export function acceptsGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false;
+  if (acceptEncoding.length > MAX_KNOWN_CHARS) return prefersGzip(acceptEncoding);
+  let decision = decisions.get(acceptEncoding);
+  if (decision === undefined) {
+    decision = prefersGzip(acceptEncoding);
+    if (decisions.size >= MAX_DECISIONS) decisions.clear();
+    decisions.set(acceptEncoding, decision);
+  }
+  return decision;
+}
+
+function prefersGzip(acceptEncoding: string): boolean {
+  const weights = new Map<string, number>();
+  for (const part of acceptEncoding.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+    weights.set(name, weight === undefined ? 1 : Number(weight));
+  }
+  const gzipWeight = weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0;
+  return gzipWeight > 0 && gzipWeight >= (weights.get('identity') ?? 0);
+}
+
+interface ReplyHead {
+  /** Default: 200. */
+  status?: number;
+  headers: Record<string, string>;
+  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
+  gzipMinBytes?: number;
+}
+
+/** JSON, which is sent in the format that the request asks for. */
 export interface Reply extends ReplyHead {
+  status: number;
   json: string;
 }
 
@@ -25,65 +187,27 @@ export interface TextReply extends ReplyHead {
   text: string;
   /** Request headers that the text depends on, in addition to the common ones. */
   varies?: readonly string[];
-  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
-  gzipMinBytes?: number;
 }
 
-interface ReplyForm {
-  format: Format;
-  acceptEncoding: string | undefined;
-  /** Minimum body length for compression (bytes). */
-  gzipMinBytes: number;
-}
-
-/** Renders a reply's representation; returns a promise only for a compressed body. */
-function* representReply(reply: Reply, form: ReplyForm): Steps<Representation | Promise<Representation>> {
-  const { status, json } = reply;
-  if (!form.format.pretty) return representAsWritten(reply, form);
-  const { contentType, text } = yield* render(json, form.format);
-  return represent({ text, contentType, hasEtag: status === 200 }, form);
-}
-
-/** Renders JSON as written, without indentation, in a single step. */
-function representAsWritten(
-  { status, json }: Reply,
-  form: ReplyForm,
-): Representation | Promise<Representation> {
-  const { contentType, before, after } = frameOf(form.format);
-  return represent({ text: before + json + after, contentType, hasEtag: status === 200 }, form);
-}
-
-/** Status, headers and body for one caller. */
-interface OutgoingReply {
-  status: number;
-  /** Names and values alternately. */
-  headers: string[];
-  /** Undefined for a 304. */
-  body: Bytes | undefined;
-}
-
-/** Turns a reply into a 304 if the caller already has this representation (RFC 9110 §15.4.5). */
-function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
-  const headers: string[] = [];
-  for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
-  headers.push(...made.common);
-  if (made.etag !== undefined && isNotModified(ifNoneMatch, made.etag))
-    return { status: 304, headers, body: undefined };
-  headers.push(...made.ofBody);
-  return { status: reply.status, headers, body: made.body };
-}
-
-/** Sends a representation, or 304, in a single write. */
-export function sendMade(
+/**
+ * Sends a representation, or 304 if the caller already has it (RFC 9110 §15.4.5), in a single write at the end of
+ * the event-loop turn.
+ */
+export async function sendMade(
   req: IncomingMessage,
   res: ServerResponse,
-  head: ReplyHead,
+  { status = 200, headers }: ReplyHead,
   made: Representation,
-): void {
-  const { status, headers, body } = outgoing(head, made, req.headers['if-none-match']);
-  const sent = req.method === 'HEAD' || body === undefined ? '' : body;
+): Promise<void> {
+  await endOfTurn();
+  const isKnown = made.etag !== undefined && isNotModified(req.headers['if-none-match'], made.etag);
+  const lines = [...Object.entries(headers).flat(), ...made.common, ...(isKnown ? [] : made.ofBody)];
   const { sendRaw = sendByNode } = contextOf(res);
-  sendRaw(res, { status, lines: linesOf([...headers, ...exposing(res, headers)]), body: sent });
+  sendRaw(res, {
+    status: isKnown ? 304 : status,
+    lines: linesOf([...lines, ...exposing(res, lines)]),
+    body: isKnown || req.method === 'HEAD' ? '' : made.body,
+  });
 }
 
 let ending: Promise<void> | undefined;
@@ -92,7 +216,7 @@ let ending: Promise<void> | undefined;
  * Resolves at the end of the event-loop turn, so that all responses of a turn are written together, because a
  * write that wakes a sleeping client costs twice as much.
  */
-export const endOfTurn = (): Promise<void> =>
+const endOfTurn = (): Promise<void> =>
   (ending ??= new Promise((resolve) => {
     setImmediate(() => {
       ending = undefined;
@@ -101,28 +225,28 @@ export const endOfTurn = (): Promise<void> =>
   }));
 
 /** Sends text, or 304 if the client has the current ETag. */
-export async function sendText(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { status, headers, gzipMinBytes = Infinity, ...content }: TextReply,
-): Promise<void> {
+export async function sendText(req: IncomingMessage, res: ServerResponse, reply: TextReply): Promise<void> {
+  const { status = 200, gzipMinBytes = Infinity } = reply;
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  const made = await represent({ ...content, hasEtag: status === 200 }, { acceptEncoding, gzipMinBytes });
-  await endOfTurn();
-  sendMade(req, res, { status, headers }, made);
+  const made = await represent({ ...reply, hasEtag: status === 200 }, acceptEncoding, gzipMinBytes);
+  await sendMade(req, res, reply, made);
 }
 
 /** Sends JSON in the requested format, and returns the representation. */
 export async function sendReply(
   req: IncomingMessage,
   res: ServerResponse,
-  { gzipMinBytes, runSteps = runToEnd, ...reply }: Reply & { gzipMinBytes: number; runSteps?: RunSteps },
+  reply: Reply,
+  runSteps: RunSteps = runToEnd,
 ): Promise<Representation> {
+  const { status, json, gzipMinBytes = Infinity } = reply;
   const { format } = contextOf(res);
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  const making = representReply(reply, { format, acceptEncoding, gzipMinBytes });
-  const made = await runSteps(making, reply.json.length);
-  await endOfTurn();
-  sendMade(req, res, reply, made);
+  function* making(): Steps<Representation | Promise<Representation>> {
+    const content = { ...(yield* renderText(json, format)), hasEtag: status === 200 };
+    return represent(content, acceptEncoding, gzipMinBytes);
+  }
+  const made = await runSteps(making(), json.length);
+  await sendMade(req, res, reply, made);
   return made;
 }

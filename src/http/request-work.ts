@@ -20,14 +20,12 @@ export type RunStepsOf = (res: ServerResponse) => RunSteps;
 /** Maximum length to process without slicing, which takes less than a millisecond. */
 export const SMALL_CHARS = 16 * 1024;
 
-interface RequestWorkDeps {
-  slicer: TimeSlicer;
-  findClient: (req: IncomingMessage) => { network: string };
-  maxRecordBytes: number;
-}
-
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
-export function createRunStepsOf({ slicer, findClient, maxRecordBytes }: RequestWorkDeps): RunStepsOf {
+export function createRunStepsOf(
+  slicer: TimeSlicer,
+  findClient: (req: IncomingMessage) => { network: string },
+  maxRecordBytes: number,
+): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
   return function runStepsOf(res) {
     return function runSteps(steps, chars) {
@@ -93,10 +91,10 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
   if (known !== undefined) return known;
   const leaving = new AbortController();
   SIGNALS.set(res, leaving.signal);
-  const abort = (): void => {
+  const abortWork = (): void => {
     leaving.abort(new ServiceError('BAD_REQUEST', { detail: 'the client has left' }));
   };
-  if (res.destroyed) abort();
-  else res.once('close', abort);
+  if (res.destroyed) abortWork();
+  else res.once('close', abortWork);
   return leaving.signal;
 }

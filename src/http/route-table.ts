@@ -62,39 +62,39 @@ export function defineRoutes<const Id extends string, const Handler extends stri
 }
 
 /** A path with its routes. */
-export interface RoutedPath<R extends Route = Route> {
+export interface RoutedPath {
   /** Matches the raw path. Has no capture groups, so that Express decodes nothing. */
   pattern: RegExp;
   /** Literal part of the path. */
   head: string;
   /** Conditional routes first. */
-  routes: readonly R[];
+  routes: readonly Route[];
   /** Values of `Allow`: methods of unconditional routes, and OPTIONS. */
   allow: readonly string[];
 }
 
 /** A request target with its path. */
-export interface Place<R extends Route = Route> {
+export interface Place {
   target: Target;
   /** Undefined for an unknown path. */
-  match: RoutedPath<R> | undefined;
+  match: RoutedPath | undefined;
 }
 
 /**
  * Returns the paths of all routes in the order in which they are matched: as listed, so that frequent ones come first,
  * but a path that another one also matches before that one.
  */
-export function pathsOf<R extends Route>(routes: readonly R[]): readonly RoutedPath<R>[] {
+export function pathsOf(routes: readonly Route[]): readonly RoutedPath[] {
   const paths = [...new Set(routes.map(({ path }) => path))];
   const ordered = new Set<string>();
-  const add = (path: string): void => {
+  const addPath = (path: string): void => {
     const pattern = patternOf(path);
     for (const other of paths) {
-      if (other !== path && !ordered.has(other) && pattern.test(sampleOf(other))) add(other);
+      if (other !== path && !ordered.has(other) && pattern.test(sampleOf(other))) addPath(other);
     }
     ordered.add(path);
   };
-  paths.forEach(add);
+  paths.forEach(addPath);
   return [...ordered].map((path) =>
     routedPath(
       path,
@@ -103,7 +103,7 @@ export function pathsOf<R extends Route>(routes: readonly R[]): readonly RoutedP
   );
 }
 
-function routedPath<R extends Route>(path: string, routes: readonly R[]): RoutedPath<R> {
+function routedPath(path: string, routes: readonly Route[]): RoutedPath {
   const plain = routes.filter(({ when }) => when === undefined);
   const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
     plain.some((route) => route.method === method) ? allowed : [],
@@ -146,10 +146,10 @@ function patternOf(path: string): RegExp {
 }
 
 /** Finds the route of a call on the admin listener. */
-export class RouteTable<R extends Route = Route> {
-  readonly #paths: readonly RoutedPath<R>[];
+export class RouteTable {
+  readonly #paths: readonly RoutedPath[];
 
-  constructor(routes: readonly R[]) {
+  constructor(routes: readonly Route[]) {
     this.#paths = pathsOf(routes);
   }
 
@@ -161,7 +161,7 @@ export class RouteTable<R extends Route = Route> {
     );
   }
 
-  at(path: string): RoutedPath<R> | undefined {
+  at(path: string): RoutedPath | undefined {
     return this.#paths.find(({ pattern }) => pattern.test(path));
   }
 }
@@ -173,11 +173,7 @@ export function assertHandled(routes: readonly Route[], handlers: Readonly<Recor
 }
 
 /** Returns the first route with a matching method and condition, if any. */
-export function routeFor<R extends Route>(
-  { routes }: Pick<RoutedPath<R>, 'routes'>,
-  req: IncomingMessage,
-  target: Target,
-): R | undefined {
+export function routeFor({ routes }: RoutedPath, req: IncomingMessage, target: Target): Route | undefined {
   const method = req.method === 'HEAD' ? 'GET' : req.method;
   return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
 }

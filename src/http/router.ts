@@ -1,32 +1,48 @@
-// Creates the Express router of the public listener: for each route its steps and its handler, in a fixed order.
+// Creates the Express router of the public listener: for each route its steps and its handler, in a fixed order;
+// also the listener and the calls of the admin listener.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ErrorRequestHandler,
+  type Express,
   type NextFunction,
   type Request,
   type RequestHandler,
   type Response,
   Router,
 } from 'express';
+import { ServiceError } from '../errors.js';
 import { maybe } from '../maybe.js';
 import { contextOf } from './context.js';
-import type { SendError } from './error-reply.js';
-import type { FailingListener } from './guard.js';
-import { type Listener, type Route, type RoutedPath, assertHandled, pathsOf } from './route-table.js';
+import { answerOptions } from './cors.js';
+import type { FailingListener, SendError } from './error-reply.js';
+import {
+  type Listener,
+  type Route,
+  type RouteTable,
+  type RoutedPath,
+  assertHandled,
+  pathsOf,
+  restOf,
+  routeFor,
+} from './route-table.js';
+import { assertPlain, originForm, ownerOf, rawHandleOf, readTarget } from './target.js';
 
-interface RouterParts {
-  routes: readonly Route[];
-  /** Handlers by the `handler` of their route. */
+/** The handlers of all interfaces, which each reload creates. */
+export interface Interfaces {
+  /** By the `handler` of a route. */
   handlers: Readonly<Record<string, Listener | undefined>>;
+  /** Responds to a path without a route for the method. */
+  otherwise: Listener;
+  sendError: SendError;
+}
+
+interface RequestSteps {
   /** Sets the context of a request, before its path is matched. */
   open: Listener;
   /** The steps before each handler, in order; undefined if no part of the proxy needs one. */
   steps: readonly (RequestHandler | undefined)[];
   /** The last step, unless the handler of the route admits its misses. */
   admit: Listener;
-  /** Responds to a path without a route for the method. */
-  otherwise: Listener;
-  sendError: SendError;
 }
 
 /** Creates a step that passes the request on after `act`. */
@@ -45,25 +61,28 @@ export const unlessSent =
   };
 
 /** @throws Error for a route without a handler */
-export function createRouter(parts: RouterParts): FailingListener {
-  const { routes, handlers, open, otherwise } = parts;
+export function createRouter(
+  routes: readonly Route[],
+  { handlers, otherwise, sendError }: Interfaces,
+  { open, admit: admitLast, ...before }: RequestSteps,
+): FailingListener {
   assertHandled(routes, handlers);
-  const steps = parts.steps.filter((each) => each !== undefined);
-  const admit = step(parts.admit);
+  const steps = before.steps.filter((each) => each !== undefined);
+  const admit = step(admitLast);
   const router = Router();
-  const add = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
-    const before = route.admitsMisses === true ? steps : [...steps, admit];
-    place[METHODS[route.method]](enter(path, route), before, handlers[route.handler] as RequestHandler);
+  const addRoute = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
+    const all = route.admitsMisses === true ? steps : [...steps, admit];
+    place[METHODS[route.method]](enter(path, route), all, handlers[route.handler] as RequestHandler);
   };
   for (const path of pathsOf(routes)) {
     for (const route of path.routes)
-      if (route.when !== undefined) add(router.route(path.pattern), path, route);
+      if (route.when !== undefined) addRoute(router.route(path.pattern), path, route);
     const place = router.route(path.pattern);
-    for (const route of path.routes) if (route.when === undefined) add(place, path, route);
+    for (const route of path.routes) if (route.when === undefined) addRoute(place, path, route);
     place.all(enter(path), steps, admit, otherwise);
   }
   router.use(steps, admit, otherwise);
-  router.use(errorHandler(parts.sendError));
+  router.use(errorHandler(sendError));
   return function route(req, res, fail) {
     // Before the router, which cannot parse an absolute target with an invalid host.
     open(req, res);
@@ -93,3 +112,82 @@ export const errorHandler =
   (sendError: SendError): ErrorRequestHandler =>
   (error: unknown, req: Request, res: Response, next: NextFunction) =>
     sendError(req, res, error).catch(next);
+
+/**
+ * OPTIONS gets 200 for any path, as on HDLProxy.
+ *
+ * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo",
+ * "path: server: …")
+ */
+export function answerUnrouted(req: IncomingMessage, res: ServerResponse): void {
+  const { method = '' } = req;
+  const {
+    target: { path },
+    match,
+  } = contextOf(res);
+  if (method === 'OPTIONS') {
+    answerOptions(req, res, match?.allow ?? ['OPTIONS']);
+    return;
+  }
+  if (match === undefined || haveConditions(match.routes)) {
+    throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
+  }
+  // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
+  // path.
+  if (isForwarded(path)) assertPlain(path);
+  // A 405 must list the allowed methods (RFC 9110 §15.5.6).
+  throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
+}
+
+/** Whether the path belongs to the record interface, but names no handle. */
+const isForwarded = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
+
+/** Whether all routes have a condition; without an unconditional route the path does not exist. */
+const haveConditions = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
+
+/** A handler on the admin listener. */
+export type AdminHandler = RequestHandler;
+
+/**
+ * Converts absolute targets to origin form, because Express cannot parse an
+ * absolute URL with an invalid host.
+ */
+export function expressListener(app: Express): FailingListener {
+  return function listen(req, res, fail) {
+    const { url: originalUrl = '' } = req;
+    if (!originalUrl.startsWith('/')) {
+      const { path, query } = readTarget(originalUrl);
+      Object.assign(req, { originalUrl, url: originForm(path, query) });
+    }
+    app(req as Request, res as Response, fail);
+  };
+}
+
+interface Call {
+  match: RoutedPath | undefined;
+  /** Undefined for an unknown path or an unsupported method. */
+  route: Route | undefined;
+  /** The path parameter, still percent-encoded. */
+  rest: string;
+  /** Log field with the call's handle, purge, log level, prefix or import counts. */
+  details?: unknown;
+  /** Error that the response reports. */
+  failure?: ServiceError;
+}
+
+export function readCall(table: RouteTable, req: Request): Call {
+  const target = readTarget(req.url);
+  const match = table.at(target.path);
+  return { match, route: match && routeFor(match, req, target), rest: restOf({ match, target }) };
+}
+
+export const callOf = (res: Response): Call => res.locals as Call;
+
+/** @throws ServiceError BAD_REQUEST for invalid percent-encoding */
+export function decodeParameter(raw: string): string {
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    throw new ServiceError('BAD_REQUEST', { detail: 'the path is not percent-encoded' });
+  }
+}

@@ -1,6 +1,8 @@
-// Splits the raw request target without decoding it, because paths are bytes.
+// Parses the raw request target: the path, which is not decoded because paths are bytes, and the query parameters.
 import { ServiceError } from '../errors.js';
 import { type ParsedHandle, parseHandle } from '../handle/handle.js';
+import type { ListPage } from '../handle/outcome.js';
+import type { Selection } from '../handle/value.js';
 
 export interface Target {
   /** The target as received. */
@@ -27,8 +29,7 @@ export function readTarget(raw: string): Target {
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 
 /** Returns the origin form of a request target (RFC 9112 §3.2.1). */
-export const originForm = ({ path, query }: Pick<Target, 'path' | 'query'>): string =>
-  query === '' ? path : `${path}?${query}`;
+export const originForm = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
 
 const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 
@@ -43,7 +44,7 @@ const withLowerCaseName = (path: string): string =>
  * escaped or cut. A target without a path matches no route.
  */
 export const routableTarget = ({ path, query }: Target): string =>
-  originForm({ path: path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*', query });
+  originForm(path.startsWith('/') ? path.replace(/[#\s\ufeff]/g, encodeURIComponent) : '*', query);
 
 /** Interface of a path, even of an unknown path. */
 export type Owner = 'record' | 'v2' | 'redirect';
@@ -73,17 +74,17 @@ export function rawHandleOf(path: string): string | undefined {
 }
 
 /** Whether the request lists a prefix: `/api/handles?prefix=…`. */
-export const isList = (rawHandle: string, parameters: URLSearchParams): boolean =>
+export const isListRequest = (rawHandle: string, parameters: URLSearchParams): boolean =>
   rawHandle === '' && parameters.has('prefix');
 
 /** Decodes a handle. @throws ServiceError for an invalid handle */
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);
   if (parsed.ok) return parsed.handle;
-  throw problemOf(parsed.problem);
+  throw handleError(parsed.problem);
 }
 
-function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): ServiceError {
+function handleError(problem: Extract<ParsedHandle, { ok: false }>['problem']): ServiceError {
   switch (problem) {
     case 'empty':
       return new ServiceError('EMPTY_HANDLE');
@@ -104,7 +105,7 @@ function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): Se
  * @throws ServiceError BAD_PATH
  */
 export function assertPlain(path: string): void {
-  if (isPlain(path)) return;
+  if (isPlainPath(path)) return;
   throw new ServiceError('BAD_PATH', {
     message:
       'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
@@ -117,7 +118,7 @@ const PATH = /^\/(?:[\w.~!$&'()*+,;=:@/-]|%[\da-f]{2})*$/i;
 const MAX_ENCODING_LAYERS = 4;
 
 /** Whether the path is plain in every decoding layer. */
-function isPlain(path: string): boolean {
+function isPlainPath(path: string): boolean {
   if (!PATH.test(path)) return false;
   let text: string | undefined = path;
   for (let layer = 0; layer < MAX_ENCODING_LAYERS; layer++) {
@@ -151,4 +152,79 @@ function decodeOnce(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** JSON format options. */
+export interface Format {
+  pretty: boolean;
+  /** Sanitised JSONP function name; may be empty. */
+  callback?: string;
+}
+
+export interface RecordQuery extends Selection {
+  authoritative: boolean;
+  /** False only if the caller also requests private values. */
+  publicOnly: boolean;
+}
+
+/** Parses a query as form data: `+` is a space, names may repeat, and flags need no value. */
+export function readParameters(query: string): URLSearchParams {
+  return new URLSearchParams(query);
+}
+
+export function readFormat(parameters: URLSearchParams): Format {
+  const callback = parameters.get('callback');
+  const pretty = readFlag(parameters.get('pretty'));
+  return callback === null ? { pretty } : { pretty, callback: cleanCallback(callback) };
+}
+
+/**
+ * Parses a record query. Accepts `cert` and `doNotRefer`, which do not affect the JSON (recordings
+ * "cert=true", "doNotRefer=true"), and ignores unknown parameters.
+ *
+ * @throws ServiceError BAD_PARAMETER for an index that is not an integer
+ */
+export function readRecordQuery(parameters: URLSearchParams): RecordQuery {
+  const publicOnly = parameters.get('publicOnly');
+  return {
+    indexes: parameters.getAll('index').map(readJavaInt),
+    types: parameters.getAll('type'),
+    authoritative: readFlag(parameters.get('auth')),
+    publicOnly: publicOnly === null || readFlag(publicOnly),
+  };
+}
+
+/**
+ * Parses a flag: true if bare, `yes` or `true`; false if absent or anything else (recording "pretty=false").
+ */
+function readFlag(value: string | null): boolean {
+  return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
+}
+
+/** Parses a Java int: an optional sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
+function readJavaInt(value: string): number {
+  const index = Number(value);
+  if (!/^[+-]?\d+$/.test(value) || index > 0x7fffffff || index < -0x80000000) {
+    throw new ServiceError('BAD_PARAMETER', {
+      detail: `index has to be a whole number, not ${JSON.stringify(value)}`,
+    });
+  }
+  return index;
+}
+
+/** Replaces invalid name characters with `_` (recording "callback with bad characters"). */
+function cleanCallback(name: string): string {
+  return name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
+}
+
+const isNameCharacter = (char: string, at: number): boolean =>
+  /[A-Za-z_$]/.test(char) ||
+  (at > 0 && /\d/.test(char)) ||
+  (char >= '\u00A0' && char !== '\u2028' && char !== '\u2029');
+
+/** Returns the requested page; an empty object unless both numbers are set. */
+export function pageIn(parameters: URLSearchParams): ListPage {
+  const [page = '', pageSize = ''] = ['page', 'pageSize'].map((name) => parameters.get(name) ?? '');
+  const areNumbers = [page, pageSize].every((text) => /^\d{1,9}$/.test(text));
+  return areNumbers ? { page: Number(page), pageSize: Number(pageSize) } : {};
 }

@@ -1,15 +1,14 @@
 // The ETag of a record as the caller sees it, and the preconditions of writes (`If-Match`, `If-None-Match`).
-import { type RecordContent } from '../cache/entry.js';
 import type { IncomingMessage } from 'node:http';
+import type { RecordContent } from '../cache/entry.js';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
-import { bodyOfEntry, render } from '../http/body.js';
 import { evaluatePreconditions } from '../http/preconditions.js';
-import { type Format, readParameters } from '../http/query.js';
-import { type Encoding, etagOf } from '../http/representation.js';
+import { type Encoding, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
+import { type Format, readParameters } from '../http/target.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordRead } from '../upstream/contract.js';
@@ -20,7 +19,7 @@ interface Members {
 }
 
 /** Parses a 200 response, including JSONP; undefined if it contains no record. */
-export function* parseRecord(body: string): Steps<RecordContent | undefined> {
+export function* readForwardedRecord(body: string): Steps<RecordContent | undefined> {
   const json = extractObject(body);
   try {
     const members = parseJson(json) as Members;
@@ -57,31 +56,30 @@ export function* recordEtag(
   { handle, selection, format, encoding }: RecordForm,
 ): Steps<string> {
   const { json } = yield* bodyOfEntry(record, handle, selection);
-  const { text } = yield* render(json, format);
+  const { text } = yield* renderText(json, format);
   return etagOf(text, encoding);
 }
 
-interface ConditionalWrite extends Pick<IncomingMessage, 'method' | 'headers'> {
-  /** The handle as spelled by the caller. */
-  handle: string;
-  query: string;
-}
-
 /**
- * Checks the precondition of a write against the record as its caller currently sees it.
+ * Checks the precondition of a write against the record as its caller currently sees it. `handle`: as spelled by the
+ * caller.
  *
  * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a malformed header, UPSTREAM_FAILED if the Handle
  * server does not return the record
  */
-export function* assertCondition(write: ConditionalWrite, response: RecordRead): Steps<void> {
-  const { handle, headers } = write;
-  const selection = selectionOf(write.query);
+export function* assertCondition(
+  req: IncomingMessage,
+  handle: string,
+  query: string,
+  response: RecordRead,
+): Steps<void> {
+  const selection = writtenSelection(query);
   const record = yield* shownRecord(response);
   const exists = record !== undefined && isSelected(record, selection);
-  if (yield* holdsFor(write, exists ? record : undefined, { handle, selection })) return;
+  if (yield* holdsFor(req, exists ? record : undefined, handle, selection)) return;
   // The ETag may also cover the whole record, even before the value exists; `*` covers only the selection.
-  const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
-  if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
+  const isOfValues = selection.indexes.length > 0 && namesTags(req.headers['if-match']);
+  if (isOfValues && (yield* holdsFor(req, record, handle, WHOLE))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
     detail: exists ? 'the record has changed' : 'the record does not exist',
   });
@@ -91,7 +89,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
  * Returns the values that the write names. The selection is empty for the whole record, and for
  * `?index=various`, whose values are in the body.
  */
-function selectionOf(query: string): Selection {
+function writtenSelection(query: string): Selection {
   const indexes = readParameters(query).getAll('index');
   return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
 }
@@ -135,9 +133,10 @@ const isSelected = ({ kind, values }: RecordContent, selection: Selection): bool
  * needed.
  */
 function* holdsFor(
-  { method = '', headers }: ConditionalWrite,
+  { method = '', headers }: IncomingMessage,
   record: RecordContent | undefined,
-  form: Pick<RecordForm, 'handle' | 'selection'>,
+  handle: string,
+  selection: Selection,
 ): Steps<boolean> {
   const conditions = {
     'if-match': withoutCoding(headers['if-match']),
@@ -149,7 +148,7 @@ function* holdsFor(
   const excludesTags = namesTags(headers['if-none-match']);
   if (record === undefined || !(excludesTags || namesTags(headers['if-match']))) return holds();
   for (const pretty of [false, true]) {
-    etags.push(yield* recordEtag(record, { ...form, format: { pretty }, encoding: 'identity' }));
+    etags.push(yield* recordEtag(record, { handle, selection, format: { pretty }, encoding: 'identity' }));
     if (!excludesTags && holds()) return true;
   }
   return holds();

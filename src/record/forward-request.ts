@@ -3,15 +3,16 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { mayNameSession, originForm } from '../http/target.js';
-import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
+import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
-import type { Sessions } from '../upstream/sessions.js';
 import type { OriginServer } from '../upstream/contract.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
+import type { Sessions } from '../upstream/sessions.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
@@ -26,7 +27,7 @@ export type ForwardRequest = (
     target: string;
     body: Buffer;
     /** The handle and its server, if already known; defaults to those of the request. */
-    origin?: Pick<OriginRecord, 'handle' | 'server'>;
+    origin?: OriginRecord;
     beforeSend?: (() => void) | undefined;
   },
 ) => Promise<IncomingMessage>;
@@ -36,10 +37,10 @@ export type ForwardRequest = (
  * handle.
  */
 export const upstreamTarget = ({ target, handle }: RequestContext): string =>
-  handle === undefined ? originForm(target) : handleTarget(handle, target.query);
+  handle === undefined ? originForm(target.path, target.query) : handleTarget(handle, target.query);
 
 export const handleTarget = ({ text }: HandleRef, query: string): string =>
-  originForm({ path: `/api/handles/${handleToPath(text)}`, query });
+  originForm(`/api/handles/${handleToPath(text)}`, query);
 
 interface OutgoingRequest {
   method: string;
@@ -99,16 +100,10 @@ class ForwardedRequest extends Readable {
   }
 }
 
-export interface ForwardingHop {
-  /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
-  isTrustedProxy: IsTrustedProxy;
-}
-
 /** Creates the forwarder of a server. A read-only server receives no credentials. */
 export function createForwardRequest(
   server: Pick<OriginServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
-  { pseudonym, isTrustedProxy }: ForwardingHop,
+  { pseudonym, isTrustedProxy }: Host,
 ): ForwardRequest {
   const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;
   const { host, pathname } = new URL(url);
@@ -211,10 +206,7 @@ function toForwardError(error: unknown): ServiceError {
  * Forwards under a concurrency limit. A request holds its slot until its response is fully read, or until a
  * waiting request preempts it because its client has stopped reading.
  */
-export function limitForwards(
-  forward: ForwardRequest,
-  limiter: Pick<ConcurrencyLimiter, 'acquire' | 'allowPreemption'>,
-): ForwardRequest {
+export function limitForwards(forward: ForwardRequest, limiter: ConcurrencyLimiter): ForwardRequest {
   return async function limitedForward(req, res, content) {
     const { handle, caller } = contextOf(res);
     const named = content.origin?.handle ?? handle;

@@ -1,35 +1,32 @@
 // Forwards requests whose responses are never cached or shared: reads that `read.ts` does not serve, POST of a
 // handle, lists, other endpoints. A reload preserves the forwarder.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Config } from '../config/schema.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { pipeline } from 'node:stream/promises';
+import type { Host } from '../app/plugin.js';
+import { ServiceError } from '../errors.js';
+import { extractObject, parseJson } from '../handle/json.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
+import { VARY } from '../http/cache-headers.js';
 import { type RequestContext, contextOf } from '../http/context.js';
-import { readRecordQuery } from '../http/query.js';
-import type { Encoding } from '../http/representation.js';
-import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
-import type { RunStepsOf } from '../http/request-work.js';
+import { exposeHeaders } from '../http/cors.js';
+import { forbidSniffing } from '../http/raw-response.js';
+import type { Encoding } from '../http/reply.js';
+import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
+import { assertPlain, isListRequest, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import { type OriginServer, assertForwards } from '../upstream/contract.js';
-import { MAX_ANSWER_BYTES } from '../upstream/response.js';
-import { type Upstreams, assertFound } from '../upstream/upstreams.js';
-import { parseRecord, recordEtag } from './condition.js';
+import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
+import { assertFound } from '../upstream/upstreams.js';
+import { readForwardedRecord, recordEtag } from './condition.js';
 import {
   type ForwardRequest,
-  type ForwardingHop,
   createForwardRequest,
   limitForwards,
   upstreamTarget,
 } from './forward-request.js';
-import {
-  decodeResponseBody,
-  forwardResponse,
-  parseAnswer,
-  peekResponseBody,
-  readResponseBody,
-} from './forward-response.js';
+import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
 export interface Forwarding {
   withBody: WithBody;
@@ -37,48 +34,20 @@ export interface Forwarding {
   forward: Forward;
 }
 
-type ForwardingSettings = Pick<Config, 'http' | 'upstream'>;
-
-interface ForwardingParts extends ForwardingHop {
-  upstreams: Pick<Upstreams, 'main' | 'findServers'>;
-  resolver: Pick<Resolver, 'learn' | 'refOf'>;
-  runStepsOf: RunStepsOf;
-  bodies: MemoryBudget;
-}
-
-export function createForwarding(settings: ForwardingSettings, parts: ForwardingParts): Forwarding {
-  const { maxBodyBytes } = settings.http;
-  const { maxRecordBytes } = settings.upstream;
-  const { resolver, runStepsOf } = parts;
-  const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
-  const forwardRequest = routeForwards(parts);
-  return {
-    withBody,
-    forwardRequest,
-    forward: createForward({ withBody, forwardRequest, resolver, maxRecordBytes, runStepsOf }),
-  };
-}
-
-interface ForwardDeps {
-  withBody: WithBody;
-  forwardRequest: ForwardRequest;
-  /** Undefined if the server's records are not cached. */
-  resolver?: Pick<Resolver, 'learn'>;
-  /** Maximum size of a record, which is buffered for its ETag; larger records are rejected. */
-  maxRecordBytes: number;
-  runStepsOf: RunStepsOf;
+/** Creates the forwarder of all requests to Handle servers. */
+export function createForwarding(host: Host): Forwarding {
+  const withBody = createWithBody(host.bodies, host.settings.current.http.maxBodyBytes);
+  const forwardRequest = routeForwards(host);
+  return { withBody, forwardRequest, forward: createForward(host, withBody, forwardRequest) };
 }
 
 export type Forward = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
-export function createForward({
-  withBody,
-  forwardRequest,
-  resolver,
-  maxRecordBytes,
-  runStepsOf,
-}: ForwardDeps): Forward {
-  return async function forward(req: IncomingMessage, res: ServerResponse): Promise<void> {
+export function createForward(host: Host, withBody: WithBody, forwardRequest: ForwardRequest): Forward {
+  const { resolver, runStepsOf } = host;
+  // A record is buffered for its ETag; larger ones are rejected.
+  const { maxRecordBytes } = host.settings.current.upstream;
+  return async function forward(req, res) {
     const context = contextOf(res);
     if (context.handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
@@ -92,8 +61,9 @@ export function createForward({
     const body = await readResponseBody(response, maxRecordBytes);
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
-    const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
-    const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
+    const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
+    const etag =
+      decoded && (await runStepsOf(res)(recordEtagFor(decoded, context, encoding), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }
@@ -102,9 +72,9 @@ export function createForward({
 async function learnFrom(
   response: IncomingMessage,
   { handle }: RequestContext,
-  resolver: ForwardDeps['resolver'],
+  resolver: Resolver,
 ): Promise<Buffer | undefined> {
-  if (resolver === undefined || handle === undefined || response.statusCode !== 404) return undefined;
+  if (handle === undefined || response.statusCode !== 404) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   const isMissing = body && (await parseAnswer(response, body)).responseCode === RESPONSE_CODE.handleNotFound;
   if (isMissing) await resolver.learn(handle, { exists: false });
@@ -120,31 +90,30 @@ const isRecord = (
   method === 'GET' &&
   handle !== undefined &&
   statusCode === 200 &&
-  (headers['content-encoding'] === undefined || isGzip(headers));
+  (headers['content-encoding'] === undefined || isGzipEncoded(headers));
 
-const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
+const isGzipEncoded = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-function* etagFor(
+function* recordEtagFor(
   body: Buffer,
   { handle, parameters, format }: RequestContext,
   encoding: Encoding,
 ): Steps<string | undefined> {
-  const record = yield* parseRecord(body.toString());
+  const record = yield* readForwardedRecord(body.toString());
   const selection = readRecordQuery(parameters);
   return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
 }
 
 /** Returns a forwarder that selects the responsible server. */
-function routeForwards(parts: ForwardingParts): ForwardRequest {
+function routeForwards(host: Host): ForwardRequest {
   const forwards = new Map<OriginServer, ForwardRequest>();
   const forwardTo = (server: OriginServer): ForwardRequest => {
-    const forward =
-      forwards.get(server) ?? limitForwards(createForwardRequest(server, parts), server.limiter);
+    const forward = forwards.get(server) ?? limitForwards(createForwardRequest(server, host), server.limiter);
     forwards.set(server, forward);
     return forward;
   };
   return (req, res, content) => {
-    const server = content.origin?.server ?? serverFor(contextOf(res), parts);
+    const server = content.origin?.server ?? serverFor(contextOf(res), host);
     assertForwards(server);
     return forwardTo(assertFound(server))(req, res, content);
   };
@@ -156,13 +125,13 @@ function routeForwards(parts: ForwardingParts): ForwardRequest {
  */
 function serverFor(
   context: RequestContext,
-  { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
+  { upstreams: { main, findServers }, refOf }: Host,
 ): OriginServer | undefined {
   const { handle, target, parameters } = context;
   if (handle !== undefined) return findServers(handle)[0];
   const verified = handleToVerify(context);
   if (verified !== undefined) return findServers(refOf(verified))[0];
-  const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
+  const isListed = isListRequest(rawHandleOf(target.path) ?? '-', parameters);
   if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
   return main;
 }
@@ -172,4 +141,121 @@ function handleToVerify(place: Place): string | undefined {
   const rest = restOf(place);
   if (rest === '' || place.match?.routes[0]?.id !== 'verify') return undefined;
   return readHandle(rest).replace(/^\d+:/, '');
+}
+
+/** Headers that this proxy sets itself. */
+const OURS = new Set([
+  'vary',
+  'cache-control',
+  'server',
+  'date',
+  'x-content-type-options',
+  'access-control-allow-origin',
+  'access-control-expose-headers',
+]);
+
+/** Forwards a response as `no-store`, because it belongs to a write or to a read that is never cached. */
+export async function forwardResponse(
+  response: IncomingMessage,
+  res: ServerResponse,
+  /** `body` is set if it has already been read. */
+  { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
+): Promise<void> {
+  res.statusCode = response.statusCode ?? 502;
+  for (const [name, values] of headersToForward(response)) res.setHeader(name, values);
+  if (etag !== undefined) res.setHeader('ETag', etag);
+  // A 204 must not have Content-Length (RFC 9110 §8.6).
+  if (response.statusCode === 204) res.removeHeader('Content-Length');
+  res.setHeader('Cache-Control', 'no-store');
+  res.setHeader('Cache-Status', 'handle-resolver-proxy; fwd=bypass');
+  res.setHeader('Vary', VARY);
+  forbidSniffing(res);
+  exposeHeaders(res);
+  if (body !== undefined) {
+    res.end(body);
+    return;
+  }
+  // If the client disconnects or the upstream aborts, both sides are closed, because no response can follow.
+  await pipeline(response, res).catch(() => undefined);
+}
+
+function headersToForward({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
+  const named = connectionOptions(headers);
+  const kept = new Map<string, string[]>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || OURS.has(lower) || named.has(lower)) continue;
+    kept.set(name, [...(kept.get(name) ?? []), value]);
+  }
+  return kept;
+}
+
+/** Reads the whole body. @throws ServiceError UPSTREAM_INVALID_RESPONSE if it is aborted or too long */
+async function readResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const body = await peekResponseBody(response, maxBytes);
+  if (body !== undefined) return body;
+  response.destroy();
+  throw badResponse('it is too long');
+}
+
+/**
+ * Reads the body. Returns undefined if it exceeds `maxBytes`; it can then still be forwarded. @throws
+ * ServiceError if it is aborted
+ */
+export async function peekResponseBody(
+  response: IncomingMessage,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > maxBytes) break;
+    }
+  } catch (cause) {
+    throw badResponse('it was aborted', cause);
+  }
+  const body = Buffer.concat(chunks);
+  if (length <= maxBytes) return body;
+  response.unshift(body);
+  return undefined;
+}
+
+const badResponse = (problem: string, cause?: unknown): ServiceError =>
+  new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: problem }, cause });
+
+/** Decodes the content codings of a body; undefined if decoding fails or exceeds `maxBytes`. */
+function decodeResponseBody(
+  { statusCode: status = 0, headers }: IncomingMessage,
+  body: Buffer,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
+}
+
+/** Reads the handle and the response code of a Handle response, if present. The body may be compressed. */
+export async function parseAnswer(
+  response: IncomingMessage,
+  body: Buffer,
+): Promise<{
+  handle: string | undefined;
+  responseCode: number | undefined;
+}> {
+  const decoded = await decodeResponseBody(response, body, MAX_ANSWER_BYTES);
+  const { handle, responseCode } = decoded === undefined ? {} : parsedMembers(decoded);
+  return {
+    handle: typeof handle === 'string' ? handle : undefined,
+    responseCode: typeof responseCode === 'number' ? responseCode : undefined,
+  };
+}
+
+function parsedMembers(body: Buffer): { handle?: unknown; responseCode?: unknown } {
+  try {
+    return parseJson(extractObject(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
+  } catch {
+    return {};
+  }
 }

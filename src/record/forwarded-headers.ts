@@ -88,7 +88,7 @@ export function forwardedHeaders(client: ClientRequestHead, hop: Hop): OutgoingH
 
 function endToEndHeaders(
   { headers, peer }: ClientRequestHead,
-  { withCredentials }: Pick<Hop, 'withCredentials'>,
+  { withCredentials }: Hop,
 ): OutgoingHttpHeaders {
   const named = connectionOptions(headers);
   const isDropped = (name: string): boolean =>

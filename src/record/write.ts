@@ -1,34 +1,22 @@
 // Handles PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Listener } from '../http/route-table.js';
+import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
-import type { LoggedChange } from '../handle/change.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { bodyOfMembers } from '../http/body.js';
+import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
 import { contextOf } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
-import { readParameters } from '../http/query.js';
-import { sendReply } from '../http/reply.js';
-import type { WithBody } from '../http/request-body.js';
-import type { RunStepsOf } from '../http/request-work.js';
-import { rawHandleOf, readHandle } from '../http/target.js';
+import { bodyOfMembers, sendReply } from '../http/reply.js';
+import type { RunSteps } from '../http/request-work.js';
+import type { Listener } from '../http/route-table.js';
+import { rawHandleOf, readHandle, readParameters } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
-import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
+import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Deletion } from '../write/write.js';
 import { assertCondition } from './condition.js';
-import { type ForwardRequest, handleTarget } from './forward-request.js';
-import { parseAnswer, peekResponseBody, forwardResponse } from './forward-response.js';
-
-export interface WriteRouteDeps {
-  carryOut: CarryOut;
-  originOf: OriginOf;
-  resolver: Pick<Resolver, 'refOf' | 'resolve' | 'forget' | 'learn'>;
-  withBody: WithBody;
-  forwardRequest: ForwardRequest;
-  runStepsOf: RunStepsOf;
-}
+import { handleTarget } from './forward-request.js';
+import { type Forwarding, forwardResponse, parseAnswer, peekResponseBody } from './forward.js';
 
 interface WriteRequest {
   req: IncomingMessage;
@@ -43,46 +31,46 @@ interface ForwardedResponse extends WriteAnswer {
   body: Buffer | undefined;
 }
 
-export function createWriteRoute(deps: WriteRouteDeps): Listener {
-  return async function writeRoute(req: IncomingMessage, res: ServerResponse): Promise<void> {
+export function createWriteRoute(
+  host: Host,
+  { withBody, forwardRequest }: Forwarding,
+  carryOut: CarryOut,
+): Listener {
+  const { originOf, refOf } = host;
+  return async function writeRoute(req, res) {
     const context = contextOf(res);
     context.result = 'write';
-    const handle = deps.resolver.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
+    const handle = refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
     context.handle = handle;
     const { authorization } = req.headers;
-    const origin = deps.originOf(handle, { authorization, caller: context.caller });
-    const request = { req, res, origin, query: upstreamQuery(req, context.target.query) };
-    const { query } = request;
-    const forwarded = await deps.carryOut<Buffer, unknown, ForwardedResponse | 'refused'>({
+    const origin = originOf(handle, { authorization, caller: context.caller });
+    const query = upstreamQuery(req, context.target.query);
+    const request = { req, res, origin, query };
+    const forwarded = await carryOut<Buffer, unknown, ForwardedResponse | 'refused'>({
       req,
       res,
       origin,
-      ...(req.method === 'DELETE' && { deletion: deletionOf(request, deps.resolver) }),
-      withBody: (work) => deps.withBody(req, work),
+      ...(req.method === 'DELETE' && { deletion: deletionOf(request, host.resolver) }),
+      withBody: (work) => withBody(req, work),
       // The Handle server checks and executes a create-only write atomically.
       ...(hasEtagCondition(req.headers) &&
-        !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
+        !isCreateOnly(req) && { read: () => checkCondition(request, host.runStepsOf(res)) }),
       attempt(body, _current, send) {
         const target = handleTarget(handle, query);
         const forward = async (beforeSend: () => void): Promise<ForwardedResponse> => {
-          const response = await deps.forwardRequest(req, res, { target, body, origin, beforeSend });
-          return readOutcome(response, isMinting(req, query));
+          const response = await forwardRequest(req, res, { target, body, origin, beforeSend });
+          return readWritten(response, isMinting(req, query));
         };
         return send([forward], { indexes: writtenIndexes(query) });
       },
     });
-    if (forwarded !== 'refused') await reply(request, forwarded, deps);
+    if (forwarded !== 'refused') await reply(request, forwarded, host.resolver);
   };
 }
 
-async function checkCondition(
-  { req, res, origin, query }: WriteRequest,
-  { runStepsOf }: Pick<WriteRouteDeps, 'runStepsOf'>,
-): Promise<void> {
+async function checkCondition({ req, origin, query }: WriteRequest, runSteps: RunSteps): Promise<void> {
   const response = await readVisible(origin, { authoritative: true });
-  const { method, headers } = req;
-  const steps = assertCondition({ method, headers, handle: origin.handle.text, query }, response);
-  await runStepsOf(res)(steps, response.body.length);
+  await runSteps(assertCondition(req, origin.handle.text, query, response), response.body.length);
 }
 
 /** Returns the indexes in the query; undefined for a write of the whole record. */
@@ -94,7 +82,7 @@ function writtenIndexes(query: string): LoggedChange['indexes'] {
 }
 
 /** Reads the body only for the response code of a 404 and for a minted handle. */
-async function readOutcome(response: IncomingMessage, isMinted: boolean): Promise<ForwardedResponse> {
+async function readWritten(response: IncomingMessage, isMinted: boolean): Promise<ForwardedResponse> {
   const { statusCode: status = 0 } = response;
   const isRead = status === 404 || (isMinted && status < 300);
   const body = isRead ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
@@ -103,10 +91,7 @@ async function readOutcome(response: IncomingMessage, isMinted: boolean): Promis
 }
 
 /** Builds the reply for disabled deletion: 403, or 404 if the handle does not exist. */
-function deletionOf(
-  { req, res, origin, query }: WriteRequest,
-  resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
-): Deletion<'refused'> {
+function deletionOf({ req, res, origin, query }: WriteRequest, resolver: Resolver): Deletion<'refused'> {
   const scope = readParameters(query).has('index') ? 'values' : 'handle';
   return {
     scope,
@@ -122,7 +107,6 @@ function deletionOf(
         status: 404,
         json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, handle.text),
         headers: { 'Cache-Control': 'no-store' },
-        gzipMinBytes: Infinity,
       });
       return 'refused';
     },
@@ -134,11 +118,7 @@ const NO_DELETE = {
   values: 'Deletion of values is deactivated on this proxy (nodelete)',
 };
 
-async function reply(
-  request: WriteRequest,
-  forwarded: ForwardedResponse,
-  { resolver }: Pick<WriteRouteDeps, 'resolver'>,
-): Promise<void> {
+async function reply(request: WriteRequest, forwarded: ForwardedResponse, resolver: Resolver): Promise<void> {
   const { req, res, origin } = request;
   const { response, status } = forwarded;
   // A Handle server sends 409 only if the handle exists.
@@ -149,12 +129,12 @@ async function reply(
   }
   // The minted handle may be cached as not found.
   if (forwarded.minted !== undefined) await resolver.forget(resolver.refOf(forwarded.minted));
-  const body = forwarded.body ?? (await readRefusal(request, response));
+  const body = forwarded.body ?? (await readIfRefused(request, response));
   await forwardResponse(response, res, { body });
 }
 
 /** Detects an ignored login in a 403. Returns the body if it was read. */
-async function readRefusal(
+async function readIfRefused(
   { req, origin }: WriteRequest,
   response: IncomingMessage,
 ): Promise<Buffer | undefined> {

@@ -1,10 +1,10 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
-import type { RunSteps } from '../http/request-work.js';
+import { type HandleValue, createValueFilter } from '../handle/value.js';
 import type { FromEntry, Resolution } from '../resolver/loader.js';
-import { type RedirectValues, isOfType, textOf } from './values.js';
+import type { RedirectCall } from './call.js';
+import { isOfType, textOf } from './values.js';
 
 /** Equals HDLProxy's limit. */
 const MAX_ALIASES = 20;
@@ -25,48 +25,43 @@ interface AliasChain {
   earliest: FromEntry | undefined;
 }
 
-interface AliasDeps {
-  /** `type` and `index` can deselect an alias (recording "alias: type=10320/loc hides it"). */
-  query: Selection & { followAliases: boolean };
-  resolve: (handle: HandleRef) => Promise<Resolution>;
-  refOf: (text: string) => HandleRef;
-  values: RedirectValues;
-  run: RunSteps;
-}
-
 /**
+ * Follows the aliases of a record. `type` and `index` can deselect an alias (recording "alias: type=10320/loc hides
+ * it").
+ *
  * @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or over 20 aliases, REDIRECT_NOT_FOUND for an overlong
  * alias
  */
 export async function followAliases(
   first: ResolvedHandle,
-  { query, resolve, refOf, values: { read }, run }: AliasDeps,
+  { redirects: { host, values }, query, run }: RedirectCall,
+  resolve: (handle: HandleRef) => Promise<Resolution>,
 ): Promise<AliasChain> {
   const isSelected = createValueFilter(query);
-  async function valuesOf({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
+  async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];
     const { entry } = resolution;
-    return (await run(read(entry), entry.values.length)).filter(isSelected);
+    return (await run(values.read(entry), entry.values.length)).filter(isSelected);
   }
-  function nextIn(values: readonly HandleValue[]): HandleRef | undefined {
-    const alias = query.followAliases ? aliasIn(values) : undefined;
-    return alias === undefined ? undefined : refOf(alias);
+  function nextIn(found: readonly HandleValue[]): HandleRef | undefined {
+    const alias = query.followAliases ? aliasIn(found) : undefined;
+    return alias === undefined ? undefined : host.refOf(alias);
   }
 
   const aliases: string[] = [];
   const seen = new Set<string>();
   let end = first;
-  let values = await valuesOf(end);
+  let found = await readFrom(end);
   let earliest = earlier(undefined, first.resolution);
-  for (let next = nextIn(values); next !== undefined; next = nextIn(values)) {
+  for (let next = nextIn(found); next !== undefined; next = nextIn(found)) {
     aliases.push(end.handle.text);
     seen.add(end.handle.key);
     if (aliases.length > MAX_ALIASES || seen.has(next.key)) throw new ServiceError('REDIRECT_ALIAS_LOOP');
     end = { handle: next, resolution: await resolve(next) };
-    values = await valuesOf(end);
+    found = await readFrom(end);
     earliest = earlier(earliest, end.resolution);
   }
-  return { end, values, aliases, earliest };
+  return { end, values: found, aliases, earliest };
 }
 
 function aliasIn(values: readonly HandleValue[]): string | undefined {
@@ -86,11 +81,11 @@ const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntr
   resolution.kind !== 'entry' ? known : known === undefined ? resolution : earlierOf(known, resolution);
 
 export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
-  expiryOf(other) < expiryOf(one) ? other : one;
+  expiryKey(other) < expiryKey(one) ? other : one;
 
 /**
  * Returns a sort key that puts stale entries before fresh ones. After a missed invalidation, the `staleAt` of
  * a stale entry may be in the future.
  */
-const expiryOf = ({ entry, stale }: FromEntry): number =>
+const expiryKey = ({ entry, stale }: FromEntry): number =>
   stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

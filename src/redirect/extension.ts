@@ -7,8 +7,11 @@ import type { HandleValue } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
-import type { RedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
+
+/** The URL of a value, or the reason for its rejection. */
+export type RedirectUrl =
+  { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
 export type HeaderLine = readonly [name: string, value: string];
 
@@ -63,8 +66,6 @@ export interface Finding {
   result: FoundTarget | { contentType: string; text: string };
   /** The records besides that of the handle that bound the lifetime of the response. */
   used: readonly FromEntry[];
-  /** Total characters of all records involved. */
-  chars: number;
   /** Whether the response depends only on the record and on what `dependencyOf` returns. */
   isOfRecordAlone: boolean;
   /** False if reading another record failed; the response is then uncacheable. */
@@ -83,10 +84,10 @@ export interface StartedRequest {
   find: (values: readonly HandleValue[], entry: FromEntry) => Promise<Finding | undefined>;
 }
 
-export type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
+type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
 
 /** Returns what a redirect by URL values depends on besides its record; undefined if more may affect it. */
-export type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
+type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
 /** A record that is answered with a redirect or with its page. */
 export interface LinkedRecord {

@@ -1,38 +1,43 @@
 // Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
 import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { handleInUrl, handleToPath } from '../handle/handle.js';
-import { HTML_TYPE } from '../html/send.js';
+import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
-import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import type { RenderError } from '../http/error-reply.js';
-import type { RefusalOfHandle } from '../http/guard.js';
-import { readParameters } from '../http/query.js';
+import { contextOf } from '../http/context.js';
+import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { forbidSniffing } from '../http/raw-response.js';
-import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
-import { readHandle } from '../http/target.js';
-import type { Resolver } from '../resolver/resolver.js';
-import { createRenderError } from './problems.js';
-import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
-import { type RespondDeps, respondToHandle } from './respond.js';
+import { createAnswerRecord } from '../http/record-reply.js';
+import { sendText } from '../http/reply.js';
+import { type WithBody, createWithBody, decompress } from '../http/request-body.js';
+import { defineRoutes } from '../http/route-table.js';
+import { readHandle, readParameters } from '../http/target.js';
+import type { Admit } from '../upstream/caller.js';
+import { type Redirects, createRenderError } from './call.js';
 import { joinExtensions } from './extension.js';
-import { createSender } from './sender.js';
+import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
+import { respondToHandle } from './respond.js';
 import { createRedirectValues } from './values.js';
 
-interface RedirectParts extends Pick<RespondDeps, 'prepared' | 'runStepsOf' | 'admit'> {
-  resolver: Resolver;
-  /** Memory budget for request bodies. */
-  bodies: MemoryBudget;
-  refusalOfHandle: RefusalOfHandle | undefined;
-}
+export const redirectRoutes = defineRoutes(
+  { interface: 'redirect' },
+  {
+    'GET /': { id: 'lookUp', handler: 'redirect' },
+    'POST /': { id: 'postToFrontPage', handler: 'redirect' },
+    'GET /{handle}': { id: 'redirectHandle', handler: 'redirect', admitsMisses: true },
+    'POST /{handle}': { id: 'redirectHandleByPost', handler: 'redirect' },
+    'GET /robots.txt': 'robots',
+    'GET /favicon.ico': 'icon',
+  },
+);
 
 /** Handles a request that already has a context. */
 type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
-export interface RedirectInterface {
+interface RedirectInterface {
   handlers: Readonly<Record<string, Handler>>;
   /** Renders the errors of all paths outside the APIs. */
   renderError: RenderError;
@@ -40,50 +45,46 @@ export interface RedirectInterface {
 
 const MAX_FORM_BYTES = 16 * 1024;
 
-export function createRedirect(config: Config, context: Context, parts: RedirectParts): RedirectInterface {
-  const deps = createRespondDeps(config, context, parts);
-  const { sender } = deps;
-  const { pages } = sender;
+export function createRedirect(
+  config: Config,
+  host: Host,
+  admit: Admit,
+  refusalOfHandle: RefusalOfHandle | undefined,
+): RedirectInterface {
+  const extensions = joinExtensions(host.hooks.redirect.map((create) => create(config)));
+  const { pages } = extensions;
+  const redirects: Redirects = {
+    config,
+    host,
+    admit,
+    extensions,
+    ...freshnessRules(config, host),
+    values: createRedirectValues(extensions.types),
+    answerRecord: createAnswerRecord(config, host),
+    prepared: host.preparedCache(),
+    securityHeaders: pages?.securityHeaders ?? securityHeaders({}),
+  };
   const sendFile =
     (contentType: string, text: string): Handler =>
     (req, res) => {
-      const freshness = deps.redirectFreshness(Infinity);
-      const headers = { ...sender.securityHeaders, ...freshness };
-      return sender.sendText(req, res, { contentType, text, headers });
+      const headers = { ...redirects.securityHeaders, ...redirects.redirectFreshness(Infinity) };
+      return sendText(req, res, { contentType, text, headers, gzipMinBytes: config.http.gzipMinBytes });
     };
-  const withBody = createWithBody({ maxBodyBytes: MAX_FORM_BYTES, budget: parts.bodies });
   const handlers: Record<string, Handler> = {
-    redirect: createRoute(
-      { ...deps, withBody, refusalOfHandle: parts.refusalOfHandle },
-      pages && sendFile(HTML_TYPE, pages.front),
-    ),
+    redirect: createRoute(redirects, refusalOfHandle, pages && sendFile(HTML_TYPE, pages.front)),
     robots: sendFile('text/plain', ROBOTS),
     icon: sendFile('image/svg+xml', ICON),
   };
-  return { handlers, renderError: createRenderError(sender) };
-}
-
-function createRespondDeps(config: Config, context: Context, parts: RedirectParts): RespondDeps {
-  const { resolver } = parts;
-  const extensions = joinExtensions(context.hooks.redirect.map((create) => create(config)));
-  return {
-    ...parts,
-    ...freshnessRules(config, context),
-    context,
-    refOf: resolver.refOf,
-    extensions,
-    sender: createSender(extensions.pages, config.http.gzipMinBytes),
-    values: createRedirectValues(extensions.types),
-    urls: config.redirect,
-    gzipMinBytes: config.http.gzipMinBytes,
-  };
+  return { handlers, renderError: createRenderError(redirects) };
 }
 
 function createRoute(
-  deps: RespondDeps & Pick<RedirectParts, 'refusalOfHandle'> & { withBody: WithBody },
+  redirects: Redirects,
+  refusalOfHandle: RefusalOfHandle | undefined,
   sendFront: Handler | undefined,
 ): Handler {
-  const { withBody, refusalOfHandle } = deps;
+  const { bodies, refOf } = redirects.host;
+  const withBody = createWithBody(bodies, MAX_FORM_BYTES);
   async function answerFront(req: IncomingMessage, res: ServerResponse, parameters: URLSearchParams) {
     const text = handleInUrl(parameters.get('hdl') ?? '');
     if (text === '') {
@@ -91,11 +92,11 @@ function createRoute(
       await sendFront(req, res);
     } else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
-      const handle = deps.refOf(parseHandleInUrl(encodeURIComponent(text)));
+      const handle = refOf(parseHandleInUrl(encodeURIComponent(text)));
       // Applies the traffic rules again, because the request line lacks the handle, which is in the form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
-      await respondToHandle(req, res, { handle, query: readRedirectQuery(parameters), deps });
+      await respondToHandle(redirects, req, res, { handle, query: readRedirectQuery(parameters) });
     }
   }
 
@@ -104,12 +105,12 @@ function createRoute(
     const path = withoutFragment(target.path);
     let query = NO_PARAMETERS;
     if (path === '/' || target.query !== '' || req.method === 'POST') {
-      const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
+      const parameters = formParameters(withoutFragment(target.query), await readForm(req, withBody));
       if (path === '/') return answerFront(req, res, parameters);
       query = readRedirectQuery(parameters);
     }
-    const handle = deps.refOf(parseHandleInUrl(path.slice(1)));
-    return respondToHandle(req, res, { handle, query, deps });
+    const handle = refOf(parseHandleInUrl(path.slice(1)));
+    return respondToHandle(redirects, req, res, { handle, query });
   };
 }
 
@@ -120,7 +121,7 @@ const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';
 
 /** Decodes `+` as a space in posted forms and in `hdl`, and keeps it in other query parameters. */
-function parametersOf(query: string, form: string): URLSearchParams {
+function formParameters(query: string, form: string): URLSearchParams {
   const parameters = readRedirectParameters(query);
   const handle = readParameters(query).get('hdl');
   if (handle !== null) parameters.set('hdl', handle);
@@ -136,15 +137,15 @@ const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
  */
 function readForm(req: IncomingMessage, withBody: WithBody): string | Promise<string> {
   if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return '';
-  const options = {
-    encoding: req.headers['content-encoding'],
-    maxBodyBytes: MAX_FORM_BYTES,
-    codes: { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' },
-  } as const;
   return withBody(req, async (body, memory) =>
-    new TextDecoder().decode(await decompress(body, { ...options, memory })),
+    new TextDecoder().decode(await decompress(req, body, memory, FORM_RULES)),
   );
 }
+
+const FORM_RULES = {
+  maxBodyBytes: MAX_FORM_BYTES,
+  codes: { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' },
+} as const;
 
 /**
  * Redirects the form's GET to the handle's own URL, which readers can share. HDLProxy's form posts `hdl=`

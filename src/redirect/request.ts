@@ -1,6 +1,6 @@
-// Parses redirect query parameters as HDLProxy does, and negotiates JSON or HTML.
+// Parses redirect query parameters as HDLProxy does, and negotiates JSON, HTML or the format of a link set.
 import Negotiator from 'negotiator';
-import { type RecordQuery, readParameters } from '../http/query.js';
+import { type RecordQuery, readParameters } from '../http/target.js';
 
 export interface RedirectQuery extends RecordQuery {
   /**
@@ -70,3 +70,17 @@ export function prefersJson(accept: string | undefined): boolean {
 
 /** The parsed query of a request without parameters, shared by most requests. */
 export const NO_PARAMETERS = readRedirectQuery(new URLSearchParams());
+
+export const LINKSET_JSON = 'application/linkset+json';
+export const LINKSET_TEXT = 'application/linkset';
+
+const LINKSET_TYPES = new Map([
+  ['json', LINKSET_JSON],
+  ['text', LINKSET_TEXT],
+]);
+
+/** Selects the media type of a link set by `format`, or else by Accept. */
+export function linksetType({ linksetFormat = '' }: RedirectQuery, accept: string | undefined): string {
+  const negotiator = new Negotiator({ headers: { accept: LINKSET_TYPES.get(linksetFormat) ?? accept } });
+  return negotiator.mediaTypes([...LINKSET_TYPES.values()])[0] ?? LINKSET_JSON;
+}

@@ -1,47 +1,39 @@
 // Responds to a handle request with a redirect, a page, JSON, or the locations as XML.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Entry } from '../cache/entry.js';
+import { toBytes } from '../handle/bytes.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { representRedirect } from '../html/send.js';
-import { bodyOfEntry, render } from '../http/body.js';
 import { firstOf } from '../hooks.js';
-import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
+import { HTML_TYPE, escapeText } from '../html/html.js';
+import { type Freshness, cacheHeaders, privateOnly, varyOf } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import type { Representation } from '../http/representation.js';
 import { prepareResponse } from '../http/prepared-responses.js';
-import { type RecordReplyDeps, answerRecord } from '../http/record-reply.js';
+import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/loader.js';
-import { type PlainDeps, plainRedirect } from './plain.js';
-import { NO_PARAMETERS, type RedirectQuery, prefersJson } from './request.js';
+import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
+import { runToEnd } from '../time-slicer.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
-import { notFoundError, refusedError, sendProblem } from './problems.js';
-import { escapeUnsafe } from './redirect-url.js';
-import type { Finding, Pages, RecordLinks, RedirectTarget, StartedRequest } from './extension.js';
-import { linksetType } from './link-sets.js';
-import type { RedirectSender } from './sender.js';
-import { completeTarget, plainTarget } from './target.js';
-import { selectedValues } from './values.js';
-import type { RunSteps } from '../http/request-work.js';
-import type { Resolver } from '../resolver/resolver.js';
-import type { Admit } from '../upstream/caller.js';
-
-export interface RespondDeps extends RecordReplyDeps, PlainDeps {
-  resolver: Pick<Resolver, 'fromMemory' | 'isLargeInMemory' | 'resolve'>;
-  /** Judges requests that miss in memory, and returns their caller. */
-  admit: Admit;
-  refOf: (text: string) => HandleRef;
-  sender: RedirectSender;
-  redirectFreshness: Freshness;
-}
-
-/** A request and the dependencies for its response. */
-interface RedirectCall {
-  req: IncomingMessage;
-  res: ServerResponse;
-  deps: RespondDeps;
-  query: RedirectQuery;
-  run: RunSteps;
-}
+import {
+  type RedirectCall,
+  type Redirects,
+  notFoundError,
+  refusedError,
+  sendCompressible,
+  sendRedirectProblem,
+} from './call.js';
+import type {
+  Finding,
+  HeaderLine,
+  Pages,
+  RecordLinks,
+  RedirectTarget,
+  RedirectUrl,
+  StartedRequest,
+} from './extension.js';
+import { NO_PARAMETERS, type RedirectQuery, linksetType, prefersJson } from './request.js';
+import { completeTarget, escapeUnsafe, plainTarget, toRedirectUrl } from './target.js';
+import { isFamily, isOfType, selectedValues } from './values.js';
 
 /** A request with the record at the end of its alias chain. */
 interface FoundRecord extends RedirectCall {
@@ -55,33 +47,28 @@ interface FoundRecord extends RedirectCall {
 }
 
 /** A request with its target. */
-interface ResolvedRequest extends FoundRecord, Omit<Finding, 'used' | 'result'> {
-  result: Finding['result'] | undefined;
-}
-
-interface HandleRequest {
-  handle: HandleRef;
-  query: RedirectQuery;
-  deps: RespondDeps;
+interface ResolvedRequest extends FoundRecord {
+  finding: Finding;
 }
 
 export async function respondToHandle(
+  redirects: Redirects,
   req: IncomingMessage,
   res: ServerResponse,
-  { handle, query, deps }: HandleRequest,
+  { handle, query }: { handle: HandleRef; query: RedirectQuery },
 ): Promise<void> {
+  const { admit, answerRecord, host } = redirects;
   const context = contextOf(res);
   context.handle = handle;
-  const run = deps.runStepsOf(res);
-  const call = { req, res, deps, query, run };
+  const call = { req, res, redirects, query, run: host.runStepsOf(res) };
   const hit = findPlainHit(call, handle);
   if (hit !== undefined && (await sendPlain(call, { handle, resolution: hit }))) return;
-  const caller = (context.caller ??= await deps.admit(req, res));
+  const caller = (context.caller ??= await admit(req, res));
   const { authoritative } = query;
   const resolve = (name: HandleRef): Promise<Resolution> =>
-    deps.resolver.resolve(name, { authoritative, caller });
+    host.resolver.resolve(name, { authoritative, caller });
   const first = { handle, resolution: hit ?? (await resolve(handle)) };
-  if (query.show === 'api') await answerRecord(req, res, { ...first, query, deps });
+  if (query.show === 'api') await answerRecord(req, res, { ...first, query });
   else if (hit !== undefined || !(await sendPlain(call, first))) await respondToRecord(call, first, resolve);
 }
 
@@ -91,24 +78,25 @@ async function respondToRecord(
   first: ResolvedHandle,
   resolve: (handle: HandleRef) => Promise<Resolution>,
 ): Promise<void> {
-  const { req, res, deps, query, run } = call;
+  const { res, redirects, query } = call;
   const { resolution: requested } = first;
   Object.assign(contextOf(res), { result: resultOf(requested, query), exists: existsBy(requested) });
-  const { end, ...chain } = await followAliases(first, { ...deps, query, resolve, run });
+  const { end, ...chain } = await followAliases(first, call, resolve);
   const { resolution } = end;
   if (resolution.kind === 'refused') {
     const failure = refusedError(end.handle.text, resolution.refused);
-    await sendProblem(failure, { req, res, handle: end.handle.text, sender: deps.sender });
+    await sendRedirectProblem(call, failure, { handle: end.handle.text });
     return;
   }
   const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
   const started: StartedRequest[] = [];
-  for (const start of deps.extensions.startRequest) started.push(await start(found));
+  for (const start of redirects.extensions.startRequest) started.push(await start(found));
   if (await sendMissing(found, first.handle.text, started)) return;
   if (await sendAlias(found)) return;
-  const request = await find(found, started);
+  const finding = await findingOf(found, started);
+  const request = { ...found, finding, earliest: finding.used.reduce(earlierOf, found.earliest) };
   reportStale(request);
-  await respond(request);
+  await respondWith(request);
 }
 
 /**
@@ -116,37 +104,39 @@ async function respondToRecord(
  * A large entry is read in a slice instead.
  */
 function findPlainHit(
-  { req, query, deps: { resolver } }: RedirectCall,
+  { req, query, redirects: { host } }: RedirectCall,
   handle: HandleRef,
 ): FromEntry | undefined {
   if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
     return undefined;
-  return resolver.isLargeInMemory(handle) ? undefined : resolver.fromMemory(handle);
+  return host.resolver.isLargeInMemory(handle) ? undefined : host.resolver.fromMemory(handle);
 }
 
 /** Sends a redirect that depends only on the record's URL values; returns false if there is none. */
 async function sendPlain(
-  { req, res, deps, query }: RedirectCall,
+  { req, res, redirects, query }: RedirectCall,
   { handle, resolution }: ResolvedHandle,
 ): Promise<boolean> {
   if (query !== NO_PARAMETERS || resolution.kind !== 'entry') return false;
-  const now = deps.context.clock.now();
-  const plain = plainRedirect(resolution, { handle, now, deps });
+  const { host, prepared, redirectFreshness: freshness } = redirects;
+  const now = host.clock.now();
+  const plain = plainRedirect(redirects, handle, resolution, now);
   if (plain === undefined) return false;
   const context = contextOf(res);
   Object.assign(context, { result: resultOf(resolution, query), exists: existsBy(resolution) });
-  const headers = cacheHeaders({ resolution, authoritative: false, now, freshness: deps.redirectFreshness });
-  await deps.sender.sendRedirect(req, res, { ...plain, headers });
-  if (isPlainHit({ req, res, resolution })) {
-    prepareResponse(deps.prepared, { target: context.target.raw, handle, entry: resolution.entry, ...plain });
+  const headers = cacheHeaders({ resolution, authoritative: false, now, freshness });
+  await sendMade(req, res, { ...plain, headers }, plain.made);
+  if (isPlainHit(req, res, resolution)) {
+    const { raw: target } = context.target;
+    prepareResponse(prepared, { target, handle, entry: resolution.entry, ...plain });
   }
   return true;
 }
 
 /** Reports the response as stale if one of its records is stale. */
-function reportStale({ res, deps, query, earliest }: FoundRecord): void {
+function reportStale({ res, redirects, query, earliest }: FoundRecord): void {
   if (earliest.stale === undefined) return;
-  deps.context.metrics.countStale(earliest.stale);
+  redirects.host.metrics.countStale(earliest.stale);
   contextOf(res).result = resultOf(earliest, query);
 }
 
@@ -159,7 +149,7 @@ async function sendMissing(
   handle: string,
   started: readonly StartedRequest[],
 ): Promise<boolean> {
-  const { req, res, deps, resolution } = found;
+  const { redirects, resolution } = found;
   const isMissing = resolution.entry.kind === 'not-found';
   const failure =
     firstOf(started, (each) => each.failure) ??
@@ -167,45 +157,47 @@ async function sendMissing(
   if (failure === undefined) return false;
   const earliest = started.flatMap(({ record = [] }) => record).reduce(earlierOf, found.earliest);
   reportStale({ ...found, earliest });
-  const headers = headersOf({ ...found, earliest }, deps.redirectFreshness);
+  const headers = headersOf({ ...found, earliest }, redirects.redirectFreshness);
   const contact = firstOf(started, (each) => each.contact);
-  await sendProblem(failure, { req, res, handle, contact, headers, sender: deps.sender });
+  await sendRedirectProblem(found, failure, { handle, contact, headers });
   return true;
 }
 
 /** Finds the target by plugins; without a result, the URL values decide. */
-async function find(found: FoundRecord, started: readonly StartedRequest[]): Promise<ResolvedRequest> {
-  const { values, resolution } = found;
+async function findingOf(
+  { values, resolution }: FoundRecord,
+  started: readonly StartedRequest[],
+): Promise<Finding> {
   for (const each of started) {
     const finding = await each.find(values, resolution);
-    if (finding === undefined) continue;
-    const { used, ...rest } = finding;
-    return { ...found, ...rest, earliest: used.reduce(earlierOf, found.earliest) };
+    if (finding !== undefined) return finding;
   }
-  const chars = resolution.entry.values.length;
-  return { ...found, result: undefined, chars, isOfRecordAlone: true, isComplete: true };
+  return { result: plainTarget(values), used: [], isOfRecordAlone: true, isComplete: true };
 }
 
-function headersOf({ query, earliest, deps }: FoundRecord, freshness: Freshness): Record<string, string> {
+function headersOf(
+  { query, earliest, redirects }: FoundRecord,
+  freshness: Freshness,
+): Record<string, string> {
   const { authoritative } = query;
-  return cacheHeaders({ resolution: earliest, authoritative, now: deps.context.clock.now(), freshness });
+  return cacheHeaders({ resolution: earliest, authoritative, now: redirects.host.clock.now(), freshness });
 }
 
-async function respond(request: ResolvedRequest): Promise<void> {
-  const { req, query, values, result = plainTarget(values), deps } = request;
-  const { accept } = req.headers;
+async function respondWith(request: ResolvedRequest): Promise<void> {
+  const { req, query, finding, redirects } = request;
+  const { result } = finding;
   if ('text' in result) {
     await sendLocations(request, result);
     return;
   }
-  const target = completeTarget(result, query, deps.urls);
-  const links = await readLinks(request, target);
+  const target = completeTarget(result, query, redirects.config.redirect);
+  const links = await gatherLinks(request, target);
   const [linked] = links;
   const { url } = target;
-  const { pages } = deps.sender;
+  const { pages } = redirects.extensions;
   if (query.show === 'linkset' && linked !== undefined) await sendLinkset(request, linked);
   else if (query.show === 'redirect' && url?.ok === true) await redirect(request, { target, links }, url.url);
-  else if (pages === undefined || prefersJson(accept)) await sendRecord(request);
+  else if (pages === undefined || prefersJson(req.headers.accept)) await sendRecord(request);
   else await sendRecordPage(request, { target, links }, pages);
 }
 
@@ -215,47 +207,48 @@ interface LinkedTarget {
   links: readonly RecordLinks[];
 }
 
-async function readLinks(request: ResolvedRequest, target: RedirectTarget): Promise<RecordLinks[]> {
-  const { handle, query, resolution, deps, run } = request;
+async function gatherLinks(request: ResolvedRequest, target: RedirectTarget): Promise<RecordLinks[]> {
+  const { handle, query, resolution, run } = request;
+  const { readLinks } = request.redirects.extensions;
   const all: RecordLinks[] = [];
-  if (deps.extensions.readLinks.length === 0) return all;
+  if (readLinks.length === 0) return all;
   const { length } = resolution.entry.values;
   const values = await run(selectedValues(resolution.entry, query), length);
   const to = target.url?.ok === true ? target.url.url : undefined;
   const record = { handle: handle.text, target: to, headers: target.headers };
-  for (const read of deps.extensions.readLinks) all.push(await run(read(values, record), length));
+  for (const read of readLinks) all.push(await run(read(values, record), length));
   return all;
 }
 
 async function sendLinkset(request: ResolvedRequest, links: RecordLinks): Promise<void> {
-  const { req, res, deps, query } = request;
+  const { req, redirects, query } = request;
   const contentType = linksetType(query, req.headers.accept);
-  await deps.sender.sendText(req, res, {
+  await sendCompressible(request, {
     contentType,
     text: links.linkset(contentType),
-    headers: { ...pageHeaders(request), ...deps.sender.securityHeaders },
+    headers: { ...pageHeaders(request), ...redirects.securityHeaders },
     varies: query.linksetFormat === undefined ? ['Accept'] : [],
   });
 }
 
 /** Returns headers that make clients revalidate pages and link sets before reuse. */
 const pageHeaders = (request: FoundRecord): Record<string, string> => ({
-  ...headersOf(request, request.deps.freshness),
+  ...headersOf(request, request.redirects.freshness),
   'Cache-Control': 'no-cache',
 });
 
 /** Redirects an alias permanently to this proxy's URL for the last handle; returns false if none was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
-  const { req, res, handle, aliases, deps } = request;
+  const { req, res, handle, aliases, redirects } = request;
   if (request.query.show !== 'redirect' || aliases.length === 0 || req.method === 'POST') return false;
   reportStale(request);
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle.text)}`;
   // Node decodes raw bytes as Latin-1; RFC 3986 requires them to be escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
-  const headers = headersOf(request, deps.redirectFreshness);
+  const headers = headersOf(request, redirects.redirectFreshness);
   const status = request.query.isDry ? 200 : 301;
-  await deps.sender.sendRedirect(req, res, { status, headers, made: representRedirect({ url }) });
+  await sendMade(req, res, { status, headers }, representRedirect(url));
   return true;
 }
 
@@ -264,7 +257,7 @@ async function redirect(
   { target, links }: LinkedTarget,
   url: string,
 ): Promise<void> {
-  const { req, res, deps } = request;
+  const { req, res } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
   // Allows only the client to cache a random or address-based choice; a shared cache would serve it to all.
@@ -273,36 +266,35 @@ async function redirect(
   }
   const status = statusFor(request, target);
   const lines = [...target.headers, ...links.flatMap((each) => each.onRedirect())];
-  const made = representRedirect({ url, varies: variation.headers, lines });
-  await deps.sender.sendRedirect(req, res, { status, headers, made });
-  if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
+  const made = representRedirect(url, lines, variation.headers);
+  await sendMade(req, res, { status, headers }, made);
+  if (
+    isPlainHit(req, res, request.resolution) &&
+    dependsOnEntryOnly(request, target) &&
+    isPreparableStatus(status)
+  ) {
     prepareRedirect(request, status, made);
   }
 }
 
 /** Prepares the redirect for later requests. */
 function prepareRedirect(
-  { res, deps, handle, resolution }: ResolvedRequest,
+  { res, redirects: { host, extensions, prepared }, handle, resolution }: ResolvedRequest,
   status: number,
   made: Representation,
 ): void {
-  const { dependencyOf } = deps.extensions;
-  const dependency = dependencyOf?.(handle, deps.context.clock.now());
+  const { dependencyOf } = extensions;
+  const dependency = dependencyOf?.(handle, host.clock.now());
   if (dependencyOf !== undefined && dependency === undefined) return;
-  prepareResponse(deps.prepared, {
-    target: contextOf(res).target.raw,
-    handle,
-    entry: resolution.entry,
-    status,
-    made,
-    dependency,
-  });
+  const { entry } = resolution;
+  const { raw: target } = contextOf(res).target;
+  prepareResponse(prepared, { target, handle, entry, status, made, dependency });
 }
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
-  const headers = headersOf(request, request.deps.redirectFreshness);
+  const headers = headersOf(request, request.redirects.redirectFreshness);
   // An invalid `Expires` counts as past (RFC 9111 section 5.3).
-  return request.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
+  return request.finding.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
 }
 
 /** Replaces 303, 307 and 308, which HTTP/1.0 lacks, with 302 (RFC 9110 section 15.4). */
@@ -312,51 +304,108 @@ function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget):
 }
 
 /** Prepared responses recognise only these redirect statuses. */
-const isPreparable = (status: number): boolean => status === 301 || status === 302;
+const isPreparableStatus = (status: number): boolean => status === 301 || status === 302;
 
-const isPlainHit = ({ req, res, resolution }: Pick<ResolvedRequest, 'req' | 'res' | 'resolution'>): boolean =>
+const isPlainHit = (req: IncomingMessage, res: ServerResponse, resolution: FromEntry): boolean =>
   req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
 
 const dependsOnEntryOnly = (
-  { isOfRecordAlone }: ResolvedRequest,
+  { finding }: ResolvedRequest,
   { isRandom, variation, status }: RedirectTarget,
 ): boolean =>
-  isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
+  finding.isOfRecordAlone &&
+  !isRandom &&
+  !variation.isByAddress &&
+  variation.headers.length === 0 &&
+  status <= 302;
 
 async function sendRecordPage(
   request: ResolvedRequest,
   { target, links }: LinkedTarget,
   pages: Pages,
 ): Promise<void> {
-  const { req, res, deps, query, handle, aliases, resolution, run } = request;
+  const { redirects, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
   const { entry } = resolution;
   const values = await run(selectedValues(entry, query), entry.values.length);
-  const { clock } = deps.context;
+  const { clock } = redirects.host;
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
   const making = pages.record({ ...shown, now: clock.now(), wallTime: clock.wall() });
-  const html = await run(making, entry.values.length);
+  const text = await run(making, entry.values.length);
   const lines = links.flatMap((each) => each.onPage());
-  const headers = { ...pageHeaders(request), ...Object.fromEntries(lines) };
-  await deps.sender.sendHtml(req, res, { html, headers, varies: ['Accept'] });
+  const headers = { ...redirects.securityHeaders, ...pageHeaders(request), ...Object.fromEntries(lines) };
+  await sendCompressible(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
-  const { req, res, deps, query, handle, resolution, run } = request;
-  const headers = headersOf(request, deps.freshness);
+  const { res, redirects, query, handle, resolution, run } = request;
+  const headers = headersOf(request, redirects.freshness);
   const { entry } = resolution;
   const { status, json } = await run(bodyOfEntry(entry, handle.text, query), entry.values.length);
-  const rendered = await run(render(json, contextOf(res).format), json.length);
-  await deps.sender.sendText(req, res, { status, ...rendered, headers, varies: ['Accept'] });
+  const rendered = await run(renderText(json, contextOf(res).format), json.length);
+  await sendCompressible(request, { status, ...rendered, headers, varies: ['Accept'] });
 }
 
 async function sendLocations(
   request: ResolvedRequest,
   response: { contentType: string; text: string },
 ): Promise<void> {
-  const { req, res, deps } = request;
-  await deps.sender.sendText(req, res, {
-    ...response,
-    headers: { ...redirectHeaders(request), ...deps.sender.securityHeaders },
-  });
+  const headers = { ...redirectHeaders(request), ...request.redirects.securityHeaders };
+  await sendCompressible(request, { ...response, headers });
+}
+
+/** Maximum length of a record that is parsed for a plain redirect; longer records are parsed in slices. */
+const MAX_PLAIN_CHARS = 16 * 1024;
+
+/**
+ * Synchronously finds the redirect for a request without parameters by the record's URL values, which nearly all need.
+ * Returns undefined if the record has no valid redirect target, or if an alias, a list, the prefix or request headers
+ * may affect the result.
+ */
+function plainRedirect(redirects: Redirects, handle: HandleRef, { entry, stale }: FromEntry, now: number) {
+  const { dependencyOf, readLinks } = redirects.extensions;
+  const dependency = dependencyOf?.(handle, now);
+  if (stale !== undefined || (dependencyOf !== undefined && dependency === undefined)) return undefined;
+  const { to, values = [] } = findUrl(entry, redirects) ?? {};
+  if (to?.ok !== true) return undefined;
+  const record = { handle: handle.text, target: to.url, headers: [] };
+  const lines = readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect());
+  return { status: 302, made: representRedirect(to.url, lines), dependency };
+}
+
+/** Returns the redirect URL and all values of the record. */
+function findUrl(
+  entry: Entry,
+  { config, values: { mayMatter }, extensions: { patterns } }: Redirects,
+): { to: RedirectUrl; values: ParsedValues } | undefined {
+  const { kind, values: text } = entry;
+  if (kind !== 'found' || text.length > MAX_PLAIN_CHARS) return undefined;
+  // A matching record is not parsed here. The patterns only save time: the types decide.
+  if (patterns.some((pattern) => pattern.test(text))) return undefined;
+  const values = valuesOf(entry);
+  const relevant = values.filter(mayMatter);
+  if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
+  const { chosen } = plainTarget(relevant);
+  return chosen && { to: toRedirectUrl(chosen.text, config.redirect), values };
+}
+
+/**
+ * Represents a redirect, with a link to the target in the body, as RFC 9110 §15.4 recommends. `lines`: additional
+ * headers, whose names may repeat; `varies`: request headers that affect the URL.
+ */
+function representRedirect(
+  url: string,
+  lines: readonly HeaderLine[] = [],
+  varies: readonly string[] = [],
+): Representation {
+  const link = escapeText(url);
+  const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
+  return {
+    encoding: 'identity',
+    isWorthGzip: false,
+    body,
+    etag: undefined,
+    common: ['Vary', varyOf(varies), 'Location', url, ...lines.flat()],
+    ofBody: ['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)],
+  };
 }

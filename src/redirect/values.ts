@@ -1,7 +1,7 @@
 // Selects the record values that affect redirects, and reads their types and texts.
+import type { Entry } from '../cache/entry.js';
 import { upperAscii } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
-import type { StoredValues } from '../cache/entry.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 
@@ -15,7 +15,7 @@ export interface RedirectValues {
    * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
    * other values.
    */
-  read: (entry: StoredValues) => Steps<readonly HandleValue[]>;
+  read: (entry: Entry) => Steps<readonly HandleValue[]>;
 }
 
 /** `types`: families besides URL, in upper case. */
@@ -40,7 +40,7 @@ export function createRedirectValues(types: readonly string[]): RedirectValues {
 }
 
 /** Returns the values that match the selection, in record order. */
-export function* selectedValues(entry: StoredValues, selection: Selection): Steps<ParsedValues> {
+export function* selectedValues(entry: Entry, selection: Selection): Steps<ParsedValues> {
   const all = yield* readValues(entry);
   return selectsAll(selection) ? all : yield* filterInSteps(all, createValueFilter(selection));
 }

@@ -1,8 +1,8 @@
 // Determines client addresses, including those behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
-import type { Live } from '../config/live.js';
 import proxyAddr from 'proxy-addr';
+import type { Live } from '../config/live.js';
 
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
@@ -52,7 +52,7 @@ export interface Client {
   network: string;
 }
 
-export const createAddressOf =
+const createAddressOf =
   (isTrusted: IsTrustedProxy) =>
   (req: IncomingMessage): string =>
     plainAddress(clientAddress(req, isTrusted));

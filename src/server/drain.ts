@@ -1,9 +1,9 @@
 // Graceful shutdown: stops accepting connections, responds to received requests, then closes the connections.
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket, isIPv6 } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { currentResponse, prependToRequests, trackConnections } from './connections.js';
+import { currentResponse, trackConnections } from './connections.js';
 
 /**
  * Idle time before a connection is closed without a response (ms). An apparently idle connection may have a
@@ -26,17 +26,15 @@ export function createDrain(server: Server): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const cutAt = performance.now() + timeoutMs;
-    prependToRequests(server, (_req: IncomingMessage, res) => {
-      announceClose(res);
-    });
+    closeAfterResponses(server);
     for (const socket of open) announceClose(currentResponse(socket));
     const closeIdle = createIdleCloser(open);
-    const close = (): void => {
+    const closeDue = (): void => {
       if (performance.now() < cutAt) closeIdle();
       else server.closeAllConnections();
     };
     // Deferred until this turn's data has been read: a busy process would treat an unread connection as idle.
-    const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
+    const closing = setInterval(() => setImmediate(closeDue), CHECK_INTERVAL_MS);
     await closeListener(server, timeoutMs);
     clearInterval(closing);
   };
@@ -64,6 +62,17 @@ export function createExchangeDrain(server: NetServer): Drain {
     clearInterval(closing);
     clearTimeout(cut);
   };
+}
+
+/** Lets the response to every further request close its connection. The listeners must already be registered. */
+function closeAfterResponses(server: Server): void {
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+    // Without a listener, Node handles `Expect` itself.
+    if (server.listenerCount(event) > 0)
+      server.prependListener(event, (_req, res: ServerResponse) => {
+        announceClose(res);
+      });
+  }
 }
 
 function announceClose(res: ServerResponse | undefined): void {

@@ -10,16 +10,18 @@ import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { completeError } from '../http/guard.js';
+import { completeError } from '../http/error-reply.js';
 import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
-import { boundAdminConnections } from './admin-connections.js';
+import { answerParseError, readFraming, refuseConnect } from './bad-requests.js';
 import type { IsTrustedProxy } from './client-address.js';
-import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
-import { type Use, boundConnections } from './connection-bounds.js';
-import { readFraming } from './framing.js';
-import { answerParseError, refuseConnect } from './parse-error.js';
-import { createSerializer } from './pipelining.js';
+import {
+  type Use,
+  boundAdminConnections,
+  boundConnections,
+  currentResponse,
+  limitResponseTime,
+} from './connections.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
 /** State shared by all client listeners. */
@@ -41,7 +43,7 @@ const MAX_HEADER_FIELDS = 1000;
 /** Creates the public server. */
 export function createHttpServer(
   listener: RequestListener,
-  { server: limits, http }: Pick<Config, 'server' | 'http'>,
+  { server: limits, http }: Config,
   context: Context,
   { isTrustedProxy, unsent }: ClientConnections,
 ): Server {
@@ -55,9 +57,9 @@ export function createHttpServer(
   });
   server.setTimeout(limits.idleTimeoutMs);
   if (limits.responseTimeoutMs > 0) {
-    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
+    limitResponseTime(server, limits.responseTimeoutMs);
   }
-  boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf });
+  boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
   handleInOrder(server, (req, res) => {
     listener(req, res);
@@ -68,7 +70,7 @@ export function createHttpServer(
 }
 
 /** Creates the admin server. */
-export function createAdminServer(listener: RequestListener, context: Pick<Context, 'metrics'>): Server {
+export function createAdminServer(listener: RequestListener, context: Context): Server {
   const server = createServer((req, res) => {
     if (!refuseHead(req, res)) listener(req, res);
   });
@@ -77,40 +79,43 @@ export function createAdminServer(listener: RequestListener, context: Pick<Conte
 }
 
 /** Returns a connection's use. Node creates the response as soon as the request headers have arrived. */
-function useOf(socket: Socket): Use {
+function httpUseOf(socket: Socket): Use {
   if (currentResponse(socket) !== undefined) return 'busy';
   return socket.bytesRead === 0 ? 'unused' : 'idle';
 }
 
 function handleInOrder(server: Server, listener: RequestListener): void {
   const serialize = createSerializer();
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
-    serialize(req, res, () => {
-      if (!refuseHead(req, res)) listener(req, res);
-    });
-  });
-  server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+  const afterEarlier =
+    (act: (req: IncomingMessage, res: ServerResponse) => void) =>
+    (req: IncomingMessage, res: ServerResponse): void => {
+      serialize(req, res, () => {
+        if (!refuseHead(req, res)) act(req, res);
+      });
+    };
+  server.on('request', afterEarlier(listener));
+  server.on(
+    'checkContinue',
     // Sent in order, because a client would take a premature 100 Continue for a response to an earlier
     // pipelined request (RFC 9112 §9.3.2).
-    serialize(req, res, () => {
-      if (refuseHead(req, res)) return;
+    afterEarlier((req, res) => {
       res.writeContinue();
       listener(req, res);
-    });
-  });
-  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    }),
+  );
+  server.on(
+    'checkExpectation',
     // RFC 9110 §10.1.1 defines no expectation except 100-continue.
-    serialize(req, res, () => {
-      if (!refuseHead(req, res)) res.writeHead(417, NOSNIFF).end();
-    });
-  });
+    afterEarlier((_req, res) => res.writeHead(417, NOSNIFF).end()),
+  );
 }
 
 /** Applies workarounds for Node. Call it after adding the listeners. */
 function repair(server: Server): Server {
   // Node silently drops fields beyond its limit; setting it one above our own limit reveals an excess.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
-  allowHalfClosed(server);
+  // Serves half-closed clients (such as `nc -N`), which Node disconnects by default.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.on('connect', refuseConnect);
   return server;
 }
@@ -133,4 +138,75 @@ function refuseHead(req: IncomingMessage, res: ServerResponse): boolean {
   const { status, headers, body } = completeError(failure);
   res.writeHead(status, { ...headers, Connection: 'close' }).end(body);
   return true;
+}
+
+/** Maximum queued requests per connection; at this number the socket is paused. */
+const MAX_WAITING_PER_CONNECTION = 16;
+
+/** Maximum queued requests over all connections: Node parses a whole packet, which may contain thousands. */
+const MAX_WAITING = 20_000;
+
+interface Queue {
+  waiting: number;
+}
+
+/** Calls `handle` immediately, or after all earlier responses have been sent. */
+type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
+
+/**
+ * Serialises the requests of a connection: a GET after a PUT must see its result (RFC 9112 §9.3.2), and one
+ * packet could otherwise start thousands of concurrent requests.
+ */
+function createSerializer(): Serialize {
+  const queues = new WeakMap<Socket, Queue>();
+  let total = 0;
+
+  function queueOf(socket: Socket): Queue {
+    const known = queues.get(socket);
+    if (known !== undefined) return known;
+    const queue = { waiting: 0 };
+    queues.set(socket, queue);
+    // Node also resumes a connection itself, for example after reading a request to its end.
+    socket.on('resume', () => {
+      if (queue.waiting >= MAX_WAITING_PER_CONNECTION) socket.pause();
+    });
+    socket.once('close', () => {
+      total -= queue.waiting;
+      queue.waiting = 0;
+    });
+    return queue;
+  }
+
+  function enqueue(socket: Socket, queue: Queue): void {
+    queue.waiting++;
+    total++;
+    if (total > MAX_WAITING) socket.destroy();
+    else if (queue.waiting === MAX_WAITING_PER_CONNECTION) socket.pause();
+  }
+
+  function dequeue(socket: Socket, queue: Queue): void {
+    queue.waiting--;
+    total--;
+    if (queue.waiting === MAX_WAITING_PER_CONNECTION - 1) socket.resume();
+  }
+
+  return function serialize({ socket }, res, handle) {
+    // No request is handled after the final response of a connection (RFC 9112 §9.6).
+    if (!socket.writable) return;
+    // Node assigns the socket to the first unfinished response.
+    if (res.socket !== null) {
+      handle();
+      return;
+    }
+    const queue = queueOf(socket);
+    enqueue(socket, queue);
+    res.once('socket', () => {
+      // Yields to requests on other connections.
+      setImmediate(() => {
+        if (socket.destroyed || socket.writableEnded) return;
+        dequeue(socket, queue);
+        handle();
+      });
+    });
+  };
 }

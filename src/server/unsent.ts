@@ -2,10 +2,10 @@
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { MemoryBudget } from '../http/request-body.js';
 import type { Context } from '../context.js';
+import type { MemoryBudget } from '../http/request-body.js';
 import { networkOf } from './client-address.js';
-import { createDropReport } from './connection-bounds.js';
+import { createDropReport } from './connections.js';
 
 /**
  * Minimum counted length (bytes): the kernel buffers most of a shorter response, and
@@ -56,9 +56,9 @@ function createHolding(
     let counted = 0;
     let isOver = false;
     let before = progressOf(socket);
-    const release = (): void => {
+    const releaseHeld = (): void => {
       isOver = true;
-      ended.off('close', release);
+      ended.off('close', releaseHeld);
       unsent.holders.delete(holder);
       unsent.free(counted);
     };
@@ -70,12 +70,12 @@ function createHolding(
         return hasMoved;
       },
       giveWay(): void {
-        release();
+        releaseHeld();
         reportDrop('unread', networkOf(socket.remoteAddress ?? ''));
         socket.destroy();
       },
     };
-    ended.once('close', release);
+    ended.once('close', releaseHeld);
     return function hold(bytes) {
       if (isOver) return;
       unsent.holders.delete(holder);

@@ -1,10 +1,9 @@
 // The contracts of a server and of a kind of server: shared reads, requests of one caller, protocol and probe.
 import type { HandleValue, Selection } from '../handle/value.js';
-import type { ListPage } from '../handle/handle-list.js';
+import type { ListPage, Outcome } from '../handle/outcome.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Outcome } from '../handle/outcome.js';
 import type { TimeSlicer, Steps } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';

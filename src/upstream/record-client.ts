@@ -1,7 +1,7 @@
 // Reads and writes records with one caller's credentials; results are never shared.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
 import { callerKey } from './concurrency-limiter.js';
 import type {

@@ -1,8 +1,7 @@
 // Interprets Handle server responses: as a shared outcome, or as a response to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { sliceMember } from '../handle/json.js';
-import type { Outcome } from '../handle/outcome.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type Outcome, RESPONSE_CODE } from '../handle/outcome.js';
 import { type HandleValue, type PublicValues, isPublic, publicValues } from '../handle/value.js';
 import {
   type HandleJson,

@@ -1,6 +1,6 @@
 // Server responses: headers, content codings, JSON, and errors for invalid responses.
 import { ServiceError } from '../errors.js';
-import { createDecompressor, decompressBody, isCoding } from '../handle/decompress.js';
+import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 import { foldHandle } from '../handle/handle.js';
 import { JsonLimitError, parseJson } from '../handle/json.js';
 
@@ -157,11 +157,13 @@ export async function decodeBody(response: EncodedResponse, maxBodyBytes: number
     .map((name) => name.trim().replace(/^x-(?=gzip$)/, ''))
     .reverse();
   if (names.length > MAX_CODINGS || !names.every(isCoding)) return body;
-  const bounds = { maxBytes: maxBodyBytes, tooLarge: () => bodyTooLarge(status, maxBodyBytes) };
+  const onSize = (size: number): void => {
+    if (size > maxBodyBytes) throw bodyTooLarge(status, maxBodyBytes);
+  };
   let decoded = body;
   for (const name of names) {
     // Some servers omit the last bytes.
-    decoded = await decompressBody(decoded, createDecompressor(name, { acceptsCut: true }), bounds);
+    decoded = await decompressBody(decoded, createDecompressor(name, { acceptsCut: true }), onSize);
   }
   return decoded;
 }

@@ -1,7 +1,6 @@
 // Routes reads and writes of handles to the responsible server.
 import type { Config } from '../config/schema.js';
-import type { Outcome } from '../handle/outcome.js';
-import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
+import { type Outcome, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import { sumUsages } from './concurrency-limiter.js';
 import type {
   HandleRead,

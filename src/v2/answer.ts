@@ -1,85 +1,85 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
 import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
-import type { UnclaimedNames } from './unclaimed-names.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { type RenderError, createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
-import { type Listener, type RoutedPath, restOf } from '../http/route-table.js';
+import type { RenderError } from '../http/error-reply.js';
+import { type Listener, type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
-import { listCollection, listPrefixes } from './collection.js';
+import {
+  type AnonymousCall,
+  type V2,
+  type V2Call,
+  type V2Writes,
+  readV2Login,
+  renderV2Problem,
+  sendV2,
+} from './call.js';
+import { listCollection, sendPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { renderProblem, send } from './response.js';
-import type { V2Id } from './routes.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
-export interface V2Interface {
+export const v2Routes = defineRoutes(
+  { interface: 'v2', handler: 'v2' },
+  {
+    'GET /api/v2/handles/{prefix}/{suffix}': 'v2Read',
+    'PUT /api/v2/handles/{prefix}/{suffix}': 'v2Put',
+    'DELETE /api/v2/handles/{prefix}/{suffix}': 'v2Delete',
+    'GET /api/v2/handles/{prefix}': 'v2Search',
+    'POST /api/v2/handles/{prefix}': 'v2Mint',
+    'GET /api/v2/handles/?': 'v2Prefixes',
+  },
+);
+
+type V2Id = (typeof v2Routes)[number]['id'];
+
+interface V2Interface {
   route: Listener;
   renderError: RenderError;
 }
 
-interface V2Parts extends Pick<
-  V2Deps,
-  'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf' | 'isTrustedProxy'
-> {
-  unclaimed: UnclaimedNames;
-}
-
-export function createV2(config: Pick<Config, 'v2' | 'http'>, context: Context, parts: V2Parts): V2Interface {
-  const deps: V2Deps = {
-    ...parts,
-    settings: {
-      ...config.v2,
-      identities: new Map(config.v2.identities),
-      maxBodyBytes: config.http.maxBodyBytes,
-    },
-    search: context.hooks.search[0],
-    freshness: freshnessRules(config, context).freshness,
-    onStale: context.metrics.countStale,
-    onUnexpected: createReportUnexpected(context),
-    now: context.clock.now,
-  };
+export function createV2(config: Config, host: Host, writes: V2Writes): V2Interface {
+  const { freshness } = freshnessRules(config, host);
+  const v2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
   return {
-    route: (req, res) => answer(deps, { req, res, run: deps.runStepsOf(res) }),
-    renderError: (failure, call) => renderProblem(failure, { ...call, ...config.v2 }),
+    route: (req, res) => answerCall(v2, { req, res, run: host.runStepsOf(res) }),
+    renderError: (failure, call) => renderV2Problem(failure, call, config.v2.realm),
   };
 }
 
 /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
-async function answer(deps: V2Deps, call: AnonymousCall): Promise<void> {
+async function answerCall(v2: V2, call: AnonymousCall): Promise<void> {
   const { req, res } = call;
-  const { anonymousRead, identities } = deps.settings;
   if (req.method === 'OPTIONS') {
-    answerOptions(req, res);
+    answerV2Options(req, res);
     return;
   }
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (anonymousRead && isRead && req.headers.authorization === undefined) {
-    await answerAnonymous(deps, call);
+  if (v2.config.v2.anonymousRead && isRead && req.headers.authorization === undefined) {
+    await answerAnonymous(v2, call);
     return;
   }
-  const login = readLogin(req.headers.authorization, identities);
-  await CALLS[readRoute(res)](deps, { ...call, login });
+  const login = readV2Login(req.headers.authorization, v2.identities);
+  await CALLS[readRoute(res)](v2, { ...call, login });
 }
 
-const CALLS: Readonly<Record<V2Id, (deps: V2Deps, call: V2Call) => Promise<void>>> = {
-  v2Prefixes: listPrefixes,
-  v2Search: (deps, call) => listCollection(deps, call, readPrefix(call.res)),
-  v2Mint: (deps, call) => mint(deps, call, readPrefix(call.res)),
-  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(deps, call.res).handle),
-  v2Put: (deps, call) => putHandle(deps, call, readHandleResource(deps, call.res)),
-  v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(deps, call.res).handle),
+const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
+  v2Prefixes: sendPrefixes,
+  v2Search: (v2, call) => listCollection(v2, call, readPrefixPath(call.res)),
+  v2Mint: (v2, call) => mint(v2, call, readPrefixPath(call.res)),
+  v2Read: (v2, call) => getHandle(v2, call, readHandleResource(v2, call.res).handle),
+  v2Put: (v2, call) => putHandle(v2, call, readHandleResource(v2, call.res)),
+  v2Delete: (v2, call) => deleteHandle(v2, call, readHandleResource(v2, call.res).handle),
 };
 
-async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void> {
+async function answerAnonymous(v2: V2, call: AnonymousCall): Promise<void> {
   const id = readRoute(call.res);
-  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(deps, call.res).handle);
-  else if (id === 'v2Prefixes') await listPrefixes(deps, call);
+  if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call.res).handle);
+  else if (id === 'v2Prefixes') await sendPrefixes(v2, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
   }
@@ -104,7 +104,7 @@ function restIn(res: ServerResponse): string {
 const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
 
 /** Parses a prefix path. @throws ServiceError for any other path */
-const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(restIn(res)));
+const readPrefixPath = (res: ServerResponse): string => readHandle(withoutSlash(restIn(res)));
 
 /**
  * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
@@ -112,12 +112,12 @@ const readPrefix = (res: ServerResponse): string => readHandle(withoutSlash(rest
  *
  * @throws ServiceError for any other path
  */
-function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: ServerResponse): HandleResource {
+function readHandleResource({ host }: V2, res: ServerResponse): HandleResource {
   const raw = restIn(res);
   const bare = withoutSlash(raw);
   // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
-  const handle = resolver.refOf(readHandle(rawHandle));
+  const handle = host.refOf(readHandle(rawHandle));
   contextOf(res).handle = handle;
   return { handle, rawHandle };
 }
@@ -150,8 +150,8 @@ const REQUEST_HEADERS = [
   'Idempotency-Key',
 ];
 
-function answerOptions(req: IncomingMessage, res: ServerResponse): void {
+function answerV2Options(req: IncomingMessage, res: ServerResponse): void {
   const { allow } = matchOf(res);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
-  else send(res, { status: 204, headers: { Allow: allow.join(', ') } });
+  else sendV2(res, { status: 204, headers: { Allow: allow.join(', ') } });
 }

@@ -1,51 +1,41 @@
-// An ePIC v2 call: its settings, dependencies and caller login.
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { UnclaimedNames } from './unclaimed-names.js';
-import { ServiceError } from '../errors.js';
+// An ePIC v2 call: the interface that answers it, its caller's login, and its responses: JSON, problem JSON for failures
+// (RFC 9457), and v2 errors for Handle server refusals.
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
+import type { Config } from '../config/schema.js';
+import { type ErrorCode, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
+import { writeJson } from '../handle/json.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
-import type { Freshness } from '../http/cache-headers.js';
+import { type Freshness, VARY } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import type { ReportUnexpected } from '../http/error-reply.js';
-import { decodePercent, readBasic, readIdentity } from '../http/identity.js';
+import { exposeHeaders } from '../http/cors.js';
+import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
+import { decodePercent, identityIn, readBasic } from '../http/identity.js';
+import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
-import type { RunSteps, RunStepsOf } from '../http/request-work.js';
-import type { StaleReason } from '../resolver/loader.js';
-import type { Resolver } from '../resolver/resolver.js';
-import type { SearchService } from '../hooks.js';
-import type { IsTrustedProxy } from '../server/client-address.js';
-import type { OriginOf, OriginRecord } from '../write/origin-record.js';
+import type { RunSteps } from '../http/request-work.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
+import type { UnclaimedNames } from './unclaimed-names.js';
 
-export interface V2Settings {
-  anonymousRead: boolean;
-  realm: string;
-  /** Base URL of Location headers, before `/api/v2/handles`. Default: the request's base URL. */
-  publicUrl?: string | undefined;
-  /** Prefixes without a trailing slash. */
-  prefixes: readonly string[];
-  identities: ReadonlyMap<string, string>;
-  /** The automatic HS_ADMIN; `handle` may contain `{prefix}` and `{identity}`. */
-  admin: { index: number; handle: string; adminIndex: number; permissions: string };
-  search: { maxHandles: number; concurrency: number };
-  maxBodyBytes: number;
-}
-
-export interface V2Deps {
-  settings: V2Settings;
-  runStepsOf: RunStepsOf;
+/** The parts that only writes use. */
+export interface V2Writes {
   withBody: WithBody;
-  resolver: Pick<Resolver, 'resolve' | 'refOf'>;
-  originOf: OriginOf;
   carryOut: CarryOut;
   /** Minted names whose response was lost, reused for a repeated POST. */
   unclaimed: UnclaimedNames;
-  search: SearchService | undefined;
+}
+
+/** The ePIC v2 interface, which each reload creates. */
+export interface V2 extends V2Writes {
+  config: Config;
+  host: Host;
+  /** Identities by the name that stands for them. */
+  identities: ReadonlyMap<string, string>;
   freshness: Freshness;
-  isTrustedProxy: IsTrustedProxy;
-  onStale: (reason: StaleReason) => void;
-  onUnexpected: ReportUnexpected;
-  now: () => number;
 }
 
 /** A request with or without a login. */
@@ -62,11 +52,11 @@ export interface V2Call extends AnonymousCall {
 
 /** Returns the record at its Handle server, accessed with the caller's login. */
 export function originFor(
-  { originOf }: Pick<V2Deps, 'originOf'>,
-  { res, login: { authorization } }: Pick<V2Call, 'res' | 'login'>,
+  { host }: V2,
+  { res, login: { authorization } }: V2Call,
   handle: HandleRef,
 ): OriginRecord {
-  return originOf(handle, { authorization, caller: contextOf(res).caller });
+  return host.originOf(handle, { authorization, caller: contextOf(res).caller });
 }
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
@@ -77,7 +67,10 @@ export interface Login {
 }
 
 /** Parses the login. @throws ServiceError V2_LOGIN_NEEDED with advice on how to log in */
-export function readLogin(authorization: string | undefined, identities: ReadonlyMap<string, string>): Login {
+export function readV2Login(
+  authorization: string | undefined,
+  identities: ReadonlyMap<string, string>,
+): Login {
   const basic = readBasic(authorization);
   if (authorization === undefined || basic === undefined) throw loginNeeded('log in with HTTP Basic');
   const { name, password } = basic;
@@ -85,10 +78,10 @@ export function readLogin(authorization: string | undefined, identities: Readonl
   const mapped = identities.get(name);
   if (mapped !== undefined) {
     const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
-    return { identity: readIdentity(mapped), authorization: `Basic ${encoded.toString('base64')}` };
+    return { identity: identityIn(mapped), authorization: `Basic ${encoded.toString('base64')}` };
   }
   const decoded = decodePercent(name);
-  if (decoded.includes('/')) return { identity: readIdentity(decoded), authorization };
+  if (decoded.includes('/')) return { identity: identityIn(decoded), authorization };
   throw loginNeeded(
     `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
       '(colon and slash percent-encoded) nor one of the names configured in v2.identities',
@@ -96,3 +89,133 @@ export function readLogin(authorization: string | undefined, identities: Readonl
 }
 
 const loginNeeded = (detail: string): ServiceError => new ServiceError('V2_LOGIN_NEEDED', { detail });
+
+interface Payload {
+  status: number;
+  headers: Record<string, string>;
+  /** Set if and only if `body` is set. */
+  contentType?: string;
+  body?: string;
+}
+
+/** Headers of responses that no cache may store. */
+export const PRIVATE = { 'Cache-Control': 'no-store' };
+
+/** Sends a v2 response with the common headers. */
+export function sendV2(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
+  res.statusCode = status;
+  res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
+  const bytes = Buffer.from(body ?? '');
+  if (contentType !== undefined) res.setHeader('Content-Type', contentType);
+  // 204 and 304 have no Content-Length (RFC 9110 §8.6).
+  if (status !== 204 && status !== 304) res.setHeader('Content-Length', String(bytes.length));
+  forbidSniffing(res);
+  exposeHeaders(res);
+  res.end(body === undefined ? undefined : bytes);
+}
+
+/** Default Retry-After for 503 (s). */
+const RETRY_AFTER_SECONDS = '1';
+
+/** Renders an error as a problem document. */
+export function renderV2Problem(
+  error: ServiceError,
+  { res, handle, requestId }: FailedCall,
+  realm: string,
+): ErrorReply {
+  const failure = asRefusal(error);
+  contextOf(res).failure = failure;
+  const { status, retryAfter } = passedStatus(failure);
+  // The connection closes, because the rest of an oversized body is not read.
+  if (status === 413) res.setHeader('Connection', 'close');
+  const { message: detail, code, responseCode } = failure;
+  const title = STATUS_CODES[status] ?? 'Error';
+  const problem = { type: 'about:blank', title, status, detail, code, responseCode };
+  return {
+    status,
+    contentType: 'application/problem+json',
+    text: writeJson(handle === undefined ? problem : { ...problem, handle }),
+    headers: {
+      ...(status === 401 && { 'WWW-Authenticate': `Basic realm="${realm}"` }),
+      ...errorHeaders(failure, requestId),
+      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
+    },
+  };
+}
+
+/** Refuses an unconfigured prefix like a server that does not hold the prefix. */
+const asRefusal = (failure: ServiceError): ServiceError =>
+  failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
+
+/** Passes the Handle server's 501 and 503 through. */
+function passedStatus(failure: ServiceError): { status: number; retryAfter: string | undefined } {
+  const { upstreamAnswer } = failure;
+  const upstreamStatus = upstreamAnswer?.status;
+  const status = upstreamStatus === 501 || upstreamStatus === 503 ? upstreamStatus : failure.status;
+  const retryAfter = upstreamAnswer?.retryAfter ?? failure.retryAfterSeconds?.toString();
+  return { status, retryAfter: status === 503 ? (retryAfter ?? RETRY_AFTER_SECONDS) : retryAfter };
+}
+
+type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
+
+type Refusal = [code: ErrorCode, detail?: string];
+
+const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not accept this name and password'];
+
+const FORBIDDEN: Refusal = [
+  'V2_FORBIDDEN',
+  'no HS_ADMIN value of the record grants you the required permission',
+];
+
+const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
+  [RESPONSE_CODE.serverBusy]: ['UPSTREAM_BUSY'],
+  [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not support it'],
+  [RESPONSE_CODE.serverReadOnly]: ['UPSTREAM_BUSY'],
+  [RESPONSE_CODE.handleNotFound]: ['V2_NOT_FOUND'],
+  [RESPONSE_CODE.handleExists]: ['PRECONDITION_FAILED', 'the handle exists already'],
+  [RESPONSE_CODE.invalidHandle]: ['V2_REJECTED'],
+  [RESPONSE_CODE.protocolError]: ['V2_REJECTED'],
+  [RESPONSE_CODE.valueExists]: ['V2_INDEX_TAKEN', 'give another idx'],
+  [RESPONSE_CODE.invalidValue]: ['V2_REJECTED'],
+  [RESPONSE_CODE.invalidAdmin]: FORBIDDEN,
+  [RESPONSE_CODE.insufficientPermissions]: FORBIDDEN,
+  [RESPONSE_CODE.authenticationFailed]: WRONG_LOGIN,
+};
+
+const ELSEWHERE = 'the Handle server does not serve this prefix';
+
+/** Returns the v2 error for a Handle server refusal. */
+export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
+  const [code, detail] = classifyRefusal(answer, operation);
+  const { message } = answer.members;
+  const quote = typeof message === 'string' ? `the Handle server says: ${message}` : undefined;
+  const text = [detail, quote].filter((part) => part !== undefined).join('; ');
+  return new ServiceError(code, {
+    ...(text !== '' && { detail: text }),
+    // Clients treat a handle as nonexistent only for a 404 with response code 100.
+    ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
+    ...(answer.retryAfter !== undefined && {
+      upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
+    }),
+  });
+}
+
+function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 'read' | 'write'): Refusal {
+  if (status === 401) return WRONG_LOGIN;
+  if (responseCode === undefined) return classifyStatus(status);
+  if (isElsewhere(responseCode)) return [operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN', ELSEWHERE];
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) {
+    return ['UPSTREAM_FAILED', 'it ignored the login: upstream.url has to be https'];
+  }
+  const known = BY_RESPONSE_CODE[responseCode];
+  return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
+}
+
+/** Classifies refusals from the server's HTTP container, which sends no response codes. */
+function classifyStatus(status: number): Refusal {
+  if (status === 403) return FORBIDDEN;
+  if (status === 404) return ['V2_NOT_FOUND'];
+  if (status === 413) return ['BODY_TOO_LARGE', 'rejected by the Handle server'];
+  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'rejected by the Handle server'];
+  return ['V2_REJECTED', `HTTP ${status}`];
+}

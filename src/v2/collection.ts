@@ -2,18 +2,26 @@
 // upstream list, the reverse lookup service, or a pattern scan.
 import Negotiator from 'negotiator';
 import { ServiceError } from '../errors.js';
-import { upperAscii } from '../handle/handle.js';
+import { matchesInSequence, upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
-import type { ListPage } from '../handle/handle-list.js';
+import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/query.js';
+import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
+import { readParameters } from '../http/target.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
-import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
+import {
+  type AnonymousCall,
+  PRIVATE,
+  type V2,
+  type V2Call,
+  originFor,
+  refusalError,
+  sendV2,
+} from './call.js';
 import { assertLogin, readPublic } from './read.js';
-import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
 
@@ -21,30 +29,30 @@ const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
 const MAX_CONDITIONS = 32;
 
-export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): Promise<void> {
-  if ('login' in call) await checkLogin(deps, call);
+export async function sendPrefixes(v2: V2, call: AnonymousCall | V2Call): Promise<void> {
+  if ('login' in call) await checkLogin(v2, call);
   sendNames(
     call,
-    deps.settings.prefixes.map((prefix) => `${prefix}/`),
+    v2.config.v2.prefixes.map((prefix) => `${prefix}/`),
     'text',
   );
 }
 
 /** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
-const checkLogin = (deps: V2Deps, call: V2Call): Promise<void> =>
-  assertLogin(originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)));
+const checkLogin = (v2: V2, call: V2Call): Promise<void> =>
+  assertLogin(originFor(v2, call, v2.host.refOf(call.login.identity.handle)));
 
-export async function listCollection(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
+export async function listCollection(v2: V2, call: V2Call, prefix: string): Promise<void> {
   const { req, res } = call;
   const context = contextOf(res);
   context.result = 'bypass';
   const { conditions, ...paging } = readListQuery(readParameters(context.target.query));
   const isSearch = conditions.length > 0;
   const handles = isSearch
-    ? await searchHandles(deps, call, { prefix, conditions, ...paging })
-    : await listHandles(deps, call, { prefix, ...paging });
+    ? await searchHandles(v2, call, { prefix, conditions, ...paging })
+    : await handlesUnder(v2, call, { prefix, ...paging });
   const { depth } = req.headers;
-  if (depth === '1' || depth === 'infinity') await sendRecords(deps, call, handles);
+  if (depth === '1' || depth === 'infinity') await sendRecords(v2, call, handles);
   else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
 }
 
@@ -91,7 +99,7 @@ function sendNames(
   const isText = (types[0] ?? TYPES[byDefault][0]) === 'text/plain';
   const body = isText ? names.map((name) => `${name}\n`).join('') : writeJson(names);
   const contentType = isText ? 'text/plain;charset=utf-8' : JSON_TYPE;
-  send(res, { status: 200, headers: PRIVATE, contentType, body });
+  sendV2(res, { status: 200, headers: PRIVATE, contentType, body });
 }
 
 /** Slices short records too, because a search or a list with `Depth: 1` reads thousands of them. */
@@ -101,15 +109,15 @@ const slicingAll =
     run(steps, Infinity);
 
 /** Sends each handle's public values, read through the cache (`Depth: 1`). */
-async function sendRecords(deps: V2Deps, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
-  const { maxHandles, concurrency } = deps.settings.search;
+async function sendRecords(v2: V2, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
+  const { maxHandles, concurrency } = v2.config.v2.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
   const call = { ...own, run: slicingAll(run) };
   const records = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, call, deps.resolver.refOf(handle));
+    const record = await readPublic(v2, call, v2.host.refOf(handle));
     return record && call.run(toV2(record.values), record.chars);
   });
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
@@ -118,7 +126,7 @@ async function sendRecords(deps: V2Deps, { run, ...own }: V2Call, handles: reado
     return values === undefined ? [] : [[`/handles/${prefix}/${pathOfSuffix(handle)}`, values]];
   });
   const body = writeJson(Object.fromEntries(entries));
-  send(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
+  sendV2(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
 }
 
 interface Paging {
@@ -129,13 +137,13 @@ interface Paging {
 }
 
 /** Lists handles; the server requires the right to list the prefix. */
-async function listHandles(
-  deps: V2Deps,
+async function handlesUnder(
+  v2: V2,
   call: V2Call,
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
-  const { handles } = await readList(deps, call, { prefix, ...paging });
+  const { handles } = await readList(v2, call, { prefix, ...paging });
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList)
     throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without handles' } });
@@ -143,8 +151,8 @@ async function listHandles(
 }
 
 /** Counts handles by requesting an empty page, which contains only the total. */
-async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
-  const { totalCount } = await readList(deps, call, { prefix, page: 0, pageSize: 0 });
+async function countHandles(v2: V2, call: V2Call, prefix: string): Promise<number> {
+  const { totalCount } = await readList(v2, call, { prefix, page: 0, pageSize: 0 });
   // The server sends the count as a string (recording "list: page=0&pageSize=3").
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
@@ -152,11 +160,11 @@ async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise
 }
 
 async function readList(
-  deps: V2Deps,
+  v2: V2,
   call: V2Call,
   { prefix, ...page }: ListPage & { prefix: string },
 ): Promise<RecordAnswer['members']> {
-  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, page);
+  const answer = await originFor(v2, call, v2.host.refOf(`${prefix}/`)).list(prefix, page);
   if (answer.status === 200) return answer.members;
   throw refusalError(answer, 'read');
 }
@@ -173,15 +181,15 @@ interface HandleSearch extends Paging {
 const MAX_RESULTS = 1_000_000;
 
 /** Returns all matches or throws, never a partial result. */
-async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
-  const service = deps.search;
-  if (service === undefined) return pageOf(await scanPrefix(deps, call, search), search);
+async function searchHandles(v2: V2, call: V2Call, search: HandleSearch): Promise<string[]> {
+  const [service] = v2.host.hooks.search;
+  if (service === undefined) return pageOfHandles(await scanPrefix(v2, call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
-  if (!service.forwardsLogin) await checkLogin(deps, call);
+  if (!service.forwardsLogin) await checkLogin(v2, call);
   const found = await service.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
     throw new ServiceError('V2_LOGIN_NEEDED', {
@@ -190,7 +198,7 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   if (found === 'forbidden')
     throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse lookup service denied it' });
   if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
-  return pageOf(found.slice(0, size), search);
+  return pageOfHandles(found.slice(0, size), search);
 }
 
 /** Rejects `.` and `..`: servers resolve these segments, in any spelling, to a different path. */
@@ -199,26 +207,22 @@ function assertPathSegment(prefix: string): void {
   throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
 }
 
-const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =>
+const pageOfHandles = (handles: readonly string[], { limit, page }: Paging): string[] =>
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
 /**
  * Lists handles with the caller's rights and reads each public record through the cache.
  * One failure fails the search.
  */
-async function scanPrefix(
-  deps: V2Deps,
-  call: V2Call,
-  { prefix, conditions }: HandleSearch,
-): Promise<string[]> {
-  const { concurrency, maxHandles } = deps.settings.search;
-  assertScannable(await countHandles(deps, call, prefix), maxHandles);
-  const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });
+async function scanPrefix(v2: V2, call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
+  const { concurrency, maxHandles } = v2.config.v2.search;
+  assertScannable(await countHandles(v2, call, prefix), maxHandles);
+  const handles = await handlesUnder(v2, call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
   const run = slicingAll(call.run);
   const matching = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, { ...call, run }, deps.resolver.refOf(handle));
+    const record = await readPublic(v2, { ...call, run }, v2.host.refOf(handle));
     return record !== undefined && run(meetsAll(criteria, handle, record.values), record.chars);
   });
   return handles.filter((_handle, at) => matching[at]);
@@ -257,7 +261,7 @@ function* meetsAll(
   values: readonly HandleValue[],
 ): Steps<boolean> {
   const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
-  if (!suffixes.every((pattern) => matchesPattern(pattern, suffix))) return false;
+  if (!suffixes.every((pattern) => matchesInSequence(suffix, pattern))) return false;
   const unmet = new Map(byType);
   for (const value of values) {
     const patterns = unmet.get(value.type);
@@ -265,28 +269,11 @@ function* meetsAll(
     yield;
     const text = parsedDataOf(value);
     if (typeof text !== 'string') continue;
-    const left = patterns.filter((pattern) => !matchesPattern(pattern, text));
+    const left = patterns.filter((pattern) => !matchesInSequence(text, pattern));
     if (left.length === 0) unmet.delete(value.type);
     else unmet.set(value.type, left);
   }
   return unmet.size === 0;
-}
-
-/** Whether the text matches a pattern. Takes linear time, because it never backtracks. */
-function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
-  const last = rest.at(-1);
-  if (last === undefined) return text === first;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) {
-    return false;
-  }
-  const end = text.length - last.length;
-  let at = first.length;
-  for (const part of rest.slice(0, -1)) {
-    const found = text.indexOf(part, at);
-    if (found === -1 || found + part.length > end) return false;
-    at = found + part.length;
-  }
-  return true;
 }
 
 /** Splits a pattern into its literals: `*` matches any text, and `~` escapes the next character. */

@@ -2,12 +2,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { isConditional } from '../http/preconditions.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/query.js';
+import { createReportUnexpected } from '../http/error-reply.js';
+import { isConditional } from '../http/preconditions.js';
+import { readParameters } from '../http/target.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { noBody } from '../write/write.js';
-import { type V2Call, type V2Deps, originFor } from './call.js';
+import { type V2, type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, validatorsOf } from './read.js';
 import { assertJson, holdsValues, sendCreation, sendWritten, withInputs } from './write.js';
@@ -25,28 +26,28 @@ type MakeName = (uuid: string) => string;
  * overwrite=false. A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise
  * only if the response was lost.
  */
-export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
+export async function mint(v2: V2, call: V2Call, prefix: string): Promise<void> {
   const { req, res, login } = call;
   const context = contextOf(res);
   context.result = 'write';
   assertJson(req);
   const { query } = context.target;
   const makeName = readGenerator(prefix, readParameters(query));
-  const collection = originFor(deps, call, deps.resolver.refOf(`${prefix}/`));
-  await withInputs(deps, call, collection, async ({ inputs, chars }) => {
+  const collection = originFor(v2, call, v2.host.refOf(`${prefix}/`));
+  await withInputs(v2, call, collection, async ({ inputs, chars }) => {
     // Preconditions apply to the collection, which exists and has no ETag.
     if (isConditional(req)) assertPreconditions(req, await validatorsOf(call.run, { values: [], chars: 0 }));
-    const values = await buildRecord(deps, call, { inputs, handle: `${prefix}/`, chars });
+    const values = await buildRecord(v2, call, { inputs, handle: `${prefix}/`, chars });
     const record = { values, chars };
     const identity = `${login.identity.index}:${login.identity.handle}`;
     const key = req.headers['idempotency-key'];
     if (key === undefined) {
       // Identifies a repeated POST.
-      const fingerprint = digest([identity, prefix, query, JSON.stringify(values)]);
-      await mintRandom(deps, call, { fingerprint, record, makeName });
+      const fingerprint = fingerprintOf([identity, prefix, query, JSON.stringify(values)]);
+      await mintRandom(v2, call, { fingerprint, record, makeName });
     } else {
       const uuid = uuidOf([identity, String(key), prefix]);
-      await mintByKey(deps, call, { handle: makeName(uuid), record });
+      await mintByKey(v2, call, { handle: makeName(uuid), record });
     }
   });
 }
@@ -72,12 +73,12 @@ function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
 
 /** Derives a version 8 UUID (RFC 9562 §5.8) from the texts. */
 function uuidOf(texts: readonly string[]): string {
-  const hex = digest(texts);
+  const hex = fingerprintOf(texts);
   const variant = '89ab'[parseInt(hex.charAt(16), 16) % 4] ?? '8';
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-const digest = (texts: readonly string[]): string =>
+const fingerprintOf = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 
 interface NewHandle {
@@ -86,38 +87,38 @@ interface NewHandle {
 }
 
 /** Creates the handle if it does not exist. */
-function create(
-  deps: V2Deps,
+function createMinted(
+  v2: V2,
   call: V2Call,
   { handle: name, record }: NewHandle,
 ): Promise<{ origin: OriginRecord; outcome: 'created' | 'exists' }> {
-  const handle = deps.resolver.refOf(name);
+  const handle = v2.host.refOf(name);
   contextOf(call.res).handle = handle;
-  const origin = originFor(deps, call, handle);
-  return deps.carryOut({
+  const origin = originFor(v2, call, handle);
+  return v2.carryOut({
     req: call.req,
     res: call.res,
     origin,
     withBody: noBody,
     attempt: async (_body, _current, send) => ({
       origin,
-      outcome: await sendCreation(call, { ...record, origin, send }),
+      outcome: await sendCreation(call, origin, send, record),
     }),
   });
 }
 
-const sendMinted = (deps: V2Deps, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> =>
-  sendWritten(deps, call, { ...record, origin, isNew: true, isLocked: true });
+const sendMinted = (v2: V2, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> =>
+  sendWritten(v2, call, { ...record, origin, isNew: true, isLocked: true });
 
 /** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
-async function mintByKey(deps: V2Deps, call: V2Call, minted: NewHandle): Promise<void> {
+async function mintByKey(v2: V2, call: V2Call, minted: NewHandle): Promise<void> {
   const { handle, record } = minted;
-  const { origin, outcome } = await create(deps, call, minted);
+  const { origin, outcome } = await createMinted(v2, call, minted);
   if (outcome === 'exists' && !(await holdsValues(call, origin, record))) {
     const detail = `this Idempotency-Key belongs to ${handle}, which has different values`;
     throw new ServiceError('PRECONDITION_FAILED', { detail });
   }
-  await sendMinted(deps, call, origin, record);
+  await sendMinted(v2, call, origin, record);
 }
 
 interface RandomMint {
@@ -128,19 +129,19 @@ interface RandomMint {
 
 /** Mints a random name, or reuses the unclaimed name from an equal earlier POST. */
 async function mintRandom(
-  deps: V2Deps,
+  v2: V2,
   call: V2Call,
   { fingerprint, record, makeName }: RandomMint,
 ): Promise<void> {
-  let unclaimed = await deps.unclaimed.take(fingerprint);
+  let unclaimed = await v2.unclaimed.take(fingerprint);
   for (let names = 0; names < MAX_NAMES; names++) {
     const isClaimed = unclaimed !== undefined;
     const handle = unclaimed ?? makeName(randomUUID());
     unclaimed = undefined;
-    const isDone = await leaveNameIfLost(deps, call, { fingerprint, handle, isClaimed }, async () => {
-      const { origin, outcome } = await create(deps, call, { handle, record });
+    const isDone = await leaveNameIfLost(v2, call, { fingerprint, handle, isClaimed }, async () => {
+      const { origin, outcome } = await createMinted(v2, call, { handle, record });
       const isOurs = outcome === 'created' || (isClaimed && (await holdsValues(call, origin, record)));
-      if (isOurs) await sendMinted(deps, call, origin, record);
+      if (isOurs) await sendMinted(v2, call, origin, record);
       return isOurs;
     });
     if (isDone) return;
@@ -152,7 +153,7 @@ async function mintRandom(
  * Marks the name as unclaimed, for the next equal POST, if the client disconnects or the outcome is unknown.
  */
 async function leaveNameIfLost(
-  { unclaimed, onUnexpected }: V2Deps,
+  { unclaimed, host }: V2,
   { res }: V2Call,
   { fingerprint, handle, isClaimed }: { fingerprint: string; handle: string; isClaimed: boolean },
   work: () => Promise<boolean>,
@@ -163,16 +164,16 @@ async function leaveNameIfLost(
     isLeft = true;
     await unclaimed.add(fingerprint, handle);
   };
-  const onClose = (): void => {
+  const leaveIfLost = (): void => {
     // A client that closed its connection while waiting is indistinguishable from a half-closed client.
     const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
-    if (mayBeLost) leave().catch(onUnexpected);
+    if (mayBeLost) leave().catch(createReportUnexpected(host));
   };
-  if (res.destroyed) onClose();
-  else res.once('close', onClose);
+  if (res.destroyed) leaveIfLost();
+  else res.once('close', leaveIfLost);
   try {
     const isDone = await work();
-    if (!isDone) res.off('close', onClose);
+    if (!isDone) res.off('close', leaveIfLost);
     return isDone;
   } catch (failure) {
     if (isClaimed || isOutcomeUnknown(failure)) await leave();

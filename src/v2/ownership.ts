@@ -1,17 +1,17 @@
 // Builds the record to write, including an administrator, and rejects a write that locks the caller out.
 import { ServiceError } from '../errors.js';
-import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
+import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value-data.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
-import type { V2Call, V2Deps } from './call.js';
+import type { V2, V2Call } from './call.js';
 import { type SizedValues, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
 import { toRecord } from './translation/record.js';
 
-export interface NewRecord {
+interface NewRecord {
   inputs: readonly V2Input[];
   handle: string;
   /** The stored record; undefined for a new handle. */
@@ -22,20 +22,17 @@ export interface NewRecord {
 
 /** Builds the record to write. @throws ServiceError V2_LOCKOUT if it would lock the caller out */
 export async function buildRecord(
-  deps: Pick<V2Deps, 'settings' | 'resolver' | 'originOf'>,
+  v2: V2,
   call: V2Call,
   { inputs, handle, current, chars }: NewRecord,
 ): Promise<readonly HandleValue[]> {
-  const { index, permissions } = deps.settings.admin;
+  const { index, permissions } = v2.config.v2.admin;
   const { identity } = call.login;
-  const admin = automaticAdmin(deps.settings.admin, prefixOf(handle), identity);
+  const admin = automaticAdmin(v2.config.v2.admin, prefixOf(handle), identity);
   const stored = current?.values ?? [];
-  const automatic = { automaticAdmin: { index, admin, permissions }, current: stored };
-  const values = await call.run(toRecord(inputs, automatic), chars);
-  await assertOwnership(
-    { handle, values, current: stored, identity, automatic: admin, chars },
-    { run: call.run, readGroup: (group) => readGroup(deps, call, group) },
-  );
+  const values = await call.run(toRecord(inputs, { index, admin, permissions }, stored), chars);
+  const write = { handle, values, current: stored, identity, automatic: admin, chars };
+  await assertOwnership(write, call.run, (group) => readGroup(v2, call, group));
   return values;
 }
 
@@ -55,12 +52,8 @@ function automaticAdmin(
  * Reads a group record. A missing prefix record counts as unknown, because it is
  * usually on a different server.
  */
-async function readGroup(
-  deps: Pick<V2Deps, 'resolver' | 'originOf'>,
-  call: V2Call,
-  handle: string,
-): Promise<readonly HandleValue[] | undefined> {
-  const record = await readPublic(deps, call, deps.resolver.refOf(handle)).catch(() => undefined);
+async function readGroup(v2: V2, call: V2Call, handle: string): Promise<readonly HandleValue[] | undefined> {
+  const record = await readPublic(v2, call, v2.host.refOf(handle)).catch(() => undefined);
   return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 
@@ -82,11 +75,6 @@ interface OwnershipInput {
  */
 export type ReadGroup = (handle: string) => Promise<readonly HandleValue[] | undefined>;
 
-interface OwnershipDeps {
-  run: RunSteps;
-  readGroup: ReadGroup;
-}
-
 /** Rights that each suffice to change the record, or to obtain the right to change it. */
 const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
 
@@ -102,36 +90,43 @@ const MAX_MEMBERS = 2048;
  *
  * @throws ServiceError V2_LOCKOUT
  */
-export async function assertOwnership(input: OwnershipInput, deps: OwnershipDeps): Promise<void> {
-  if (await remainsOwned(input, deps)) return;
+export async function assertOwnership(
+  input: OwnershipInput,
+  run: RunSteps,
+  readGroup: ReadGroup,
+): Promise<void> {
+  if (await remainsOwned(input, run, readGroup)) return;
   const { index, handle } = input.identity;
   const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
   throw new ServiceError('V2_LOCKOUT', { detail });
 }
 
-async function remainsOwned(input: OwnershipInput, deps: OwnershipDeps): Promise<boolean> {
+async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: ReadGroup): Promise<boolean> {
   const { handle, values, current, identity, automatic, chars } = input;
-  const admins = await deps.run(adminsOf(values), chars);
+  const admins = await run(adminsOf(values), chars);
   const kept = new Set(admins.map(adminKey));
-  const before = await deps.run(adminsOf(current), chars);
+  const before = await run(adminsOf(current), chars);
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
-  if (changers.some((admin) => matches(admin, identity) || isSameReference(admin, automatic))) return true;
+  if (changers.some((admin) => isIdentity(admin, identity) || isSameValue(admin, automatic))) return true;
   const prefixHandle = `0.NA/${prefixOf(handle)}`;
-  return isMember(changers, { ...deps, identity, prefixHandle, visited: new Set() });
+  return isMember(changers, { run, readGroup, identity, prefixHandle, visited: new Set() });
 }
 
 function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
   const admins: AdminData[] = [];
   for (const value of values) {
     yield;
-    const admin = value.type === ADMIN_TYPE ? tryDecode(decodeAdmin, bytesOfRecordData(value)) : undefined;
+    const admin =
+      value.type === ADMIN_TYPE ? tryDecode(decodeAdmin, bytesOfRecordData(value.data)) : undefined;
     if (admin !== undefined) admins.push(admin);
   }
   return admins;
 }
 
-interface MemberSearch extends OwnershipDeps {
+interface MemberSearch {
+  run: RunSteps;
+  readGroup: ReadGroup;
   identity: ValueReference;
   prefixHandle: string;
   /** Visited groups, because groups may reference each other. */
@@ -149,19 +144,19 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
     const record = await readGroup(group.handle);
     // A prefix record administers all handles under its prefix.
     if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
-    const members = await run(membersOf(record ?? [], group), Infinity);
-    if (members.some((member) => matches(member, identity))) return true;
+    const members = await run(membersIn(record ?? [], group), Infinity);
+    if (members.some((member) => isIdentity(member, identity))) return true;
     if (await isMember(members, search)) return true;
   }
   return false;
 }
 
-function* membersOf(record: readonly HandleValue[], group: ValueReference): Steps<ValueReference[]> {
+function* membersIn(record: readonly HandleValue[], group: ValueReference): Steps<ValueReference[]> {
   const members: ValueReference[] = [];
   for (const value of record) {
     if (value.type !== MEMBERS_TYPE || (group.index !== 0 && group.index !== value.index)) continue;
     yield;
-    members.push(...(tryDecode(decodeVlist, bytesOfRecordData(value)) ?? []).slice(0, MAX_MEMBERS));
+    members.push(...(tryDecode(decodeVlist, bytesOfRecordData(value.data)) ?? []).slice(0, MAX_MEMBERS));
     if (members.length >= MAX_MEMBERS) break;
   }
   return members.slice(0, MAX_MEMBERS);
@@ -171,13 +166,13 @@ function* membersOf(record: readonly HandleValue[], group: ValueReference): Step
  * Whether an administrator is this identity. Index 0 matches any index. The case of suffixes matters,
  * although logins ignore it.
  */
-const matches = (admin: ValueReference, identity: ValueReference): boolean =>
+const isIdentity = (admin: ValueReference, identity: ValueReference): boolean =>
   isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);
 
 const isSameHandle = (one: string, other: string): boolean =>
   foldHandle(one, true) === foldHandle(other, true);
 
-const isSameReference = (one: ValueReference, other: ValueReference): boolean =>
+const isSameValue = (one: ValueReference, other: ValueReference): boolean =>
   isSameHandle(one.handle, other.handle) && one.index === other.index;
 
 /** Returns equal keys for equal administrators, to compare thousands of them in a set. */

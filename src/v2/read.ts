@@ -2,19 +2,26 @@
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
-import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preconditions.js';
-import { etagOf } from '../http/representation.js';
+import { JSON_TYPE, etagOf } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import { readValues } from '../resolver/parsed-records.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
+import { readValues } from '../resolver/parsed-records.js';
 import { type Steps, inOneStep } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
-import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
-import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import {
+  type AnonymousCall,
+  PRIVATE,
+  type V2,
+  type V2Call,
+  originFor,
+  refusalError,
+  sendV2,
+} from './call.js';
 import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
@@ -25,23 +32,23 @@ export interface SizedValues {
 }
 
 /** Reads with the caller's login, bypassing the cache. */
-export async function getHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
+export async function getHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
   contextOf(call.res).result = 'bypass';
-  const record = await readAsCaller(originFor(deps, call, handle), { authoritative: false });
+  const record = await readAsCaller(originFor(v2, call, handle), { authoritative: false });
   await sendValues(call, record, PRIVATE);
 }
 
 /** Reads without a login, from the shared cache. */
-export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle: HandleRef): Promise<void> {
-  const resolution = await resolvePublic(deps, call, handle);
+export async function getPublicHandle(v2: V2, call: AnonymousCall, handle: HandleRef): Promise<void> {
+  const resolution = await resolvePublic(v2, call, handle);
   const result = resultOf(resolution, { authoritative: false });
   Object.assign(contextOf(call.res), { result, exists: existsBy(resolution) });
-  if (resolution.stale) deps.onStale(resolution.stale);
-  const { freshness, now } = deps;
-  const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });
+  const { freshness, host } = v2;
+  if (resolution.stale) host.metrics.countStale(resolution.stale);
+  const headers = cacheHeaders({ resolution, authoritative: false, now: host.clock.now(), freshness });
   // A 404 is sent as a problem document, which keeps this header.
   call.res.setHeader('Cache-Status', headers['Cache-Status'] ?? '');
-  await sendValues(call, await valuesOf(call, resolution), headers);
+  await sendValues(call, await sizedValuesOf(call, resolution), headers);
 }
 
 /** Sends a record. A handle without visible values is 404, but exists for preconditions. */
@@ -54,8 +61,8 @@ async function sendValues(
   const verdict = assertPreconditions(req, rendered);
   if (rendered === undefined || rendered.shown === 0) throw new ServiceError('V2_NOT_FOUND');
   const all = { ...headers, ETag: rendered.etag };
-  if (verdict === 'not-modified') send(res, { status: 304, headers: all });
-  else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
+  if (verdict === 'not-modified') sendV2(res, { status: 304, headers: all });
+  else sendV2(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
 }
 
 /** Decodes each value once for both JSON and ETag. */
@@ -78,7 +85,7 @@ export interface CallerRecord extends SizedValues {
  * @throws ServiceError if the Handle server refuses or fails
  */
 export async function readAsCaller(
-  origin: Pick<OriginRecord, 'get'>,
+  origin: OriginRecord,
   { authoritative }: { authoritative: boolean },
 ): Promise<CallerRecord | undefined> {
   const answer = await readVisible(origin, { authoritative });
@@ -91,7 +98,7 @@ export async function readAsCaller(
 }
 
 /** Verifies the password with a read of public values. @throws ServiceError V2_LOGIN_NEEDED */
-export async function assertLogin(origin: Pick<OriginRecord, 'get'>): Promise<void> {
+export async function assertLogin(origin: OriginRecord): Promise<void> {
   const answer = await origin.get({ publicOnly: true });
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
@@ -102,21 +109,21 @@ export async function assertLogin(origin: Pick<OriginRecord, 'get'>): Promise<vo
  * @throws ServiceError if the Handle server refuses or fails
  */
 export async function readPublic(
-  deps: Pick<V2Deps, 'resolver' | 'originOf'>,
+  v2: V2,
   call: AnonymousCall,
   handle: HandleRef,
 ): Promise<SizedValues | undefined> {
-  return valuesOf(call, await resolvePublic(deps, call, handle));
+  return sizedValuesOf(call, await resolvePublic(v2, call, handle));
 }
 
 async function resolvePublic(
-  { resolver, originOf }: Pick<V2Deps, 'resolver' | 'originOf'>,
+  { host }: V2,
   { req, res, run }: AnonymousCall,
   handle: HandleRef,
 ): Promise<FromEntry> {
   const login = { authorization: req.headers.authorization, caller: contextOf(res).caller };
-  const { caller } = originOf(handle, login);
-  const reading = inOneStep(() => resolver.resolve(handle, { authoritative: false, caller }));
+  const { caller } = host.originOf(handle, login);
+  const reading = inOneStep(() => host.resolver.resolve(handle, { authoritative: false, caller }));
   const resolution = await run(reading, 0);
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;
@@ -124,16 +131,13 @@ async function resolvePublic(
   throw refusalError({ status, members, responseCode, retryAfter }, 'read');
 }
 
-async function valuesOf(
-  { run }: Pick<AnonymousCall, 'run'>,
-  { entry }: FromEntry,
-): Promise<SizedValues | undefined> {
+async function sizedValuesOf({ run }: AnonymousCall, { entry }: FromEntry): Promise<SizedValues | undefined> {
   if (entry.kind === 'not-found') return undefined;
   const chars = entry.values.length;
   return { values: await run(readValues(entry), chars), chars };
 }
 
-export interface Validators {
+interface Validators {
   etag: string;
 }
 
@@ -152,7 +156,7 @@ export function* makeValidators(
 ): Steps<Validators> {
   const forms: string[] = [];
   for (const value of visibleValues(values)) {
-    const bytes = bytesOfRecordData(value);
+    const bytes = bytesOfRecordData(value.data);
     forms.push(canonicalForm(value, bytes));
     onVisible?.(value, bytes);
     yield;

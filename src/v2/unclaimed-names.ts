@@ -14,12 +14,6 @@ export interface UnclaimedNames {
   take: (request: string) => Promise<string | undefined>;
 }
 
-interface UnclaimedDeps {
-  now: () => number;
-  /** Undefined without Redis. */
-  shared?: Pick<RedisCommands, 'run' | 'keyPrefix'> | undefined;
-}
-
 /** TTL of a name: programs retry within minutes, or later if they are restarted. */
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
@@ -55,21 +49,21 @@ class LocalUnclaimedNames {
   }
 }
 
-/** Stores names in Redis while it is available, otherwise in this process. */
-export function createUnclaimedNames({ now, shared }: UnclaimedDeps): UnclaimedNames {
+/** Stores names in Redis, if it is given and available, otherwise in this process. */
+export function createUnclaimedNames(now: () => number, shared?: RedisCommands): UnclaimedNames {
   const local = new LocalUnclaimedNames(now);
-  const run: RedisCommands['run'] = (name, command) =>
+  const runShared: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
   return {
     async add(request, name) {
-      const isShared = await run('leave', (redis) =>
+      const isShared = await runShared('leave', (redis) =>
         redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
       );
       if (isShared === undefined) local.add(request, name);
     },
     async take(request) {
-      const name = await run('claim', (redis) => redis.lpop(redisKey(request)));
+      const name = await runShared('claim', (redis) => redis.lpop(redisKey(request)));
       return name ?? local.take(request);
     },
   };

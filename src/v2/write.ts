@@ -3,17 +3,18 @@ import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
+import { JSON_TYPE } from '../http/reply.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
+import type { IsTrustedProxy } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
-import { type SendWrite, type SendRequest, noBody } from '../write/write.js';
-import { type V2Call, type V2Deps, originFor } from './call.js';
-import { baseUrlOf } from './base-url.js';
+import { type SendRequest, type SendWrite, noBody } from '../write/write.js';
+import { PRIVATE, type V2, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -23,14 +24,12 @@ import {
   readAsCaller,
   validatorsOf,
 } from './read.js';
-import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
 import { BODY_LIMITS } from './translation/attributes.js';
-import type { V2Input } from './translation/data.js';
+import { type V2Input, readInputs } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';
-import { readInputs } from './translation/schema.js';
 
 /** Values of a request body. */
-export interface InputList {
+interface InputList {
   inputs: V2Input[];
   /** Body length (bytes). */
   chars: number;
@@ -42,17 +41,17 @@ export interface HandleResource {
   rawHandle: string;
 }
 
-export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleResource): Promise<void> {
+export async function putHandle(v2: V2, call: V2Call, resource: HandleResource): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
   assertJson(req);
   const { handle, rawHandle } = resource;
-  const origin = originFor(deps, call, handle);
-  await deps.carryOut<InputList, CallerRecord | undefined, true>({
+  const origin = originFor(v2, call, handle);
+  await v2.carryOut<InputList, CallerRecord | undefined, true>({
     req,
     res,
     origin,
-    withBody: (work) => withInputs(deps, call, origin, work),
+    withBody: (work) => withInputs(v2, call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isCreateOnly(req) && { read: () => readCurrent(call, origin) }),
     // The Handle server checks and executes any creation atomically. A replacement sends its response under
@@ -60,20 +59,22 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
     isAtomic: (current) => current === undefined,
     attempt(body, current, send) {
       const target = { ...body, rawHandle, origin, send };
-      return current === undefined ? create(deps, call, target) : replace(deps, call, { ...target, current });
+      return current === undefined
+        ? createRecord(v2, call, target)
+        : replace(v2, call, { ...target, current });
     },
   });
 }
 
 /** Deletes a handle if deletion is enabled. For a missing handle, 412 and 404 take precedence over 403. */
-export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
+export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
-  const origin = originFor(deps, call, handle);
+  const origin = originFor(v2, call, handle);
   const read = async (): Promise<void> => {
     if ((await readCurrent(call, origin)) === undefined) throw new ServiceError('V2_NOT_FOUND');
   };
-  await deps.carryOut<undefined, unknown, true>({
+  await v2.carryOut<undefined, unknown, true>({
     req,
     res,
     origin,
@@ -91,29 +92,27 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
       return answer && assertDone(answer);
     },
   });
-  send(res, { status: 204, headers: PRIVATE });
+  sendV2(res, { status: 204, headers: PRIVATE });
 }
 
 /** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
-async function readCurrent(
-  { req, run }: V2Call,
-  origin: Pick<OriginRecord, 'get'>,
-): Promise<CallerRecord | undefined> {
+async function readCurrent({ req, run }: V2Call, origin: OriginRecord): Promise<CallerRecord | undefined> {
   const current = await readAsCaller(origin, { authoritative: true });
   if (isConditional(req)) assertPreconditions(req, current && (await validatorsOf(run, current)));
   return current;
 }
 
-interface PutTarget extends Pick<HandleResource, 'rawHandle'>, InputList {
+interface PutTarget extends InputList {
+  rawHandle: string;
   origin: OriginRecord;
   send: SendWrite;
 }
 
-async function create(deps: V2Deps, call: V2Call, target: PutTarget): Promise<true | undefined> {
+async function createRecord(v2: V2, call: V2Call, target: PutTarget): Promise<true | undefined> {
   const { origin, rawHandle, inputs, chars, send } = target;
-  const values = await buildRecord(deps, call, { inputs, handle: origin.handle.text, chars });
-  if ((await sendCreation(call, { origin, values, chars, send })) === 'created') {
-    await sendWritten(deps, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
+  const values = await buildRecord(v2, call, { inputs, handle: origin.handle.text, chars });
+  if ((await sendCreation(call, origin, send, { values, chars })) === 'created') {
+    await sendWritten(v2, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
     return true;
   }
   if (!isCreateOnly(call.req)) return undefined;
@@ -126,7 +125,9 @@ async function create(deps: V2Deps, call: V2Call, target: PutTarget): Promise<tr
  */
 export async function sendCreation(
   call: V2Call,
-  { origin, send, ...record }: Pick<PutTarget, 'origin' | 'send'> & SizedValues,
+  origin: OriginRecord,
+  send: SendWrite,
+  record: SizedValues,
 ): Promise<'created' | 'exists'> {
   const put: SendRequest<RecordAnswer> = () =>
     origin.put({ values: record.values, overwrite: false }).catch(throwAsLost);
@@ -140,8 +141,8 @@ export async function sendCreation(
 
 /** Whether the record equals these values, as far as the caller can read it. */
 export async function holdsValues(
-  { run }: Pick<V2Call, 'run'>,
-  origin: Pick<OriginRecord, 'get'>,
+  { run }: V2Call,
+  origin: OriginRecord,
   expected: SizedValues,
 ): Promise<boolean> {
   const stored = await readAsCaller(origin, { authoritative: true });
@@ -150,20 +151,20 @@ export async function holdsValues(
 }
 
 async function replace(
-  deps: V2Deps,
+  v2: V2,
   call: V2Call,
   { origin, rawHandle, inputs, current, send, ...body }: PutTarget & { current: CallerRecord },
 ): Promise<true | undefined> {
   const chars = body.chars + current.chars;
   const { text: handle } = origin.handle;
-  const values = await buildRecord(deps, call, { inputs, handle, current, chars });
+  const values = await buildRecord(v2, call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
-  const answer = await send(requestsOf(origin, plan), { indexes: writtenIndexes(plan) });
+  const answer = await send(requestsOf(origin, plan), { indexes: indexesOfPlan(plan) });
   // The record was deleted after the read, so a plan by index cannot change it.
   if (plan.kind === 'by-index' && answer !== undefined && isGone(answer)) return undefined;
   if (answer !== undefined) assertDone(answer);
   const isNew = plan.kind === 'whole' && answer?.status === 201;
-  await sendWritten(deps, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
+  await sendWritten(v2, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
   return true;
 }
 
@@ -186,7 +187,7 @@ function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAn
 }
 
 /** Returns the indexes that a plan writes or removes; undefined for a plan that replaces the whole record. */
-const writtenIndexes = (plan: WritePlan): number[] | undefined =>
+const indexesOfPlan = (plan: WritePlan): number[] | undefined =>
   plan.kind === 'whole'
     ? undefined
     : [...[...plan.add, ...plan.change].map(({ index }) => index), ...plan.remove];
@@ -218,7 +219,7 @@ interface WrittenRecord extends SizedValues {
  * be read back, it is computed from the sent values.
  */
 export async function sendWritten(
-  deps: Pick<V2Deps, 'settings' | 'isTrustedProxy'>,
+  v2: V2,
   { req, res, run }: V2Call,
   { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
 ): Promise<void> {
@@ -231,12 +232,12 @@ export async function sendWritten(
   const { etag } = isOwn ? stored : await validatorsOf(run, sent);
   const headers = { ...PRIVATE, ETag: etag };
   if (!isNew) {
-    send(res, { status: 204, headers });
+    sendV2(res, { status: 204, headers });
     return;
   }
-  send(res, {
+  sendV2(res, {
     status: 201,
-    headers: { ...headers, Location: locationOf(req, deps, { handle, rawHandle }) },
+    headers: { ...headers, Location: locationOf(req, v2, handle, rawHandle) },
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });
@@ -245,13 +246,14 @@ export async function sendWritten(
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
 function locationOf(
   req: IncomingMessage,
-  { settings: { publicUrl }, isTrustedProxy }: Pick<V2Deps, 'settings' | 'isTrustedProxy'>,
-  { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
+  { config, host }: V2,
+  handle: string,
+  rawHandle: string | undefined,
 ): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
   // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
-  return `${publicUrl ?? baseUrlOf(req, isTrustedProxy)}/api/v2/handles/${path}`;
+  return `${config.v2.publicUrl ?? baseUrlOf(req, host.isTrustedProxy)}/api/v2/handles/${path}`;
 }
 
 /** Includes the unregistered `application/x-json`, as in the original service. */
@@ -287,21 +289,47 @@ const MAX_UNCHECKED_BYTES = 16 * 1024;
  * login, or V2_NOT_JSON for an unknown Content-Encoding
  */
 export function withInputs<T>(
-  { withBody, settings }: Pick<V2Deps, 'withBody' | 'settings'>,
+  { withBody, config }: V2,
   { req, run }: V2Call,
-  origin: Pick<OriginRecord, 'get'>,
+  origin: OriginRecord,
   work: (body: InputList) => Promise<T>,
 ): Promise<T> {
-  const options = {
-    encoding: req.headers['content-encoding'],
-    maxBodyBytes: settings.maxBodyBytes,
-    limits: BODY_LIMITS,
-    codes: { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' },
-  } as const;
+  const { maxBodyBytes } = config.http;
+  const codes = { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' } as const;
+  const rules = { maxBodyBytes, limits: BODY_LIMITS, codes };
   return withBody(req, async (body, memory) => {
-    const bytes = await decompress(body, { ...options, memory });
+    const bytes = await decompress(req, body, memory, rules);
     if (bytes.length > MAX_UNCHECKED_BYTES) await assertLogin(origin);
-    const inputs = await run(readInputs(parseJsonBytes(bytes, options)), bytes.length);
+    const inputs = await run(readInputs(parseJsonBytes(bytes, rules)), bytes.length);
     return work({ inputs, chars: bytes.length });
   });
 }
+
+/**
+ * Returns origin and path prefix, from `X-Forwarded-Proto`, `-Host` and `-Prefix` if the peer is in
+ * `http.trustedProxies`.
+ */
+function baseUrlOf(req: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
+  const { socket, headers } = req;
+  const isTrusted = isTrustedProxy(socket.remoteAddress ?? '');
+  const forwarded = (name: string): string => {
+    const [first = ''] = isTrusted ? (headers[`x-forwarded-${name}`] ?? '').toString().split(',', 1) : [];
+    return first.trim();
+  };
+  const scheme = forwarded('proto') || ('encrypted' in socket ? 'https' : 'http');
+  const host = forwarded('host') || headers.host;
+  return `${scheme}://${isHostName(host) ? host : addressOf(req)}${pathPrefix(forwarded('prefix'))}`;
+}
+
+/** Whether the host is valid; an HTTP/1.0 request may have none. */
+const isHostName = (host: string | undefined): host is string =>
+  host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
+
+function addressOf({ socket }: IncomingMessage): string {
+  const { localAddress = 'localhost', localPort = 0 } = socket;
+  return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
+}
+
+/** Returns the path that a proxy removed, without a slash at the end; empty if it is invalid. */
+const pathPrefix = (given: string): string =>
+  /^(\/[\w.~-]+)+\/?$/.test(given) ? given.replace(/\/$/, '') : '';

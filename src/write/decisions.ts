@@ -1,9 +1,8 @@
 // Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
 // record.
 import { ServiceError } from '../errors.js';
-import { compileGlobs } from '../handle/glob.js';
-import type { WriteOutcome } from '../handle/outcome.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { compileGlobs } from '../handle/handle.js';
+import { RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 
 /** The configuration under `deletion`. */
 export interface DeletionRules {
@@ -45,7 +44,7 @@ export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOut
   // "DELETE …", "clientCert=true"). Any other 5xx may come from a gateway that timed out while the server
   // still executes the write.
   if (status >= 200 && status < 300) return 'changed';
-  if (status === 404) return isMissing(responseCode) ? 'changed' : 'unchanged';
+  if (status === 404) return meansMissing(responseCode) ? 'changed' : 'unchanged';
   if ((status >= 300 && status < 500) || status === 501) return 'unchanged';
   return 'unknown';
 }
@@ -60,7 +59,7 @@ export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome
 }
 
 /** Whether a 404 means that the record is gone: without a response code, or with that of a missing handle. */
-const isMissing = (responseCode: number | undefined): boolean =>
+const meansMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 
 /** Error codes of writes that failed before sending a byte. BAD_REQUEST: the client left the queue. */

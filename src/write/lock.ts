@@ -26,7 +26,7 @@ export interface Held {
   onRefused: () => void;
 }
 
-const FREE: Pick<Held, 'freeSince' | 'assertHeld'> = { freeSince: -Infinity, assertHeld: () => undefined };
+const FREE = { freeSince: -Infinity, assertHeld: () => undefined };
 
 export const NOT_HELD: Held = { ...FREE, onRefused: () => undefined };
 
@@ -44,32 +44,33 @@ export type HandleLock = <T>(
   work: (held: Held) => Promise<T>,
 ) => Promise<T>;
 
-interface LockSettings extends Pick<Config, 'v2' | 'redis'> {
-  servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
-}
-
-interface LockOptions {
-  /** Maximum wait for the lock, in the queue and in Redis (ms). */
-  waitMs: number;
-  findClient: (req: IncomingMessage) => Pick<Writer, 'network'>;
-  /** Acquires the lock across all instances; undefined without Redis. */
-  acquireShared?: AcquireRedisLock | undefined;
-}
-
 /** Creates the lock of handles, which all instances on the same Redis share. */
 export function createSharedLock(
-  { v2, redis, servers }: LockSettings,
-  { commands, era }: Pick<Cache, 'commands' | 'era'>,
-  findClient: LockOptions['findClient'],
+  { v2, redis }: Config,
+  servers: readonly ConfiguredServer[],
+  { commands, era }: Cache,
+  findClient: FindNetwork,
 ): HandleLock {
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
   const options = { era, waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
-  const acquireShared = commands && createRedisLock({ redis: commands, ...options });
-  return createHandleLock({ waitMs: v2.lockWaitMs, findClient, acquireShared });
+  return createHandleLock(
+    v2.lockWaitMs,
+    findClient,
+    commands && createRedisLock({ redis: commands, ...options }),
+  );
 }
 
-/** Creates a handle lock. If Redis is configured, no lock is granted without it. */
-export function createHandleLock({ waitMs, findClient, acquireShared }: LockOptions): HandleLock {
+type FindNetwork = (req: IncomingMessage) => { network: string };
+
+/**
+ * Creates a handle lock. If Redis is configured, no lock is granted without it. `waitMs`: maximum wait for the lock, in
+ * the queue and in Redis; `acquireShared`: acquires the lock across all instances, undefined without Redis.
+ */
+export function createHandleLock(
+  waitMs: number,
+  findClient: FindNetwork,
+  acquireShared?: AcquireRedisLock,
+): HandleLock {
   const queue = new LockQueue(() => performance.now());
   return async function lock(handle, req, work) {
     const { network } = findClient(req);
@@ -185,7 +186,7 @@ export class LockQueue {
     const queue = this.#queues.get(key) ?? new Map<string, Grant[]>();
     const own = queue.get(client) ?? [];
     const bounds: [name: string, max: number][] = [
-      [loginOf(writer), this.#refused.has(loginOf(writer)) ? 1 : Infinity],
+      [loginKeyOf(writer), this.#refused.has(loginKeyOf(writer)) ? 1 : Infinity],
       [`network ${network}`, MAX_WAITERS_OF_NETWORK],
       [`key ${key}`, MAX_WAITERS],
     ];
@@ -203,7 +204,7 @@ export class LockQueue {
 
   /** Records that the Handle server has refused a write with 401 or 403. */
   refuse(writer: Writer): void {
-    this.#refused.set(loginOf(writer), true);
+    this.#refused.set(loginKeyOf(writer), true);
   }
 
   #count(name: string, change: number): void {
@@ -232,4 +233,4 @@ export class LockQueue {
 const holderOf = (queue: ReadonlyMap<string, readonly Grant[]>): Grant | undefined =>
   queue.values().next().value?.[0];
 
-const loginOf = ({ client, prefix }: Writer): string => `login ${prefix} ${client}`;
+const loginKeyOf = ({ client, prefix }: Writer): string => `login ${prefix} ${client}`;

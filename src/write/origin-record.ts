@@ -1,25 +1,25 @@
 // A record at its Handle server: reads and writes with the login of a single caller, bypassing the cache.
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Hooks } from '../hooks.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { identityOf } from '../http/identity.js';
+import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
-import { valuesOf } from '../resolver/parsed-records.js';
+import type { Hooks } from '../hooks.js';
+import { identityOf } from '../http/identity.js';
 import type { Resolution } from '../resolver/loader.js';
+import { valuesOf } from '../resolver/parsed-records.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Caller, createAroundMiss } from '../upstream/caller.js';
-import { type RecordAnswer, answerWith } from '../upstream/reply.js';
-import { recordsAt, type FindServers } from '../upstream/routing.js';
 import type {
-  OriginServer,
   ListOptions,
+  OriginServer,
   ReadOptions,
   RecordRead,
   RemoveOptions,
   WriteOptions,
 } from '../upstream/contract.js';
-import { assertFound } from '../upstream/upstreams.js';
+import { type RecordAnswer, answerWith } from '../upstream/reply.js';
+import { recordsAt } from '../upstream/routing.js';
+import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
 type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
@@ -43,26 +43,34 @@ export interface OriginRecord {
   list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
 }
 
-interface OriginParts {
-  upstreams: { findServers: FindServers<OriginServer> };
-  resolver: Pick<Resolver, 'learn' | 'resolve'>;
-  hooks: Pick<Hooks, 'aroundMiss'>;
-}
-
 export type OriginOf = (
   handle: HandleRef,
   login: { authorization: string | undefined; caller: Caller | undefined },
 ) => OriginRecord;
 
 /** Creates origin records; each looks up the servers of its handle once. */
-export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): OriginOf {
+export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: Hooks): OriginOf {
   const aroundMiss = createAroundMiss(hooks.aroundMiss);
   return function originOf(handle, { authorization, caller: given }) {
     const servers = upstreams.findServers(handle);
     const [server] = servers;
     if (server?.source.forwards === false) {
       const { refusal } = server.source;
-      return publicRecord({ handle, server, refusal, caller: given }, resolver);
+      const refuse = () => Promise.reject(refusal());
+      const get = createPublicGet(handle, given, resolver);
+      const { list } = server;
+      const identity = undefined;
+      return {
+        handle,
+        server,
+        caller: given,
+        identity,
+        get,
+        put: refuse,
+        putValues: refuse,
+        remove: refuse,
+        list,
+      };
     }
     const records = recordsAt(servers);
     const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
@@ -74,7 +82,7 @@ export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): Ori
       identity: identityOf(authorization),
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
-        const answer = await aroundMiss(caller, read, isUnknown);
+        const answer = await aroundMiss(caller, read, showsUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;
@@ -96,34 +104,16 @@ export function createOriginOf({ upstreams, resolver, hooks }: OriginParts): Ori
 const checksLogin = (servers: readonly OriginServer[], authorization: string | undefined): boolean =>
   identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
 
-const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
+const showsUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
-interface PublicRecord extends Pick<OriginRecord, 'handle' | 'caller'> {
-  server: OriginServer;
-  /** The error of a write. */
-  refusal: () => ServiceError;
-}
-
-/** Returns a record without private values. Reads use the cache, because no login affects the response. */
-function publicRecord(record: PublicRecord, resolver: Pick<Resolver, 'resolve'>): OriginRecord {
-  const { handle, server, caller, refusal } = record;
-  const refuse = () => Promise.reject(refusal());
-  return {
-    handle,
-    server,
-    caller,
-    identity: undefined,
-    async get({ authoritative = false, selection = { indexes: [], types: [] } }) {
-      const resolution = await resolver.resolve(handle, { authoritative, caller });
-      return readOf(resolution, handle.text, selection);
-    },
-    put: refuse,
-    putValues: refuse,
-    remove: refuse,
-    list: server.list,
+/** Creates the read of a record without private values. It uses the cache, because no login affects the response. */
+const createPublicGet =
+  (handle: HandleRef, caller: Caller | undefined, resolver: Resolver): OriginRecord['get'] =>
+  async ({ authoritative = false, selection = { indexes: [], types: [] } }) => {
+    const resolution = await resolver.resolve(handle, { authoritative, caller });
+    return readOf(resolution, handle.text, selection);
   };
-}
 
 function readOf(resolution: Resolution, handle: string, selection: Selection): RecordRead {
   if (resolution.kind === 'refused') {
@@ -142,7 +132,7 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
 }
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
-export function assertWritable(server: OriginServer | undefined): void {
+export function assertAcceptsWrites(server: OriginServer | undefined): void {
   if (assertFound(server).readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 
@@ -151,7 +141,7 @@ export function assertWritable(server: OriginServer | undefined): void {
  * then only the public values are read.
  */
 export async function readVisible(
-  record: Pick<OriginRecord, 'get'>,
+  record: OriginRecord,
   options: { authoritative: boolean },
 ): Promise<RecordRead & { isFull: boolean }> {
   const whole = await record.get(options);

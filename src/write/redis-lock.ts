@@ -59,14 +59,14 @@ redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
 return 1`;
 
-export interface RedisLockOptions {
-  redis: Pick<RedisCommands, 'run' | 'keyPrefix'>;
+interface RedisLockOptions {
+  redis: RedisCommands;
   era: Cache['era'];
   /** Maximum time without a reply from Redis (ms). */
   waitMs: number;
   /** Write timeout of the Handle server (ms). The lock of a killed owner lasts at least this long. */
   writeMs: number;
-  clock: Pick<Clock, 'monotonic' | 'after'>;
+  clock: Clock;
 }
 
 /**
@@ -203,7 +203,7 @@ class RedisLock {
   }
 }
 
-const pause = ({ after }: Pick<Clock, 'after'>, ms: number): Promise<void> =>
+const pause = ({ after }: Clock, ms: number): Promise<void> =>
   new Promise((resolve) => {
     after(ms, resolve);
   });

@@ -1,11 +1,9 @@
 // The write path of every interface: rule, body, condition, fence, requests, settlement.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
 import { ServiceError } from '../errors.js';
-import type { LoggedChange } from '../handle/change.js';
-import type { WriteOutcome } from '../handle/outcome.js';
+import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
-import type { Hooks } from '../hooks.js';
-import type { Resolver } from '../resolver/resolver.js';
 import { assertForwards } from '../upstream/contract.js';
 import {
   type DeletionRules,
@@ -15,7 +13,7 @@ import {
   judgeWrite,
 } from './decisions.js';
 import { type HandleLock, type Held, NOT_HELD } from './lock.js';
-import { type OriginRecord, assertWritable } from './origin-record.js';
+import { type OriginRecord, assertAcceptsWrites } from './origin-record.js';
 
 /** The scope of a deletion, and the reply if deletion is disabled. */
 export interface Deletion<Result> {
@@ -74,21 +72,13 @@ export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => 
  */
 export type CarryOut = <Body, Current, Result>(write: Write<Body, Current, Result>) => Promise<Result>;
 
-interface WriteParts {
-  rules: DeletionRules;
-  lock: HandleLock;
-  resolver: Pick<Resolver, 'fence' | 'recheck'>;
-  hooks: Pick<Hooks, 'changed'>;
-}
-
 /**
  * Maximum attempts while writers that bypass the lock create or delete the handle between the read and the
  * write.
  */
 const MAX_TRIES = 3;
 
-export function createCarryOut(parts: WriteParts): CarryOut {
-  const { rules, lock, resolver } = parts;
+export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Host): CarryOut {
   return async function carryOut<Body, Current, Result>(write: Write<Body, Current, Result>) {
     const { deletion, isAtomic, read, req } = write;
     const { handle, server, caller } = write.origin;
@@ -98,7 +88,7 @@ export function createCarryOut(parts: WriteParts): CarryOut {
 
     return write.withBody(async (body) => {
       const attempt = (current: Current | undefined, held: Held): Promise<Result | undefined> =>
-        write.attempt(body, current, createSend(parts, write, held));
+        write.attempt(body, current, createSendWrite(host, write, held));
       if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
       try {
         const readAt = performance.now();
@@ -117,7 +107,7 @@ export function createCarryOut(parts: WriteParts): CarryOut {
       } catch (failure) {
         // The ETag of a failed condition usually came from the cache, where the caller will read the record
         // again.
-        if (isFailedCondition(failure)) await resolver.recheck(handle, caller);
+        if (isFailedCondition(failure)) await host.resolver.recheck(handle, caller);
         throw failure;
       }
     });
@@ -131,14 +121,14 @@ function concurrentModification(): never {
 const isFailedCondition = (failure: unknown): boolean =>
   failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
 
-function createSend(
-  { resolver, hooks }: Pick<WriteParts, 'resolver' | 'hooks'>,
-  { req, res, origin }: Pick<Write<never, never, never>, 'req' | 'res' | 'origin'>,
+function createSendWrite<Body, Current, Result>(
+  { resolver, hooks }: Host,
+  { req, res, origin }: Write<Body, Current, Result>,
   { assertHeld, onRefused }: Held,
 ): SendWrite {
   return async function send(requests, { indexes, isStored } = {}) {
     const { handle, server, identity } = origin;
-    assertWritable(server);
+    assertAcceptsWrites(server);
     const fence = await resolver.fence(handle);
     const sending = requests.map((request) => () => request(assertHeld));
     const last = await sendFenced(fence, sending, {
@@ -164,14 +154,17 @@ function createSend(
   };
 }
 
-interface Settlement extends Pick<WriteEffect, 'isStored'> {
+interface Settlement {
+  isStored?: WriteEffect['isStored'];
   /**
    * Called after the settlement if the record was changed, or may have been. `answer`: the last response;
    * undefined if the last request failed. Never throws.
    */
-  onChanged?: (
-    change: Pick<LoggedChange, 'outcome' | 'isConfirmed'> & { answer: WriteAnswer | undefined },
-  ) => Promise<void>;
+  onChanged?: (change: {
+    outcome: LoggedChange['outcome'];
+    isConfirmed: boolean;
+    answer: WriteAnswer | undefined;
+  }) => Promise<void>;
 }
 
 /**
@@ -217,7 +210,7 @@ async function sendSequentially<Answer extends WriteAnswer>(
 ): Promise<Sent<Answer>> {
   const outcomes: WriteOutcome[] = [];
   let isAccepted = false;
-  let last: Pick<Sent<Answer>, 'answer' | 'failed'> = {};
+  let last: { answer?: Answer; failed?: { failure: unknown } } = {};
   for (const send of requests) {
     try {
       const answer = await send();

@@ -1,5 +1,5 @@
 // Memory in front of Redis: an old entry read from Redis during a publication does not remain in memory.
-import { createStoreEvents } from '../../src/cache/store.js';
+import { type RedisTicket, createStoreEvents } from '../../src/cache/store.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
@@ -7,7 +7,6 @@ import type { Change, Replacement } from '../../src/cache/coherence/message.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisStore } from '../../src/cache/redis/store.js';
-import type { RedisTicket } from '../../src/cache/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { bounds, openInstance } from '../support/instances.js';
 import { gate } from '../support/gate.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { DEMO_PASSWORD } from '../../src/dev-server/seed.js';
-import { encodePublicKey } from '../../src/handle/predefined-data.js';
+import { encodePublicKey } from '../../src/handle/value-data.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { readDocument, shellBlocks } from '../support/markdown.js';
 import { startDemoServer } from '../support/demo.js';

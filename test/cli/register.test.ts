@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { unzipSync } from 'fflate';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
-import { type Jwk, decodePublicKey } from '../../src/handle/predefined-data.js';
+import { type Jwk, decodePublicKey, decodeSite } from '../../src/handle/value-data.js';
 import { cli } from '../support/cli.js';
 import { startOnTerminal } from '../support/terminal.js';
-import { decodeSite } from '../../src/handle/decode-data.js';
 
 const REQUIRED = [
   '--address',

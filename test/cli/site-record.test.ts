@@ -4,11 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { SiteJson } from '../../src/handle/site-data.js';
+import { type SiteJson, decodeSite } from '../../src/handle/value-data.js';
 import { ROOT } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
 import { cli } from '../support/cli.js';
-import { decodeSite } from '../../src/handle/decode-data.js';
 
 const ENV = {
   UPSTREAM_URL: 'https://handle.example.org:8000',

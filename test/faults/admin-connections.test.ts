@@ -3,20 +3,23 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Context } from '../../src/context.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { MAX_ADMIN_CONNECTIONS } from '../../src/server/admin-connections.js';
+import { MAX_ADMIN_CONNECTIONS } from '../../src/server/connections.js';
 import { createAdminServer } from '../../src/server/http-server.js';
 import { createAdminAlone } from '../support/admin.js';
 import { ask } from '../support/ask.js';
+import { partial } from '../support/partial.js';
 import { openSocket } from '../support/raw-socket.js';
 
 const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 
 async function startAdmin() {
   const metrics = createMetrics();
-  const server = createAdminServer(createAdminAlone({ metrics, token: 'an-admin-token-of-a-test' }), {
-    metrics,
-  });
+  const server = createAdminServer(
+    createAdminAlone({ metrics, token: 'an-admin-token-of-a-test' }),
+    partial<Context>({ metrics }),
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

@@ -1,7 +1,7 @@
 // Native requests other than plain resolutions: unsupported requests, the site record, the request digest.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { encodeSite } from '../../src/handle/site-data.js';
+import { decodeSite, encodeSite } from '../../src/handle/value-data.js';
 import {
   ENVELOPE_BYTES,
   decodeEnvelope,
@@ -13,7 +13,6 @@ import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
-import { decodeSite } from '../../src/handle/decode-data.js';
 
 useNock();
 

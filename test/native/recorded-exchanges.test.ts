@@ -1,7 +1,7 @@
 // Recorded native requests: responses equal the recordings byte for byte, except where a cache must differ.
 import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from '../../src/plugins/native/codec.js';
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import { RESPONSE_CODE } from '../../src/handle/outcome.js';
 import { type Asked, ask } from '../support/ask.js';
 import { type NativeExchange, assembled, bytesOf, native } from '../support/native-recordings.js';
 import { mockRecordedServer } from '../support/native-upstream.js';

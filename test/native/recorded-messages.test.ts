@@ -1,6 +1,6 @@
 // Recorded native messages: decoding and re-encoding reproduces the bytes.
 import { describe, expect, it } from 'vitest';
-import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import { RESPONSE_CODE } from '../../src/handle/outcome.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import {
   isEarlier,

@@ -11,7 +11,7 @@ import { CATALOGUE } from '../../src/errors.js';
 import type { Route } from '../../src/http/route-table.js';
 import { METHODS, type OpenApiDocument, documentPath } from '../../src/plugins/openapi/document.js';
 import { batchBody } from '../../src/plugins/batch/batch.js';
-import { bodyValue } from '../../src/v2/translation/schema.js';
+import { bodyValue } from '../../src/v2/translation/data.js';
 import { ask } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import {

@@ -1,7 +1,7 @@
 // Each serialized change is exactly one line for any line reader, and contains only members of a change.
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import type { LoggedChange } from '../../src/handle/change.js';
+import type { LoggedChange } from '../../src/handle/outcome.js';
 import { formatLine, formatGap, isGap } from '../../src/plugins/changes/change.js';
 import { identityOf } from '../../src/http/identity.js';
 import { unicodeTexts } from '../support/code-points.js';

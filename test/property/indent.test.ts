@@ -1,8 +1,7 @@
 // Indented JSON has the same bytes and the same length as `JSON.stringify`, and a bounded length.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { indentJson, indentedLength } from '../../src/handle/indent.js';
-import { extractObject } from '../../src/handle/json.js';
+import { extractObject, indentJson, indentedLength } from '../../src/handle/json.js';
 import { runToEnd } from '../../src/time-slicer.js';
 import { handleServerRecordings } from '../support/recordings.js';
 

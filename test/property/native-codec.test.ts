@@ -1,8 +1,7 @@
 // Decoding is the inverse of encoding, and arbitrary bytes never cause a crash.
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { encodeSite } from '../../src/handle/site-data.js';
-import { encodeData } from '../../src/handle/value-data.js';
+import { decodeSite, encodeData, encodeSite } from '../../src/handle/value-data.js';
 import {
   type Version,
   OWN_VERSION,
@@ -21,7 +20,6 @@ import {
 } from '../../src/plugins/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
 import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
-import { decodeSite } from '../../src/handle/decode-data.js';
 
 const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>
   fc.record({ major: majors, minor: fc.nat(255) });

@@ -2,7 +2,7 @@
 import { validateHeaderValue } from 'node:http';
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { appendToUrl, toRedirectUrl } from '../../src/redirect/redirect-url.js';
+import { appendToUrl, toRedirectUrl } from '../../src/redirect/target.js';
 import { prefersJson, readRedirectParameters, readRedirectQuery } from '../../src/redirect/request.js';
 import { handleInUrl } from '../../src/handle/handle.js';
 import { html } from '../../src/html/html.js';

@@ -5,7 +5,7 @@ import LinkHeader from 'http-link-header';
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import type { RecordLinks } from '../../src/redirect/extension.js';
-import { LINKSET_JSON, LINKSET_TEXT } from '../../src/redirect/link-sets.js';
+import { LINKSET_JSON, LINKSET_TEXT } from '../../src/redirect/request.js';
 import { createSignposting } from '../../src/plugins/signposting/signposting.js';
 import { jumble, texts } from '../support/arbitraries.js';
 import { configFrom } from '../support/load-config.js';

@@ -3,7 +3,7 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
+import { encodeAdmin, encodeVlist } from '../../src/handle/value-data.js';
 import { type V2Value, parseData } from '../../src/v2/translation/data.js';
 import { automaticAdmin, planWrite, readInputs, recordEtag, toRecord, toV2 } from '../support/v2-values.js';
 import { unicodeTexts } from '../support/code-points.js';
@@ -75,7 +75,7 @@ const v2Records = fc
 
 /** Translates a list, and drops the administrator value that the translation adds. */
 const translated = (body: readonly object[]): HandleValue[] =>
-  toRecord(readInputs(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
+  toRecord(readInputs(JSON.parse(JSON.stringify(body))), automaticAdmin).slice(0, body.length);
 
 /** Returns the values as a Handle server stores and returns them. */
 const throughServer = (values: readonly HandleValue[]): HandleValue[] =>

@@ -1,7 +1,6 @@
 // Locations can come from the prefix (HS_NAMESPACE of 0.NA/<prefix>) and from included handles.
 import { describe, expect, test, vi } from 'vitest';
-import type { Answer, MockUpstream } from '../support/upstream.js';
-import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
+import { type Answer, type MockUpstream, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';

@@ -1,7 +1,6 @@
 // A process that serves requests: production cache, resolver and write path on simulated servers.
 import { createStoreEvents } from '../../src/cache/store.js';
-import { type Cache, assembleCache } from '../../src/cache/cache.js';
-import type { RedisOptions } from '../../src/cache/cache.js';
+import { type Cache, type RedisOptions, assembleCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';

@@ -11,8 +11,14 @@ import { PATIENT_MS as REDIS_PATIENT_MS } from './redis-server.js';
 /** A lock of which a single client runs the work. */
 export type KeyLock = <T>(key: string, work: (held: Held) => Promise<T>) => Promise<T>;
 
-export function createKeyLock(options: { waitMs: number; acquireShared?: AcquireRedisLock }): KeyLock {
-  const lock: HandleLock = createHandleLock({ ...options, findClient: () => ({ network: '192.0.2.0/24' }) });
+export function createKeyLock({
+  waitMs,
+  acquireShared,
+}: {
+  waitMs: number;
+  acquireShared?: AcquireRedisLock;
+}): KeyLock {
+  const lock: HandleLock = createHandleLock(waitMs, () => ({ network: '192.0.2.0/24' }), acquireShared);
   const req = { headers: {} } as unknown as IncomingMessage;
   return (key, work) => lock({ key, text: key, prefix: '' }, req, work);
 }

@@ -1,9 +1,13 @@
 // Generates random record values in a Handle server's JSON, with every data format.
 import fc from 'fast-check';
-import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
-import { encodeSite } from '../../src/handle/site-data.js';
+import {
+  decodeData,
+  encodeAdmin,
+  encodePublicKey,
+  encodeSite,
+  encodeVlist,
+} from '../../src/handle/value-data.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { decodeData } from '../../src/handle/decode-data.js';
 import { unicodeTexts } from './code-points.js';
 
 export const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
 import type { DemoOptions } from '../../src/dev-server/server.js';
-import type { SiteJson } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/value-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 
 /** The first recording of each second, derived from timestamps in later responses. */

@@ -1,10 +1,9 @@
 // Runs the coherence scripts on a real Redis without a link: no lease, and a fixed clock.
-import { systemClock } from '../../src/cache/clock.js';
+import { type Clock, systemClock } from '../../src/cache/clock.js';
 import { partial } from './partial.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { Bans } from '../../src/cache/coherence/bans.js';
-import type { Clock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { TICKET } from '../../src/cache/redis/coherence-scripts.js';

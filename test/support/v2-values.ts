@@ -1,9 +1,9 @@
 // Shorthands for record interface values, and for translating v2 bodies.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
-import * as schema from '../../src/v2/translation/schema.js';
+import * as schema from '../../src/v2/translation/data.js';
+import type { V2Input, V2Value } from '../../src/v2/translation/data.js';
 import { runToEnd } from '../../src/time-slicer.js';
 import { makeValidators } from '../../src/v2/read.js';
-import type { V2Input, V2Value } from '../../src/v2/translation/data.js';
 import * as translation from '../../src/v2/translation/record.js';
 import type { AutomaticAdmin, WritePlan } from '../../src/v2/translation/record.js';
 
@@ -43,7 +43,7 @@ export const adminValue = (index: number, { handle, index: adminIndex }: ValueRe
 
 /** Returns the upstream values for a v2 body. */
 export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
-  toRecord(readInputs(body), { automaticAdmin, current });
+  toRecord(readInputs(body), automaticAdmin, current);
 
 /** Reads a value of type X with these members, and by default with text data. */
 export const readOne = (members: object): V2Input => {

@@ -1,12 +1,11 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
-import { createStoreEvents } from '../../src/cache/store.js';
+import { type Fence, type Store, createStoreEvents } from '../../src/cache/store.js';
 import { partial } from './partial.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import type { Fence, Store } from '../../src/cache/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toText } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';

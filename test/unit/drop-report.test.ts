@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
-import { createDropReport } from '../../src/server/connection-bounds.js';
+import { createDropReport } from '../../src/server/connections.js';
 import { testContext } from '../support/context.js';
 
 describe('drop report', () => {

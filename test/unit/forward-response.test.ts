@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { peekResponseBody } from '../../src/record/forward-response.js';
+import { peekResponseBody } from '../../src/record/forward.js';
 
 /** Returns a response that the server aborted after these bytes, once the client has noticed. */
 async function brokenOff(bytes: string): Promise<IncomingMessage> {

@@ -1,6 +1,6 @@
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { compileGlobs } from '../../src/handle/glob.js';
+import { compileGlobs } from '../../src/handle/handle.js';
 
 /** The definition: `*` matches any text, also an empty one. */
 function matchesByDefinition(pattern: string, text: string): boolean {

@@ -9,8 +9,7 @@ const NETWORK = '192.0.2.0/24';
 
 const HANDLE = handleRef('21.T1/x', false);
 
-const start = (): HandleLock =>
-  createHandleLock({ waitMs: 60_000, findClient: () => ({ network: NETWORK }) });
+const start = (): HandleLock => createHandleLock(60_000, () => ({ network: NETWORK }));
 
 const as = (name: string): IncomingMessage =>
   ({

@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { createOpenContext } from '../../src/http/context.js';
-import type { ReportUnexpected } from '../../src/http/error-reply.js';
-import { guard } from '../../src/http/guard.js';
+import { type ReportUnexpected, guard } from '../../src/http/error-reply.js';
 import { createSendRaw } from '../../src/http/raw-response.js';
 import { exchange } from '../support/raw-socket.js';
 import { admissionWith } from '../support/traffic.js';
@@ -42,11 +41,7 @@ const rule = {
 } as const;
 const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
 
-const open = createOpenContext({
-  acceptRequestId: () => undefined,
-  now: Date.now,
-  sendRaw: createSendRaw(),
-});
+const open = createOpenContext(() => undefined, createSendRaw(), Date.now);
 
 const FAILING: [string, Failing][] = [
   [

@@ -1,10 +1,12 @@
 // The lock across instances, on a manual clock, with a Redis that responds, loses replies or is down.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
+import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import type { Held } from '../../src/write/lock.js';
 import { LOCK, RENEW_LOCK, UNLOCK, createRedisLock } from '../../src/write/redis-lock.js';
 import { createKeyLock } from '../support/lock-contract.js';
 import { type ManualClock, createManualClock, isSettled, settled } from '../support/manual-clock.js';
+import { partial } from '../support/partial.js';
 
 const REDIS_WAIT_MS = 5000;
 const WRITE_MS = 30_000;
@@ -59,7 +61,7 @@ function start(waitMs = 60_000) {
   const clock = createManualClock();
   const redis = new FakeRedis(clock);
   const acquireShared = createRedisLock({
-    ...{ redis, era: redis.era, clock },
+    ...{ redis: partial<RedisCommands>(redis), era: redis.era, clock },
     ...{ waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS },
   });
   return { clock, redis, acquireShared, lock: createKeyLock({ waitMs, acquireShared }) };
@@ -188,7 +190,10 @@ describe('Redis lock', () => {
       let stoodMs = 0;
       const stopping = { ...clock, monotonic: () => clock.monotonic() + stoodMs };
       const redis = new FakeRedis(clock);
-      const options = { redis, era: redis.era, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock: stopping };
+      const options = {
+        ...{ redis: partial<RedisCommands>(redis), era: redis.era, clock: stopping },
+        ...{ waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS },
+      };
       const lock = createKeyLock({ waitMs: 60_000, acquireShared: createRedisLock(options) });
       const { grant, end } = await hold({ lock });
       stoodMs = 4999;

@@ -7,7 +7,7 @@ import { createMemoryBudget, createWithBody } from '../../src/http/request-body.
 describe('request body', () => {
   test('is rejected, and uses no memory budget, when the client disconnected before the read', async () => {
     const budget = createMemoryBudget(1000);
-    const withBody = createWithBody({ maxBodyBytes: 100, budget });
+    const withBody = createWithBody(budget, 100);
     const req = new IncomingMessage(new Socket());
     req.destroy();
     await once(req, 'close');

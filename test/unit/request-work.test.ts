@@ -26,11 +26,7 @@ function start() {
     }
     return 'done';
   }
-  const runOf = createRunStepsOf({
-    slicer,
-    findClient: ({ url = '' }) => ({ network: url }),
-    maxRecordBytes: MIB,
-  });
+  const runOf = createRunStepsOf(slicer, ({ url = '' }) => ({ network: url }), MIB);
   /** Creates a request of a client network. */
   const request = (network = '192.0.2.0/24') => {
     const res = Object.assign(new EventEmitter(), { destroyed: false, req: { url: network } });

@@ -116,13 +116,13 @@ describe('route table', () => {
   });
 
   /** `target.ts` finds the interface of a path; `request-log.ts` also hides session ids in unrouted paths. */
-  const MAY_COMPARE = ['http/target.ts', 'http/request-log.ts'];
+  const MAY_COMPARE = ['http/target.ts', 'http/request-steps.ts'];
 
   /** Matches an interface path in a regular expression or string comparison. */
   const PATH_PATTERN =
     /\\\/\W{0,4}(?:api|hrls|openapi)\b|(?:===|startsWith\(|includes\() *['"`]\/(?:api|hrls|openapi)/;
 
-  test('is the only place that compares paths, except target.ts and request-log.ts', () => {
+  test('is the only place that compares paths, except target.ts and request-steps.ts', () => {
     const root = new URL('../../src/', import.meta.url);
     // The dev-server module has a separate router.
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SiteJson } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/value-data.js';
 import { addressesOf } from '../../src/plugins/referrals/follow.js';
 
 const PORTS = [80, 443, 8000, 2641].map((port): [number, number] => [port, port]);

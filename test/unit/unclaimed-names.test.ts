@@ -1,10 +1,12 @@
 // Minted names whose response was lost: stored for a limited time, and assigned once.
 import { describe, expect, test } from 'vitest';
 import { type UnclaimedNames, createUnclaimedNames } from '../../src/v2/unclaimed-names.js';
+import type { RedisCommands } from '../../src/cache/redis/commands.js';
+import { partial } from '../support/partial.js';
 
 describe('unclaimed minted names in one process', () => {
   let time = 0;
-  const make = (): UnclaimedNames => createUnclaimedNames({ now: () => time });
+  const make = (): UnclaimedNames => createUnclaimedNames(() => time);
 
   test('are assigned once, in order', async () => {
     const unclaimed = make();
@@ -23,8 +25,8 @@ describe('unclaimed minted names in one process', () => {
   });
 
   test('stay in memory while Redis is unavailable', async () => {
-    const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
-    const unclaimed = createUnclaimedNames({ now: () => 0, shared: away });
+    const away = partial<RedisCommands>({ keyPrefix: 't:', run: () => Promise.resolve(undefined) });
+    const unclaimed = createUnclaimedNames(() => 0, away);
     await unclaimed.add('ask', 'P/1');
     expect(await unclaimed.take('ask')).toBe('P/1');
   });

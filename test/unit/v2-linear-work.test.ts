@@ -26,7 +26,8 @@ describe('ePIC v2 write over a record with thousands of administrators', () => {
           automatic: identity,
           chars: 0,
         },
-        { run: runToEnd, readGroup: () => Promise.resolve([]) },
+        runToEnd,
+        () => Promise.resolve([]),
       );
       const { length } = folds.mock.calls;
       folds.mockRestore();
@@ -46,10 +47,11 @@ describe('ePIC v2 write over a record with thousands of administrators', () => {
         permissions: '1110',
       }));
       const looks = vi.spyOn(Set.prototype, 'has');
-      const values = toRecord(inputs, {
-        automaticAdmin: { index: 1, admin: identity, permissions: '111111111111' },
-        current: admins(count),
-      });
+      const values = toRecord(
+        inputs,
+        { index: 1, admin: identity, permissions: '111111111111' },
+        admins(count),
+      );
       const { length } = looks.mock.calls;
       looks.mockRestore();
       expect(new Set(values.map(({ index }) => index)).size).toBe(2 * count);

@@ -23,7 +23,8 @@ const writing = (
 ) =>
   assertOwnership(
     { handle: '21.T1/x', values, current, identity, automatic, chars: 0 },
-    { run: runToEnd, readGroup: readRecord },
+    runToEnd,
+    readRecord,
   );
 
 const weak = (admin: ValueReference): HandleValue => ({

@@ -2,14 +2,18 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import type { Host } from '../../src/app/plugin.js';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
+import type { Hooks } from '../../src/hooks.js';
+import type { Resolver } from '../../src/resolver/resolver.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { OriginServer } from '../../src/upstream/contract.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { type HandleLock, type Held, NOT_HELD } from '../../src/write/lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';
 import { createCarryOut, noBody } from '../../src/write/write.js';
+import { partial } from '../support/partial.js';
 
 const origin = {
   handle: handleRef('21.T1/x', false),
@@ -24,10 +28,8 @@ async function write(held: Held, status: number) {
   const recorded: string[] = [];
   const settle = (outcome: string) => (): Promise<void> => Promise.resolve(void settled.push(outcome));
   const lock: HandleLock = (_handle, _req, work) => work(held);
-  const carryOut = createCarryOut({
-    rules: { handles: false, values: false, allowedFor: [] },
-    lock,
-    resolver: {
+  const host = partial<Host>({
+    resolver: partial<Resolver>({
       fence: () =>
         Promise.resolve({
           changed: settle('changed'),
@@ -35,11 +37,12 @@ async function write(held: Held, status: number) {
           unknown: settle('unknown'),
         }),
       recheck: () => Promise.resolve(),
-    },
-    hooks: {
+    }),
+    hooks: partial<Hooks>({
       changed: [(changes) => Promise.resolve(void recorded.push(...changes.map(({ outcome }) => outcome)))],
-    },
+    }),
   });
+  const carryOut = createCarryOut({ handles: false, values: false, allowedFor: [] }, lock, host);
   const send = (assertHeld: () => void): Promise<WriteAnswer> => {
     assertHeld();
     sent.push('the request');

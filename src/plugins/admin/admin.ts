@@ -8,13 +8,17 @@ import { isLoopback } from '../../config/addresses.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import type { Hooks } from '../../hooks.js';
-import { callOf, readCall } from '../../http/admin-call.js';
-import { type ErrorReply, createSendError, errorHeaders, problemOf } from '../../http/error-reply.js';
-import { expressListener } from '../../http/express-listener.js';
-import { complete, guard } from '../../http/guard.js';
+import { callOf, errorHandler, expressListener, readCall } from '../../http/router.js';
+import {
+  type ErrorReply,
+  completeReply,
+  createSendError,
+  errorHeaders,
+  guard,
+  problemOf,
+} from '../../http/error-reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import { RouteTable } from '../../http/route-table.js';
-import { errorHandler } from '../../http/router.js';
 import type { Readiness } from '../../observe/health.js';
 import type { Metrics } from '../../observe/metrics.js';
 import { createApi } from './api.js';
@@ -63,9 +67,7 @@ export function createAdmin(
   app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
   app.use(createTokenCheck(token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
-  app.use(
-    errorHandler(createSendError({ onUnexpected, render: renderAdminProblem, send: sendAdminProblem })),
-  );
+  app.use(errorHandler(createSendError(onUnexpected, renderAdminProblem, sendAdminProblem)));
   return guard(expressListener(app), onUnexpected);
 }
 
@@ -90,7 +92,7 @@ interface HandlerDeps extends AdminParts {
 
 /** Sends an error without `Vary`, because nothing on this listener is cached. */
 function sendAdminProblem(_req: unknown, res: ServerResponse, reply: ErrorReply): Promise<void> {
-  const { status, headers, body } = complete(reply);
+  const { status, headers, body } = completeReply(reply);
   res.writeHead(status, headers).end(body);
   return Promise.resolve();
 }

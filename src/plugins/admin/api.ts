@@ -5,15 +5,20 @@ import type { Operations, PurgeRequest } from '../../app/operations.js';
 import { LOG_LEVELS } from '../../config/schema-server.js';
 import { ServiceError } from '../../errors.js';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
-import { parseUpToIssue, type JsonLimits } from '../../http/json-limits.js';
-import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../../http/request-body.js';
+import {
+  type JsonLimits,
+  type WithBody,
+  createMemoryBudget,
+  createWithBody,
+  parseJsonBody,
+  parseUpToIssue,
+} from '../../http/request-body.js';
 import { ERRORS } from './plugin.js';
 
 /** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 const MAX_LOGGED_HANDLES = 5;
-const BODY_ERRORS = { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY } as const;
 
 type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
@@ -24,19 +29,14 @@ const createReadJson =
   (withBody: WithBody): ReadJson =>
   (req, schema) =>
     withBody(req, async (body, memory) => {
-      const encoding = req.headers['content-encoding'];
-      const bounds = { maxBodyBytes: MAX_BODY_BYTES, limits: BODY_LIMITS };
-      const json = await parseJsonBody(body, { encoding, memory, ...bounds, codes: BODY_ERRORS });
+      const json = await parseJsonBody(req, body, memory, BODY_RULES);
       const parsed = parseUpToIssue(schema, json);
       if (parsed.success) return parsed.data;
       throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });
 
 export function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
-  const withBody = createWithBody({
-    maxBodyBytes: MAX_BODY_BYTES,
-    budget: createMemoryBudget(MAX_TOTAL_BYTES),
-  });
+  const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
   const readJson = createReadJson(withBody);
   return {
     async stats(_req, res) {
@@ -84,6 +84,12 @@ const MAX_HANDLES = 10_000;
 
 /** Limits of every request body: the handles of a purge, and the body itself. */
 const BODY_LIMITS: JsonLimits = { elements: MAX_HANDLES, values: MAX_HANDLES + 10 };
+
+const BODY_RULES = {
+  maxBodyBytes: MAX_BODY_BYTES,
+  limits: BODY_LIMITS,
+  codes: { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY },
+} as const;
 
 const handle = z
   .string()

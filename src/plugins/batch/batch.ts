@@ -6,17 +6,14 @@ import { constants, createGzip } from 'node:zlib';
 import { z } from 'zod';
 import type { Host, Started } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
-import { frameOf } from '../../http/body.js';
+import { acceptsGzip, frameOf } from '../../http/reply.js';
 import { VARY } from '../../http/cache-headers.js';
 import { type Result, contextOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
-import { createReportUnexpected } from '../../http/error-reply.js';
-import type { RefusalOfHandle } from '../../http/guard.js';
-import { type JsonLimits, parseUpToIssue } from '../../http/json-limits.js';
-import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
+import { type RefusalOfHandle, createReportUnexpected } from '../../http/error-reply.js';
+import { type JsonLimits, type WithBody, parseJsonBody, parseUpToIssue } from '../../http/request-body.js';
+import { type RecordQuery, readParameters, readRecordQuery } from '../../http/target.js';
 import { forbidSniffing } from '../../http/raw-response.js';
-import { acceptsGzip } from '../../http/representation.js';
-import { type WithBody, parseJsonBody } from '../../http/request-body.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { type HoldFor, type HoldUnsent, createHoldFor } from '../../server/unsent.js';
@@ -76,10 +73,9 @@ function createBatchHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByB
     },
     async batchByBody(req, res) {
       assertAnonymous(req);
-      const encoding = req.headers['content-encoding'];
       // Accepts any Content-Type, because `curl -d` declares a form.
       const body = await withBody(req, (bytes, memory) =>
-        parseJsonBody(bytes, { encoding, maxBodyBytes, memory, limits: BATCH_LIMITS, codes: CODES }),
+        parseJsonBody(req, bytes, memory, { maxBodyBytes, limits: BATCH_LIMITS, codes: CODES }),
       );
       const batch = readBatchBody(body, contextOf(res).target.query);
       await answerBatch(deps, { req, res, batch });

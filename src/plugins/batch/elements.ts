@@ -2,17 +2,20 @@
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
-import { indentJson } from '../../handle/indent.js';
-import { writeJson } from '../../handle/json.js';
+import { indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
-import type { Body } from '../../http/body.js';
+import type { Body } from '../../http/reply.js';
 import type { Result } from '../../http/context.js';
-import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../../http/error-reply.js';
-import type { RecordQuery } from '../../http/query.js';
-import type { RefusalOfHandle } from '../../http/guard.js';
+import {
+  type RefusalOfHandle,
+  type ReportUnexpected,
+  asServiceError,
+  renderError,
+  resultOfError,
+} from '../../http/error-reply.js';
+import { type RecordQuery, readHandle } from '../../http/target.js';
 import type { RunSteps } from '../../http/request-work.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
-import { readHandle } from '../../http/target.js';
 import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/loader.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';

@@ -4,7 +4,7 @@ import { flag } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
-import { readParameters } from '../../http/query.js';
+import { readParameters } from '../../http/target.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 

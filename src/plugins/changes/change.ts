@@ -1,5 +1,5 @@
 // The JSON line of a change in the audit file, the feed and the webhook.
-import type { LoggedChange } from '../../handle/change.js';
+import type { LoggedChange } from '../../handle/outcome.js';
 
 interface Stamp {
   /** Identifies the change, which may be delivered more than once. */

@@ -10,7 +10,7 @@ import type {
   RedirectRequest,
   StartedRequest,
 } from '../../redirect/extension.js';
-import { hasPrefix } from '../../redirect/problems.js';
+import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import { type CountryOf, openCountries } from './addresses.js';
@@ -121,7 +121,6 @@ async function findLocation(
       ? showLocations(request, shown)
       : chooseTarget(request, shown, deps)),
     used: reader.used,
-    chars,
     isOfRecordAlone: !reader.readsOthers,
     isComplete: reader.isComplete,
   };

@@ -2,7 +2,7 @@
 // selected location. Pure.
 import type { Steps } from '../../time-slicer.js';
 import type { HeaderLine } from '../../redirect/extension.js';
-import { toRedirectUrl } from '../../redirect/redirect-url.js';
+import { toRedirectUrl } from '../../redirect/target.js';
 import { type GatheredLists, createSettings } from './gather.js';
 import { type Attributes, type HandleLists, type LocationList, isYes } from './location-list.js';
 import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } from './template.js';

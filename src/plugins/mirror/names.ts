@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
 import type { RecordAnswer } from '../../upstream/reply.js';
 import { isTooBusy } from '../../upstream/response.js';
 

@@ -2,7 +2,7 @@
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { asServiceError, createReportUnexpected } from '../../http/error-reply.js';
 import { type Envelope, MAX_MESSAGE_BYTES, OP_CODE, OP_FLAG, type Request, decodeRequest } from './codec.js';
 import type { PreparedMessages } from './prepared-messages.js';

@@ -1,7 +1,7 @@
 // The client side of the native protocol (RFC 3652 §3.2): encodes resolutions, and decodes responses with
 // their values.
 import { ByteReader, int32, sized } from '../../handle/bytes.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../../handle/value.js';
 import {
   type Decoded,
@@ -12,7 +12,7 @@ import {
   type ResolutionRequest,
   type ResponseBody,
 } from './codec.js';
-import { decodeData } from '../../handle/decode-data.js';
+import { decodeData } from '../../handle/value-data.js';
 
 export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest): Buffer =>
   Buffer.concat([

@@ -1,9 +1,8 @@
 // Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages,
 // requests, responses and values.
 import { ByteReader, sized, int32 } from '../../handle/bytes.js';
-import { encodeVlist } from '../../handle/predefined-data.js';
+import { encodeData, encodeVlist } from '../../handle/value-data.js';
 import { type HandleValue, lastFourPermissions } from '../../handle/value.js';
-import { encodeData } from '../../handle/value-data.js';
 import { createHash } from 'node:crypto';
 
 // Results of decoding untrusted bytes.

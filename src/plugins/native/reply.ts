@@ -19,7 +19,7 @@ import {
 import type { Entry } from '../../cache/entry.js';
 import type { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
 import type { Result } from '../../http/context.js';
 import { resultOfError } from '../../http/error-reply.js';
 import { sized } from '../../handle/bytes.js';

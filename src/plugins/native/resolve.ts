@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Context } from '../../context.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type HandleValue, type Selection, createValueFilter } from '../../handle/value.js';
 import type { Result } from '../../http/context.js';
 import { valuesOf } from '../../resolver/parsed-records.js';

@@ -1,11 +1,10 @@
 // Site record of this instance: a query-only site (RFC 3651 §3.2.2).
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { type SiteJson, encodeSite } from '../../handle/site-data.js';
+import { type SiteJson, encodeData, encodeSite } from '../../handle/value-data.js';
 import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
-import { encodeData } from '../../handle/value-data.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
 import type { NativeConfig } from './plugin.js';

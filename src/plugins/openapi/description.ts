@@ -1,7 +1,6 @@
 // The responses of a document: its JSON, and its page with the forms.
 import { VERSION } from '../../config/package-files.js';
-import { type Html, html } from '../../html/html.js';
-import type { SitePage } from '../../html/layout.js';
+import { type Html, type SitePage, html } from '../../html/html.js';
 import type { Route } from '../../http/route-table.js';
 import {
   type OpenApiFile,

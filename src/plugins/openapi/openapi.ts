@@ -1,13 +1,12 @@
 // Serves the OpenAPI document of each listener as JSON and as a page.
 import type { HandlerParts, Host, Started } from '../../app/plugin.js';
 import type { Config } from '../../config/schema.js';
-import { brandingOf } from '../../html/layout.js';
-import { createPageSender } from '../../html/send.js';
+import { HTML_TYPE, brandingOf, createPageLayout } from '../../html/html.js';
 import type { Listener } from '../../http/route-table.js';
 import { contextOf, hasContext } from '../../http/context.js';
-import { readParameters } from '../../http/query.js';
+import { readParameters, readTarget } from '../../http/target.js';
+import { sendText } from '../../http/reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
-import { readTarget } from '../../http/target.js';
 import type { Description } from './description.js';
 
 export const start = ({ settings }: Host): Started => ({
@@ -44,7 +43,8 @@ interface OpenApiParts {
 
 function createOpenApi(config: Config, { cacheControl, describe }: OpenApiParts): Listener {
   const headers = { 'Cache-Control': cacheControl };
-  const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
+  const { gzipMinBytes } = config.http;
+  const { renderPage, securityHeaders } = createPageLayout(brandingOf(config));
   let description: Promise<Description> | undefined;
   return async function openApi(req, res): Promise<void> {
     // Not before the first request, because most proxies are never asked.
@@ -54,9 +54,15 @@ function createOpenApi(config: Config, { cacheControl, describe }: OpenApiParts)
     if (url !== undefined) {
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     } else if (path.endsWith('.json')) {
-      await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
+      await sendText(req, res, {
+        contentType: 'application/json;charset=utf-8',
+        text,
+        headers,
+        gzipMinBytes,
+      });
     } else {
-      await sender.sendPage(req, res, { page, headers });
+      const reply = { contentType: HTML_TYPE, text: renderPage(page), gzipMinBytes };
+      await sendText(req, res, { ...reply, headers: { ...securityHeaders, ...headers } });
     }
   };
 }

@@ -1,11 +1,9 @@
 // Renders the record page: redirect target, values and cache state.
 import { handleToPath } from '../../handle/handle.js';
 import { DEFAULT_PERMISSIONS, type HandleValue } from '../../handle/value.js';
-import { type Html, html } from '../../html/html.js';
-import type { SitePage } from '../../html/layout.js';
+import { type Html, type SitePage, html } from '../../html/html.js';
 import type { FromEntry, StaleReason } from '../../resolver/loader.js';
-import type { RedirectUrl } from '../../redirect/redirect-url.js';
-import type { ChosenTarget, RecordView, RedirectTarget } from '../../redirect/extension.js';
+import type { ChosenTarget, RecordView, RedirectTarget, RedirectUrl } from '../../redirect/extension.js';
 import { type ShownValue, describeAccess, renderData, shownPart } from './value-html.js';
 import type { Steps } from '../../time-slicer.js';
 

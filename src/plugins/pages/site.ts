@@ -2,9 +2,15 @@
 import type { Started } from '../../app/plugin.js';
 import type { Config } from '../../config/schema.js';
 import { handleToPath } from '../../handle/handle.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
-import { type Html, html } from '../../html/html.js';
-import { brandingOf, createPageLayout, type PageBranding, type SitePage } from '../../html/layout.js';
+import { RESPONSE_CODE } from '../../handle/outcome.js';
+import {
+  type Html,
+  type PageBranding,
+  type SitePage,
+  brandingOf,
+  createPageLayout,
+  html,
+} from '../../html/html.js';
 import { type Problem, problemOf } from '../../http/error-reply.js';
 import type { Pages, ProblemView } from '../../redirect/extension.js';
 import { recordPage } from './record-page.js';

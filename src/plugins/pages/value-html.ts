@@ -1,9 +1,9 @@
 // Renders record values as HTML: truncates them, and describes data and permissions.
 import { handleToPath } from '../../handle/handle.js';
-import { RIGHT } from '../../handle/predefined-data.js';
+import { RIGHT } from '../../handle/value-data.js';
 import { type HandleValue, lastFourPermissions } from '../../handle/value.js';
 import { type Html, html } from '../../html/html.js';
-import { toRedirectUrl } from '../../redirect/redirect-url.js';
+import { toRedirectUrl } from '../../redirect/target.js';
 import { isOfType, textOf } from '../../redirect/values.js';
 
 /** Maximum values per page. Real records have a few dozen at most. */

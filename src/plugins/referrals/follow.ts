@@ -1,9 +1,8 @@
 // Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
 import { ServiceError } from '../../errors.js';
 import { upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
-import type { Outcome } from '../../handle/outcome.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
-import type { SiteJson, SiteServer } from '../../handle/site-data.js';
+import { type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
+import type { SiteJson, SiteServer } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { HandleRead } from '../../upstream/contract.js';
 import type { UpstreamServer } from '../../upstream/upstream-server.js';

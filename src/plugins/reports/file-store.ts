@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
 import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
-import { readFileLines } from '../../handle/file-lines.js';
+import { readFileLines } from '../../handle/streams.js';
 import { PrefixRow } from './prefix-row.js';
 
 interface FileStoreOptions {

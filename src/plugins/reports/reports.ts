@@ -1,6 +1,6 @@
 // Adds the counts of this instance to the reports each minute, and reads the reports.
 import type { Host, Started } from '../../app/plugin.js';
-import type { AdminHandler } from '../../http/express-listener.js';
+import type { AdminHandler } from '../../http/router.js';
 import {
   type NameCounts,
   type PrefixCounts,

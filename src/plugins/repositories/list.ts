@@ -1,7 +1,6 @@
 // Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
 import { upperAscii } from '../../handle/handle.js';
-import { type ListPage, listMembers } from '../../handle/handle-list.js';
-import { RESPONSE_CODE } from '../../handle/response-codes.js';
+import { type ListPage, RESPONSE_CODE, listMembers } from '../../handle/outcome.js';
 import type { Steps } from '../../time-slicer.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { type RecordAnswer, answerWith, readInSlices } from '../../upstream/reply.js';

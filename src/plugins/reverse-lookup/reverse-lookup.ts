@@ -15,7 +15,7 @@ import { type ReverseLookupConfig, KEYS } from './plugin.js';
 export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { url = '', forwardLogin } = settings.reverseLookup;
   const { timeoutMs, writeTimeoutMs, maxBodyBytes, connections } = settings.upstream;
-  const { pseudonym, runStepsOf, upstreams } = host;
+  const { pseudonym, upstreams } = host;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
   const forwardRequest = createForwardRequest(
@@ -24,7 +24,7 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   );
   return {
     handlers: ({ withBody }) => ({
-      reverseLookup: createForward({ withBody, forwardRequest, maxRecordBytes: maxBodyBytes, runStepsOf }),
+      reverseLookup: createForward(host, withBody, forwardRequest),
     }),
     search: createReverseLookup({ url, forwardLogin, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
     close,

@@ -4,8 +4,8 @@ import { handleInUrl, handleToPath, upperAscii } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Steps } from '../../time-slicer.js';
 import type { HeaderLine, ReadLinks } from '../../redirect/extension.js';
-import { LINKSET_JSON, LINKSET_TEXT } from '../../redirect/link-sets.js';
-import { toRedirectUrl } from '../../redirect/redirect-url.js';
+import { LINKSET_JSON, LINKSET_TEXT } from '../../redirect/request.js';
+import { toRedirectUrl } from '../../redirect/target.js';
 import { textOf } from '../../redirect/values.js';
 import type { SignpostingConfig } from './plugin.js';
 

@@ -7,7 +7,7 @@ import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import { makeUncheckedEntry } from '../../cache/policy.js';
 import { describeServers, unservedPrefixes, upstreamServers } from '../../config/upstream-servers.js';
 import { ServiceError } from '../../errors.js';
-import { readFileLines } from '../../handle/file-lines.js';
+import { readFileLines } from '../../handle/streams.js';
 import { upperAscii } from '../../handle/handle.js';
 import { createMemoryBudget, createWithBody } from '../../http/request-body.js';
 import { createIsServed } from '../../upstream/routing.js';
@@ -169,10 +169,7 @@ interface Transfer {
 
 /** The calls that export the records of a prefix, and import exported records. */
 export function createTransfer({ exportRecords, importLines }: Transfer): AdminHandlers {
-  const withBody = createWithBody({
-    maxBodyBytes: MAX_BODY_BYTES,
-    budget: createMemoryBudget(MAX_TOTAL_BYTES),
-  });
+  const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
   return {
     async exportRecords({ query: { prefix } }, res) {
       if (!isPrefix(prefix))

@@ -1,8 +1,7 @@
 // Compiles the configured rules, and reads the request facts that they match.
 import type { InterfaceName, TrafficRule } from './schema.js';
 import type { IncomingMessage } from 'node:http';
-import { compileGlobs } from '../../handle/glob.js';
-import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../../handle/handle.js';
+import { type HandleRef, compileGlobs, handleInUrl, parseHandle, upperAscii } from '../../handle/handle.js';
 import type { RequestContext } from '../../http/context.js';
 import { type Interface, restOf } from '../../http/route-table.js';
 import { ownerOf } from '../../http/target.js';

@@ -1,8 +1,7 @@
 // Starts the traffic rules and the miss limit, and handles their routes on the admin listener.
 import type { Host, Started } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
-import { callOf, decodeParameter } from '../../http/admin-call.js';
-import type { AdminHandler } from '../../http/express-listener.js';
+import { type AdminHandler, callOf, decodeParameter } from '../../http/router.js';
 import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../server/client-address.js';
 import { type LimitedNetworks, createLimitedNetworks } from './limited-networks.js';

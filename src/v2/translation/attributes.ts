@@ -7,7 +7,7 @@ import {
   type ValueReference,
   lastFourPermissions,
 } from '../../handle/value.js';
-import type { JsonLimits } from '../../http/json-limits.js';
+import type { JsonLimits } from '../../http/request-body.js';
 
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
@@ -15,9 +15,9 @@ const INT32_MAX = 2 ** 31 - 1;
 /** Creates an integer field that also accepts digit strings, which EPICify sends. */
 export function integerField(min = INT32_MIN, max = INT32_MAX) {
   const error = `give a whole number from ${min} to ${max}`;
-  const fromText = (given: unknown) =>
+  const numberFrom = (given: unknown) =>
     typeof given === 'string' && /^[+-]?\d+$/.test(given) ? Number(given) : given;
-  return z.preprocess(fromText, z.int({ error }).min(min).max(max));
+  return z.preprocess(numberFrom, z.int({ error }).min(min).max(max));
 }
 
 /** String field without lone surrogates, which UTF-8 cannot encode. */
@@ -75,7 +75,7 @@ type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof p
  * Returns four permission digits. Booleans override `privs`, because clients send
  * back the `privs` that they read.
  */
-export function readPermissions({ privs, ...flags }: Permissions): string {
+export function readPermissionFields({ privs, ...flags }: Permissions): string {
   const defaults = privs ?? showPermissions(DEFAULT_PERMISSIONS);
   return [flags.admin_read, flags.admin_write, flags.pub_read, flags.pub_write]
     .map((given, at) => ((given ?? defaults[at] !== '-') ? '1' : '0'))
@@ -115,7 +115,7 @@ interface TtlFields {
  * Parses a TTL. `ttl_type` takes precedence; without it, a date is absolute and a number relative. Relative
  * seconds are negative in the v2 contract, so their sign is ignored.
  */
-export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
+export function readTtlFields({ ttlType, ttl, reject }: TtlFields): Ttl {
   const number = seconds.safeParse(ttl);
   if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success)) {
     return readExpiry(number.success ? number.data : secondsOfDate(ttl), reject);

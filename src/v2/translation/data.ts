@@ -1,31 +1,47 @@
-// Value data in ePIC v2: bytes ↔ v2 `data` and `parsed_data`; bytes ↔ the record interface's
-// `{format, value}`.
+// Values in ePIC v2: bytes ↔ v2 `data` and `parsed_data`; bytes ↔ the record interface's `{format, value}`; the values
+// of a request body, validated strictly in meaning and tolerantly in spelling.
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { tryDecode } from '../../handle/bytes.js';
 import {
   RIGHT,
+  type ValueData,
   adminToJson,
   decodeAdmin,
   decodeVlist,
   encodeAdmin,
+  encodeData,
   encodeVlist,
-} from '../../handle/predefined-data.js';
+} from '../../handle/value-data.js';
 import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
-import { type ValueData, encodeData } from '../../handle/value-data.js';
-import { parseUpToIssue } from '../../http/json-limits.js';
-import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './attributes.js';
+import { parseUpToIssue } from '../../http/request-body.js';
+import type { Steps } from '../../time-slicer.js';
+import {
+  MAX_ITEMS,
+  type Reject,
+  arrayField,
+  bodyError,
+  booleanField,
+  firstIssue,
+  integerField,
+  permissionFields,
+  readPermissionFields,
+  readTtlFields,
+  referencesField,
+  rejectAt,
+  textField,
+} from './attributes.js';
 
 /** Parsed HS_ADMIN data. */
-export interface V2Admin {
+interface V2Admin {
   adminId: string;
   adminIdIndex: number;
   perms: Record<string, boolean>;
 }
 
 /** Parsed HS_VLIST data. */
-export type V2Members = { idx: number; handle: string }[];
+type V2Members = { idx: number; handle: string }[];
 
 /** Value of `parsed_data`; null for binary data. */
 export type ParsedData = string | V2Admin | V2Members | null;
@@ -68,9 +84,9 @@ const NONE = Buffer.alloc(0);
  * Whether a value is a secret key, which no response contains. The Handle server
  * ignores the case of the type.
  */
-export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
-  return /^HS_SECKEY(\.|$)/i.test(type);
-}
+export const isHidden = ({ type }: HandleValue): boolean => isSecretKey(type);
+
+const isSecretKey = (type: string): boolean => /^HS_SECKEY(\.|$)/i.test(type);
 
 interface V2Data {
   type: string;
@@ -83,11 +99,11 @@ interface V2Data {
 /**
  * Reads a value's bytes from `data` or `parsed_data`, which must agree; without either, the value is empty.
  */
-export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
+function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
   const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
   // Responses use null for missing parsed data, and clients send responses back.
   if (parsed === undefined || parsed === null) {
-    if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
+    if (bytes === undefined && (isStructured(type) || isSecretKey(type))) {
       throw rejectParsed('give parsed_data or data');
     }
     // As in the original service; EUDAT's epicclient clears values this way.
@@ -156,10 +172,10 @@ export function parseData(type: string, bytes: Buffer): ParsedData {
 }
 
 /** Whether bytes are UTF-8 without control characters other than tab, line feed and carriage return. */
-export function isPrintable(bytes: Buffer): boolean {
-  const isControl = (byte: number): boolean =>
+function isPrintable(bytes: Buffer): boolean {
+  const isControlByte = (byte: number): boolean =>
     (byte < 32 && byte !== 9 && byte !== 10 && byte !== 13) || byte === 0x7f;
-  return isUtf8(bytes) && !bytes.some(isControl);
+  return isUtf8(bytes) && !bytes.some(isControlByte);
 }
 
 /** Permissions in the original service's order and naming. */
@@ -233,7 +249,7 @@ const showMembers = (bytes: Buffer): V2Members =>
  * Returns the bytes of a Handle server value; empty for unreadable data. An update that sends an empty value
  * back keeps the stored data (see planWrite).
  */
-export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
+export function bytesOfRecordData(data: unknown): Buffer {
   try {
     return encodeData(data);
   } catch {
@@ -245,7 +261,7 @@ export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
   const data = tryDecode((content) => decodeStructure(type, content), bytes);
   // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
-  if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
+  if (data !== undefined && bytesOfRecordData(data).equals(bytes)) return data;
   return isPrintable(bytes)
     ? { format: 'string', value: bytes.toString('utf8') }
     : { format: 'base64', value: bytes.toString('base64') };
@@ -255,4 +271,78 @@ function decodeStructure(type: string, bytes: Buffer): ValueData | undefined {
   if (type === ADMIN_TYPE) return { format: 'admin', value: adminToJson(decodeAdmin(bytes)) };
   if (type === MEMBERS_TYPE) return { format: 'vlist', value: decodeVlist(bytes) };
   return undefined;
+}
+
+/** Treats -1 like a missing index, as in the original service: both request a free index. */
+const withoutRequest = (idx: unknown): unknown =>
+  idx === null || idx === -1 || idx === '-1' ? undefined : idx;
+
+/** Ignores unknown properties, and `timestamp`, which the Handle server sets. */
+export const bodyValue = z.object(
+  {
+    idx: z.preprocess(withoutRequest, integerField(1).optional()),
+    type: textField,
+    parsed_data: z.unknown().optional(),
+    data: z.string({ error: 'give a string' }).nullish(),
+    timestamp: z.unknown().optional(),
+    ttl_type: integerField(0, 1).nullish(),
+    ttl: z.union([z.number(), z.string()], { error: 'give seconds or a date' }).nullish(),
+    refs: referencesField.nullish(),
+    ...permissionFields,
+  },
+  { error: 'give an object' },
+);
+
+/** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
+export function* readInputs(body: unknown): Steps<V2Input[]> {
+  if (!Array.isArray(body)) throw bodyError('give an array of values');
+  if (body.length === 0) throw bodyError('give at least one value');
+  if (body.length > MAX_ITEMS) throw bodyError(`give at most ${MAX_ITEMS} values`);
+  const inputs: V2Input[] = [];
+  for (const [position, given] of body.entries()) {
+    inputs.push(readInput(given, position));
+    yield;
+  }
+  assertDistinctIndexes(inputs);
+  return inputs;
+}
+
+function readInput(given: unknown, position: number): V2Input {
+  const parsed = parseUpToIssue(bodyValue, given);
+  if (!parsed.success) throw bodyError(withPosition(position, firstIssue(parsed.error)));
+  const { idx, type, data, parsed_data, ttl_type, ttl, refs, ...permissions } = parsed.data;
+  return {
+    ...(idx !== undefined && { idx }),
+    type,
+    data: readData({
+      type,
+      data: data ?? undefined,
+      parsed: parsed_data,
+      rejectData: rejectAt(position, 'data'),
+      rejectParsed: rejectAt(position, 'parsed_data'),
+    }),
+    ttl: readTtlFields({
+      ttlType: ttl_type ?? undefined,
+      ttl: ttl ?? undefined,
+      reject: rejectAt(position, 'ttl'),
+    }),
+    references: refs ?? [],
+    permissions: readPermissionFields(permissions),
+  };
+}
+
+/**
+ * Prefixes an issue with the value's position. An issue names a property, unless it concerns the whole value.
+ */
+const withPosition = (position: number, issue: string): string =>
+  issue.startsWith('give ') ? `[${position}]: ${issue}` : `[${position}].${issue}`;
+
+function assertDistinctIndexes(inputs: readonly V2Input[]): void {
+  const positions = new Map<number, number>();
+  for (const [position, { idx }] of inputs.entries()) {
+    if (idx === undefined) continue;
+    const first = positions.get(idx);
+    if (first !== undefined) throw rejectAt(position, 'idx')(`give another index; [${first}] has ${idx} too`);
+    positions.set(idx, position);
+  }
 }

@@ -32,7 +32,7 @@ export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
 
 /** Returns a value's `parsed_data`, as in `toV2`. */
 export const parsedDataOf = (value: HandleValue): ParsedData =>
-  parseData(value.type, bytesOfRecordData(value));
+  parseData(value.type, bytesOfRecordData(value.data));
 
 /** Returns the values visible in v2, sorted by index. */
 export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
@@ -40,7 +40,7 @@ export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
 }
 
 /** Translates a value to v2 form, with members in the original service's order. */
-export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)): V2Value {
+export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value.data)): V2Value {
   const { index, type, timestamp, ttl, references, permissions } = value;
   return {
     idx: index,
@@ -64,16 +64,14 @@ export interface AutomaticAdmin {
   permissions: string;
 }
 
-interface TranslationContext {
-  automaticAdmin: AutomaticAdmin;
-  /** Stored record as visible to the caller; empty for a new handle. */
-  current?: readonly HandleValue[];
-}
-
-/** Translates a list to record values. Assigned indexes avoid those of hidden values in `current`. */
+/**
+ * Translates a list to record values. Assigned indexes avoid those of hidden values in `current`, the stored record as
+ * visible to the caller.
+ */
 export function* toRecord(
   inputs: readonly V2Input[],
-  { automaticAdmin, current = [] }: TranslationContext,
+  automaticAdmin: AutomaticAdmin,
+  current: readonly HandleValue[] = [],
 ): Steps<HandleValue[]> {
   const hidden = new Set(current.filter(isHidden).map(({ index }) => index));
   const values: HandleValue[] = [];
@@ -83,7 +81,7 @@ export function* toRecord(
   }
   if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
   const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
-  return [...values, ...adminsToAdd({ automaticAdmin, current, taken })];
+  return [...values, ...adminsToAdd(automaticAdmin, current, taken)];
 }
 
 type IndexedInput = V2Input & { idx: number };
@@ -115,29 +113,29 @@ const toRecordValue = ({ idx, type, data, ttl, references, permissions }: Indexe
  * Returns the administrators to add: those of the stored record, else the automatic one. The original service
  * always adds its automatic one, so a group member who changes a URL locks out all other members.
  */
-function adminsToAdd({
-  automaticAdmin,
-  current,
-  taken,
-}: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
+function adminsToAdd(
+  automaticAdmin: AutomaticAdmin,
+  current: readonly HandleValue[],
+  taken: Set<number>,
+): HandleValue[] {
   // `next` only increases, so that thousands of administrators with taken indexes take linear time.
   let next = automaticAdmin.index;
-  const place = (preferred: number): number => {
+  const freeIndex = (preferred: number): number => {
     while (taken.has(next)) next++;
     const index = taken.has(preferred) ? next : preferred;
     taken.add(index);
     return index;
   };
   const kept = current.filter(({ type }) => type === ADMIN_TYPE);
-  if (kept.length > 0) return kept.map((value) => ({ ...restate(value), index: place(value.index) }));
+  if (kept.length > 0) return kept.map((value) => ({ ...restate(value), index: freeIndex(value.index) }));
   const { admin, permissions } = automaticAdmin;
   const value = { handle: admin.handle, index: admin.index, permissions };
-  const index = place(automaticAdmin.index);
+  const index = freeIndex(automaticAdmin.index);
   return [{ index, type: ADMIN_TYPE, data: { format: 'admin', value }, ttl: DEFAULT_TTL_SECONDS }];
 }
 
 /** Strips a stored value's timestamp, to send the value back. */
-export function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
+function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
   return {
     index,
     type,
@@ -151,7 +149,7 @@ export function restate({ index, type, data, permissions, ttl, references }: Han
 /**
  * Returns a canonical text for comparison. Omits the timestamp, so that a PUT without changes keeps the ETag.
  */
-export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(value)): string {
+export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(value.data)): string {
   const { index, type, ttl, references, permissions } = value;
   const data = bytes.toString('base64');
   const { ttl_type, ttl: life } = showTtl(ttl);

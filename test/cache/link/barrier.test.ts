@@ -1,10 +1,9 @@
 // The acknowledgement barrier: a sender waits until no other member can serve an invalidated entry.
-import { type MemberList } from '../../../src/cache/link/member-list.js';
+import type { MemberList, OtherMembers } from '../../../src/cache/link/member-list.js';
 import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
-import type { OtherMembers } from '../../../src/cache/link/member-list.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 /** Publishes a change to members listed with the end of their membership. */

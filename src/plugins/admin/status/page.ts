@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../../errors.js';
-import { type Html, html } from '../../../html/html.js';
-import { renderDocument, securityHeaders } from '../../../html/layout.js';
-import { callOf, decodeParameter } from '../../../http/admin-call.js';
+import { type Html, html, renderDocument, securityHeaders } from '../../../html/html.js';
+import { callOf, decodeParameter } from '../../../http/router.js';
 import { baseStyle } from '../../../html/style.js';
 
 const CHART_WIDTH = 300;

@@ -1,0 +1,125 @@
+// The steps that each request of the public listener passes before its handler: the checks, and the log.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import type { Host } from '../app/plugin.js';
+import { ServiceError } from '../errors.js';
+import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
+import { type RequestContext, contextOf, requestIdOf } from './context.js';
+import type { Listener } from './route-table.js';
+
+/** Returns the error that rejects a request to any interface; undefined if it is accepted. */
+export type RequestCheck = (
+  req: IncomingMessage,
+  target: string,
+  isLoop: boolean,
+) => ServiceError | undefined;
+
+/** Creates the check that also prepared responses pass. `refusalOf` returns the error with which a judge has rejected a request, if any. */
+export function createRequestCheck(
+  maxRequestLineBytes: number,
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined,
+): RequestCheck {
+  return function checkRequest(req, target, isLoop) {
+    if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
+      const detail = `at most ${maxRequestLineBytes} bytes are read`;
+      return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
+    }
+    // `Via` contains the name of this proxy: the upstream address leads back here (RFC 9110 §7.6.3).
+    if (isLoop) return new ServiceError('LOOP_DETECTED');
+    return refusalOf(req);
+  };
+}
+
+/** Creates the step of the checks. The step throws the error that rejects the request. */
+export function createCheckStep(
+  check: RequestCheck,
+  pseudonym: string,
+  jsonpWithCredentials: boolean,
+): Listener {
+  return function checkStep(req, res) {
+    const context = contextOf(res);
+    const { via = '', authorization } = req.headers;
+    const refusal = check(req, context.target.raw, via.includes(pseudonym));
+    if (refusal) throw refusal;
+    if (authorization !== undefined && !jsonpWithCredentials) refuseScript(req, context);
+    assertKnownMethod(req);
+  };
+}
+
+/**
+ * Rejects JSONP with credentials: any page may load the script, and the browser adds stored credentials.
+ * Scripts are loaded with GET; ePIC v2 has no JSONP.
+ *
+ * @throws ServiceError JSONP_WITH_LOGIN, sent as JSON
+ */
+function refuseScript({ method }: IncomingMessage, context: RequestContext): void {
+  const { family, format } = context;
+  if (format.callback === undefined || family === 'v2' || (method !== 'GET' && method !== 'HEAD')) return;
+  context.format = { pretty: format.pretty };
+  throw new ServiceError('JSONP_WITH_LOGIN', { detail: 'leave out callback or the login' });
+}
+
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
+
+function assertKnownMethod({ method = '' }: IncomingMessage): void {
+  if (KNOWN_METHODS.has(method)) return;
+  throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
+}
+
+/**
+ * Counts requests, and logs those selected by `log.requests`. Never logs headers or the query,
+ * which may contain credentials.
+ */
+export function createRequestLog(host: Host): Listener {
+  const { metrics, log, isLogged, hooks, findClient } = host;
+  return function requestLog(req, res) {
+    const { method = '' } = req;
+    const startedAt = performance.now();
+    const span = firstOf(hooks.spans, ({ current }) => current());
+    res.once('close', () => {
+      const { family, target, handle: { text: handle } = {}, result, failure } = contextOf(res);
+      const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      const path = shownPath(target.path);
+      const code = failure?.code;
+      span?.describe({
+        'url.path': path,
+        'handle_proxy.interface': family,
+        'handle_proxy.result': result,
+        ...(handle !== undefined && { 'handle_proxy.handle': handle }),
+      });
+      const { address, network } = findClient(req);
+      metrics.recent.countClient({
+        // The address of a disconnected client may be unknown.
+        network: isIP(address) === 0 ? undefined : network,
+        agent: req.headers['user-agent'] ?? '',
+        result,
+        code,
+      });
+      const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
+      metrics.countRequest({ ...request, code });
+      reportRead(hooks, contextOf(res));
+      if (isLogged(result) && log.isLevelEnabled('info')) log.info(logLineOf(res, request, span), 'request');
+    });
+  };
+}
+
+function logLineOf(res: ServerResponse, request: object, span: RequestSpan | undefined): object {
+  const { failure } = contextOf(res);
+  const requestId = requestIdOf(res);
+  const failed = failure && { code: failure.code, ...failure.diagnosis };
+  return { ...request, requestId, ...failed, ...(span && { traceId: span.traceId }) };
+}
+
+function reportRead({ answered }: Hooks, { handle, exists, family }: RequestContext): void {
+  if (handle === undefined || exists === undefined) return;
+  for (const each of answered) each({ handle, exists, interface: family });
+}
+
+/** Maximum logged path length, because rejected request lines may be much longer. */
+const MAX_PATH_LENGTH = 2000;
+
+/** Masks session ids, which are credentials; `this` is a keyword, not an id. */
+function shownPath(path: string): string {
+  const shown = path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');
+  return shown.length > MAX_PATH_LENGTH ? `${shown.slice(0, MAX_PATH_LENGTH)}…` : shown;
+}

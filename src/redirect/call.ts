@@ -1,0 +1,141 @@
+// A request of the redirect interface, and its responses: pages if a plugin renders them, errors as pages or problem JSON.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Host } from '../app/plugin.js';
+import type { PreparedCache } from '../cache/prepared-cache.js';
+import type { Config } from '../config/schema.js';
+import { CATALOGUE, ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
+import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
+import { HTML_TYPE } from '../html/html.js';
+import type { FreshnessRules } from '../http/cache-headers.js';
+import { contextOf, requestIdOf } from '../http/context.js';
+import {
+  type ErrorReply,
+  type FailedCall,
+  type RenderError,
+  errorHeaders,
+  problemOf,
+  renderRecordError,
+} from '../http/error-reply.js';
+import type { AnswerRecord } from '../http/record-reply.js';
+import { type TextReply, sendText } from '../http/reply.js';
+import type { RunSteps } from '../http/request-work.js';
+import { readParameters } from '../http/target.js';
+import type { Admit } from '../upstream/caller.js';
+import type { Extensions } from './extension.js';
+import { type RedirectQuery, prefersJson, readShow } from './request.js';
+import type { RedirectValues } from './values.js';
+
+/** The redirect interface, which each reload creates. */
+export interface Redirects extends FreshnessRules {
+  config: Config;
+  host: Host;
+  /** Judges requests that miss in memory, and returns their caller. */
+  admit: Admit;
+  extensions: Extensions;
+  values: RedirectValues;
+  answerRecord: AnswerRecord;
+  prepared: PreparedCache;
+  /** Headers that restrict what pages may load. */
+  securityHeaders: Readonly<Record<string, string>>;
+}
+
+export interface RedirectCall {
+  req: IncomingMessage;
+  res: ServerResponse;
+  redirects: Redirects;
+  query: RedirectQuery;
+  run: RunSteps;
+}
+
+/** Sends text that is compressed if that is worth it. */
+export const sendCompressible = ({ req, res, redirects }: RedirectCall, reply: TextReply): Promise<void> =>
+  sendText(req, res, { ...reply, gzipMinBytes: redirects.config.http.gzipMinBytes });
+
+/** The error of a redirect, for its response. */
+interface RedirectProblem {
+  handle: string | undefined;
+  /** Undefined for a cacheable response. */
+  requestId?: string | undefined;
+  /** The prefix operator's contact. */
+  contact?: string | undefined;
+  /** Headers for a cacheable response; without them, the response is uncacheable and contains the request id. */
+  headers?: Record<string, string>;
+}
+
+/** Sends an error that the request has met. */
+export async function sendRedirectProblem(
+  { req, res, redirects }: RedirectCall,
+  failure: ServiceError,
+  problem: RedirectProblem,
+): Promise<void> {
+  contextOf(res).failure = failure;
+  const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;
+  await sendText(req, res, renderRedirectProblem(redirects, req, failure, { ...problem, requestId }));
+}
+
+function renderRedirectProblem(
+  { config, extensions: { pages }, securityHeaders }: Redirects,
+  req: IncomingMessage,
+  failure: ServiceError,
+  { handle, requestId, contact, headers = errorHeaders(failure, requestId) }: RedirectProblem,
+): ErrorReply {
+  const problem = problemOf(failure, handle);
+  const reply = {
+    status: problem.status,
+    headers: { ...securityHeaders, ...headers },
+    varies: ['Accept'],
+    gzipMinBytes: config.http.gzipMinBytes,
+  };
+  if (pages === undefined || prefersJson(req.headers.accept))
+    return { ...reply, contentType: 'application/problem+json', text: JSON.stringify(problem) };
+  // HDLProxy's lookup form posts to `/`.
+  const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
+  const text = pages.problem({ failure, handle, requestId, retryUrl, contact });
+  return { ...reply, contentType: HTML_TYPE, text };
+}
+
+/**
+ * Creates the renderer for all paths outside the APIs. With `action=api` it uses the record interface's
+ * format.
+ */
+export const createRenderError =
+  (redirects: Redirects): RenderError =>
+  (failure: ServiceError, call: FailedCall) =>
+    readShow(readParameters(contextOf(call.res).target.query)) === 'api'
+      ? renderRecordError(failure, call)
+      : { ...renderRedirectProblem(redirects, call.req, failure, call), resultStatus: failure.status };
+
+/** Returns the error for a missing handle. `end`: the handle at the end of the alias chain. */
+export function notFoundError(handle: string, end: string): ServiceError {
+  const detail =
+    end === handle
+      ? `The Handle server has no handle ${handle}.`
+      : `${handle} is an alias of ${end}, which does not exist.`;
+  const { handleNotFound, protocolError } = RESPONSE_CODE;
+  const responseCode = hasPrefix(handle) ? handleNotFound : protocolError;
+  return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
+}
+
+/**
+ * Whether the text can be a handle: a prefix starts with a digit (`10.5072`, `2014`, `0.NA`) or contains a
+ * dot (`loc.music`). Anything else, for example `/foo/21.T11998/x`, is a mistyped API path: response code 100
+ * would make clients treat the handle as missing.
+ */
+export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
+
+export function refusedError(handle: string, { status, members, retryAfter }: Refused): ServiceError {
+  const { responseCode, message } = members;
+  if (typeof responseCode === 'number' && isElsewhere(responseCode)) {
+    return new ServiceError('REDIRECT_NOT_SERVED', { detail: handle.split('/', 1)[0] ?? '', responseCode });
+  }
+  return new ServiceError('REDIRECT_REFUSED', {
+    ...(typeof message === 'string' && { detail: message }),
+    upstreamAnswer: {
+      status: status >= 400 ? status : CATALOGUE.REDIRECT_REFUSED.status,
+      members,
+      namesHandle: true,
+      ...(retryAfter !== undefined && { retryAfter }),
+    },
+  });
+}
