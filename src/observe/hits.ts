@@ -1,4 +1,4 @@
-// Counts, times and logs prepared hits on all interfaces.
+// Counts, times and logs prepared hits on all interfaces, and writes the log lines of ordinary requests.
 import { pino } from 'pino';
 import type { IsLogged, LogInternals, Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
@@ -24,6 +24,18 @@ export interface PreparedHit {
   repeats: number;
 }
 
+/** The members of a request's log line. */
+export interface LoggedRequest {
+  interface: Family;
+  method: string;
+  handle: string | undefined;
+  /** Undefined for native messages. */
+  path: string | undefined;
+  status: number;
+  result: string;
+  ms?: number;
+}
+
 export type Hits = ReturnType<typeof createHits>;
 
 interface HitsDeps {
@@ -44,7 +56,7 @@ const SECOND_MS = 1000;
 
 export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wall, monotonic } }: HitsDeps) {
   const { sentPrepared } = hooks;
-  const { log, flush } = createHitLog(logger, wall);
+  const { log, logRequest, flush } = createRequestLines(logger, wall);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
   let hitsOfSecond = 0;
@@ -86,6 +98,7 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
       }
       if (isLogged('hit')) log(hit, requestId, ms);
     },
+    logRequest,
     /** Writes the buffered log lines. */
     flush,
   };
@@ -101,11 +114,11 @@ const FLUSH_CHARS = 16_384;
 const FLUSH_MS = 100;
 
 /**
- * Logs hits faster than pino, whose log call costs a large part of a response. Buffers lines, and caches
- * everything except the times and the request id for each `PreparedHit`. Uses `pino.symbols`, documented for
+ * Logs requests faster than pino, whose log call costs a large part of a response. Buffers the lines of hits, and
+ * caches everything except the times and the request id for each `PreparedHit`. Uses `pino.symbols`, documented for
  * integrations, because nothing else gives access to the stream and the bindings.
  */
-function createHitLog(logger: Logger, now: () => number) {
+function createRequestLines(logger: Logger, now: () => number) {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =
     logger as unknown as LogInternals;
   const restOf = new WeakMap<PreparedHit, string>();
@@ -128,7 +141,9 @@ function createHitLog(logger: Logger, now: () => number) {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);
     if (rest === undefined) {
-      rest = bindings + writeRest(line);
+      const { family, method, handle, target, status } = line;
+      const path = target?.split('?', 1)[0];
+      rest = bindings + restOfLine({ interface: family, method, handle, path, status, result: 'hit' });
       restOf.set(line, rest);
     }
     buffer += head();
@@ -139,7 +154,12 @@ function createHitLog(logger: Logger, now: () => number) {
     else timer ??= setTimeout(flush, FLUSH_MS).unref();
   }
 
-  return { log, flush };
+  /** Writes a line for a request whose path contains no credentials. `requestId` is not escaped. */
+  function logRequest(request: LoggedRequest, requestId: string): void {
+    stream.write(`${head()},"requestId":"${requestId}"${bindings}${restOfLine(request)}`);
+  }
+
+  return { log, logRequest, flush };
 }
 
 /** Creates a formatter of line starts, which formats at most once per millisecond. */
@@ -156,9 +176,7 @@ function createHead(now: () => number): () => string {
   };
 }
 
-function writeRest({ family, method, handle, target, status }: PreparedHit): string {
-  const path = target?.split('?', 1)[0];
-  const line = { interface: family, method, handle, path, status, result: 'hit', msg: 'request' };
-  const members = JSON.stringify(line);
+function restOfLine(request: LoggedRequest): string {
+  const members = JSON.stringify({ ...request, msg: 'request' });
   return `,${members.slice(1)}\n`;
 }
