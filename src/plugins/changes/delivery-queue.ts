@@ -2,7 +2,7 @@
 import { untilDeadline } from '../../cache/clock.js';
 
 /** Delivers a batch of lines. @throws any error; the batch is then retried */
-type Deliver = (lines: readonly string[]) => Promise<void>;
+type DeliverLines = (lines: readonly string[]) => Promise<void>;
 
 /** Reports what happens to the lines of a destination. */
 export interface DeliveryReports {
@@ -24,7 +24,7 @@ const RETRY_MS = 500;
 const WAIT_MS = 500;
 
 export class DeliveryQueue {
-  readonly #deliver: Deliver;
+  readonly #deliver: DeliverLines;
   readonly #reports: DeliveryReports;
   #queued: string[] = [];
   #queuedChars = 0;
@@ -38,7 +38,7 @@ export class DeliveryQueue {
   #retry: NodeJS.Timeout | undefined;
   #isFailing = false;
 
-  constructor(deliver: Deliver, reports: DeliveryReports) {
+  constructor(deliver: DeliverLines, reports: DeliveryReports) {
     this.#deliver = deliver;
     this.#reports = reports;
   }

@@ -18,7 +18,7 @@ export interface HandleList {
   isWhole: boolean;
 }
 
-/** What is listed. */
+/** The list of a prefix, and how to read it. */
 interface PrefixListing {
   /** Upper-case prefix. */
   prefix: string;
