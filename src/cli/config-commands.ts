@@ -48,7 +48,7 @@ export async function checkConfig(options: CheckConfigOptions): Promise<void> {
 const keyLine = ({ key, shown, source }: StartConfig['keys'][number]): string =>
   `${key.padEnd(32)} ${shown.padEnd(24)} ${source}`;
 
-type ProbeResult = Pick<Probe, 'target' | 'server'> & Awaited<ReturnType<Probe['run']>>;
+type ProbeResult = { target: Probe['target']; server: string } & Awaited<ReturnType<Probe['run']>>;
 
 async function probeServers(config: Config): Promise<ProbeResult[]> {
   // Imported on demand, because the import slows down startup.

@@ -1,5 +1,4 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
-import { partial } from '../support/partial.js';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -7,7 +6,7 @@ import type { KeyedEntry } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { LAST_SNAPSHOT_MS } from '../../src/plugins/snapshot/plugin.js';
 import { Snapshot } from '../../src/plugins/snapshot/snapshot.js';
-import type { Context } from '../../src/context.js';
+import type { Host } from '../../src/app/plugin.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { newFolder } from '../support/snapshot.js';
 import { NOW, entryOf } from '../support/store-contract.js';
@@ -64,7 +63,8 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       return memory.readFrom(first, maxBytes);
     },
   };
-  const context = {
+  const host = {
+    cache: { memory: source },
     clock: {
       now: () => NOW,
       wall: () => NOW,
@@ -83,13 +83,13 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       warn: (fields: object) => errors.push(fields),
     },
     metrics: { counterOf: () => () => undefined },
-  } as unknown as Context;
+  } as unknown as Host;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
     traced.push('record');
     return memory.restore(key, entry, ticket) === 'restored';
   };
-  const options = { file, everyMs: EVERY_MS, identity: 'upstream', memory: source, restore };
-  const snapshot = new Snapshot(partial(options), context);
+  const options = { file, everyMs: EVERY_MS, identity: 'upstream', restore };
+  const snapshot = new Snapshot(options, host);
   return {
     ...{ snapshot, trace: traced, written, loaded, errors, sliceBytes: () => largest },
     runOut: () => {

@@ -1,21 +1,21 @@
 // Mutated datagrams and streams for the native listeners: each stream gets a response and ends, and a UDP
 // response has at most 64 times the bytes of its datagram. `npm run fuzz` sends a million datagrams and a
 // hundred thousand streams.
+import type { Host } from '../../src/app/plugin.js';
 import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createAnswer } from '../../src/plugins/native/answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/plugins/native/codec.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
-import { NO_SITE } from '../../src/plugins/native/site-record.js';
+import type { NativeConfig } from '../../src/plugins/native/plugin.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createTcpServer } from '../../src/plugins/native/tcp.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
-import { NO_CACHE } from '../support/native-messages.js';
+import { createUncached } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
 import { below, mutate, pick, randomFrom } from './mutate.js';
 
@@ -31,29 +31,22 @@ vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {
 });
 
 /** Returns a short record for most handles, and a record of 100,000 bytes for one handle length in seven. */
-const native = createAnswer(
-  context,
-  partial({
-    ...NO_CACHE,
-    resolve: ({ handle }) => ({
-      responseCode: 1,
-      body: {
-        kind: 'record',
-        handle,
-        values: [
-          {
-            index: 1,
-            type: 'URL',
-            ttl: 86_400,
-            data: { format: 'string', value: 'x'.repeat(handle.length % 7 === 0 ? 100_000 : 50) },
-          },
-        ],
+const native = createUncached(context, ({ handle }) => ({
+  responseCode: 1,
+  body: {
+    kind: 'record',
+    handle,
+    values: [
+      {
+        index: 1,
+        type: 'URL',
+        ttl: 86_400,
+        data: { format: 'string', value: 'x'.repeat(handle.length % 7 === 0 ? 100_000 : 50) },
       },
-      result: 'hit',
-    }),
-    site: NO_SITE,
-  }),
-);
+    ],
+  },
+  result: 'hit',
+}));
 
 const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
 
@@ -67,12 +60,12 @@ describe('fuzzed native listeners', () => {
     const random = randomFrom(SEED);
     const limited = vi.fn<(labels: object) => void>();
     vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
-    const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket, drain } = createUdpListener(partial(settings), context, {
-      native,
-      slicer,
-      isProved: () => false,
-    });
+    const config = {
+      server: { host: '127.0.0.1', reusePort: false },
+      native: { udp: { bytesPerSecond: 0 } },
+    };
+    const host = partial<Host>({ ...context, slicer });
+    const { socket, drain } = createUdpListener(partial<NativeConfig>(config), host, native, () => false);
     const listening = once(socket, 'listening');
     socket.bind(0, '127.0.0.1');
     await listening;
@@ -112,15 +105,14 @@ describe('fuzzed native listeners', () => {
       idleTimeoutMs: 60_000,
       requestTimeoutMs: 60_000,
     };
-    const server = createTcpServer(settings, context, {
-      native,
+    const host = {
+      ...context,
       slicer,
       isTrustedProxy: () => false,
       unsent: createMemoryBudget(1_000_000),
       bodies: createMemoryBudget(1_000_000),
-      onMessage: () => undefined,
-      hooks: partial({ admitMessage: [] }),
-    });
+    };
+    const server = createTcpServer(partial(settings), partial<Host>(host), native, () => undefined);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     onTestFinished(() => {

@@ -159,9 +159,7 @@ function stepsOn(values: readonly HandleValue[]): number {
   const client = { address: '10.0.0.1', countryOf: undefined, random: 0.5 };
   const query = readRedirectQuery(new URLSearchParams('locatt=country:de'));
   const target = countSteps(
-    findTarget({ handle: '21.T11998/x', values, query, headers, ...client }, gathered, {
-      allowedHeaders: ['link'],
-    }),
+    findTarget({ handle: '21.T11998/x', values, query, headers, ...client }, gathered, ['link']),
   );
   const shown = countSteps(
     writeLocations(

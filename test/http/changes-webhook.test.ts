@@ -84,15 +84,15 @@ describe('change webhook', () => {
 
   it('tries again when it is stopped during an attempt that fails', async () => {
     const receiver = await startWebhookReceiver();
-    const feed = createChangeLog(
-      { maxEntries: 10, now: () => 1000, formatGap: () => '{"operation":"gap"}' },
-      partial({ commands: undefined, era: () => undefined }),
-    );
+    const formatGap = (): string => '{"operation":"gap"}';
+    const cache = { commands: undefined, era: () => undefined };
+    const feed = createChangeLog(partial(cache), 10, () => 1000, formatGap);
     const webhook = createWebhook(
       { url: receiver.url, secret: undefined },
+      feed,
+      { ...systemClock, after: () => () => undefined },
       {
-        feed,
-        clock: { ...systemClock, after: () => () => undefined },
+        formatGap,
         onDropped: () => undefined,
         onFailing: () => undefined,
         onRecovered: () => undefined,

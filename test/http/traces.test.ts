@@ -146,7 +146,7 @@ describe('tracing', () => {
     let dropped = 0;
     const tracing = createTracing(
       partial({ tracing: { endpoint: collector.endpoint, samplePercent: 100 } }),
-      {
+      partial({
         log: partial({
           info: (_fields: object, msg?: string) => lines.push(String(msg)),
           warn: (_: object, msg?: string) => lines.push(String(msg)),
@@ -154,7 +154,7 @@ describe('tracing', () => {
         clock: { wall: () => STARTED_AT },
         metrics: partial({ countDroppedTelemetry: (_kind, count) => (dropped += count ?? 1) }),
         isTrustedProxy: () => false,
-      },
+      }),
     );
     // A batch of 512 is sent, and 4,096 wait.
     for (let span = 0; span < 512 + 4096 + 100; span++)

@@ -1,6 +1,7 @@
 // The change log in memory and on a real Redis: positions, gaps, and the webhook's reader lease.
 import { partial } from '../support/partial.js';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Cache } from '../../src/cache/cache.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { type ChangeLog, createChangeLog } from '../../src/plugins/changes/change-log.js';
 import { PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
@@ -9,11 +10,13 @@ import { useRedis } from '../support/use-redis.js';
 /** The first entry of each epoch. */
 const GAP = 'gap 0';
 
-const depsAt = (now: number) => ({
-  maxEntries: 100,
-  now: () => now,
-  formatGap: (count: number) => `gap ${count}`,
-});
+const createLogAt = (now: number, cache: Cache): ChangeLog =>
+  createChangeLog(
+    cache,
+    100,
+    () => now,
+    (count) => `gap ${count}`,
+  );
 const linesAfter = async (log: ChangeLog, id: string): Promise<string[] | undefined> =>
   (await log.read(id))?.entries.map(({ line }) => line);
 
@@ -58,7 +61,7 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
 
 describe('change log in memory', () => {
   const cache = { commands: undefined, era: () => undefined };
-  testChangeLog(() => Promise.resolve(createChangeLog(depsAt(1000), partial(cache))));
+  testChangeLog(() => Promise.resolve(createLogAt(1000, partial(cache))));
 });
 
 describeWithRedis('change log in Redis', () => {
@@ -78,7 +81,7 @@ describeWithRedis('change log in Redis', () => {
     onTestFinished(() => commands.close());
     await expect.poll(() => commands.isUp()).toBe(true);
     const eraOfInstance = () => (era === undefined ? undefined : { name: era, since: 0 });
-    return createChangeLog(depsAt(now), partial({ commands: partial(commands), era: eraOfInstance }));
+    return createLogAt(now, partial({ commands: partial(commands), era: eraOfInstance }));
   }
   const create = (): Promise<ChangeLog> => createAt(1000);
 

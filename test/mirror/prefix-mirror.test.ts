@@ -28,38 +28,32 @@ function startMirror({ trustedSince = 0 } = {}) {
   const failIfAway = (): void => {
     if (isAway) throw new ServiceError('UPSTREAM_CONNECT_FAILED');
   };
-  const mirror = new PrefixMirror(
-    {
-      prefix: '21.T1',
-      intervalMs: INTERVAL_MS,
-      list: async () => {
-        failIfAway();
-        if (isRefused) throw new ListRefused('status 401');
-        await duringList();
-        return Promise.resolve({ names: NAMES, handles: [...NAMES], isWhole: true });
-      },
-      memory: partial({
-        inspect: (key) => {
-          const entry = entries.get(key);
-          return entry && { entry, hits: 0, bytes: 1 };
-        },
-        peek: (key) => entries.get(key),
-      }),
-      trustedSince: () => trustedSince,
-      resolver: partial({
-        refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
-          reads++;
-          failIfAway();
-          const requestedAt = clock.now();
-          const times = { requestedAt, staleAt: requestedAt, deleteAt: requestedAt };
-          const entry = { kind: 'found' as const, values: toBytes('[]'), message: '', ...times };
-          entries.set(key, entry);
-          return Promise.resolve({ kind: 'entry', entry, from: 'upstream', collapsed: false });
-        },
-      }),
+  const list = async () => {
+    failIfAway();
+    if (isRefused) throw new ListRefused('status 401');
+    await duringList();
+    return Promise.resolve({ names: NAMES, handles: [...NAMES], isWhole: true });
+  };
+  const memory = {
+    inspect: (key: string) => {
+      const entry = entries.get(key);
+      return entry && { entry, hits: 0, bytes: 1 };
     },
-    context,
-  );
+    peek: (key: string) => entries.get(key),
+  };
+  const resolver = {
+    refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
+      reads++;
+      failIfAway();
+      const requestedAt = clock.now();
+      const times = { requestedAt, staleAt: requestedAt, deleteAt: requestedAt };
+      const entry = { kind: 'found' as const, values: toBytes('[]'), message: '', ...times };
+      entries.set(key, entry);
+      return Promise.resolve({ kind: 'entry', entry, from: 'upstream', collapsed: false });
+    },
+  };
+  const cache = { memory, trustedSince: () => trustedSince };
+  const mirror = new PrefixMirror(partial<Host>({ ...context, cache, resolver }), '21.T1', INTERVAL_MS, list);
   void mirror.run();
   return {
     clock,

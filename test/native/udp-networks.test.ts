@@ -1,13 +1,13 @@
 // UDP response limits per network, for every address family of the socket.
+import type { Host } from '../../src/app/plugin.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
-import { createAnswer } from '../../src/plugins/native/answer.js';
-import { NO_SITE } from '../../src/plugins/native/site-record.js';
+import type { NativeConfig } from '../../src/plugins/native/plugin.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
-import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { createUncached, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
 describe('UDP response limit per network', () => {
@@ -17,21 +17,19 @@ describe('UDP response limit per network', () => {
     ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
   ])('applies on %s to the second address of %o, but not to the third', (host, addresses) => {
     const context = testContext({ clock: { ...systemClock, now: () => 0 } });
-    const native = createAnswer(
-      context,
-      partial({
-        ...NO_CACHE,
-        resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
-        site: NO_SITE,
-      }),
-    );
+    const native = createUncached(context, () => ({
+      responseCode: 100,
+      body: { kind: 'text', text: '' },
+      result: 'hit',
+    }));
     const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
-    const settings = { host, reusePort: false, bytesPerSecond: 1 };
-    const { socket } = createUdpListener(partial(settings), context, {
+    const config = { server: { host, reusePort: false }, native: { udp: { bytesPerSecond: 1 } } };
+    const { socket } = createUdpListener(
+      partial<NativeConfig>(config),
+      partial<Host>({ ...context, slicer }),
       native,
-      slicer,
-      isProved: () => false,
-    });
+      () => false,
+    );
     const replies: Buffer[] = [];
     vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
     for (const address of addresses) {

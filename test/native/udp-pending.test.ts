@@ -1,13 +1,13 @@
 // The maximum number of UDP requests that wait for the Handle server.
+import type { Host } from '../../src/app/plugin.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
-import { createAnswer } from '../../src/plugins/native/answer.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { NO_SITE } from '../../src/plugins/native/site-record.js';
+import type { NativeConfig } from '../../src/plugins/native/plugin.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
-import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { createUncached, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
 const MAX_PENDING = 10_000;
@@ -16,15 +16,16 @@ describe('pending UDP requests', () => {
   test('are directed to TCP, and cause no upstream request, beyond the first 10,000', () => {
     const resolve = vi.fn(() => new Promise<never>(() => undefined));
     const context = testContext({ metrics: createMetrics() });
-    const native = createAnswer(context, partial({ ...NO_CACHE, resolve, site: NO_SITE }));
+    const native = createUncached(context, resolve);
     const limited = vi.fn<(labels: object) => void>();
     vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
-    const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
-    const { socket } = createUdpListener(partial(settings), context, {
-      native,
-      slicer: new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate }),
-      isProved: () => false,
-    });
+    const config = {
+      server: { host: '127.0.0.1', reusePort: false },
+      native: { udp: { bytesPerSecond: 0 } },
+    };
+    const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
+    const host = partial<Host>({ ...context, slicer });
+    const { socket } = createUdpListener(partial<NativeConfig>(config), host, native, () => false);
     const replies: Buffer[] = [];
     vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
     const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };

@@ -75,7 +75,7 @@ const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => S
   ],
   'links with an unmatched anchor-id': [
     (at) => `<location href="https://e/${at}" rel="a" id="${at}" anchor-id="none"/>`,
-    (made) => responseHeaders(alone(listsOf(made)), { handle: 'h', allowed: [] }),
+    (made) => responseHeaders(alone(listsOf(made)), 'h', []),
   ],
   'location XML': [
     () => '<location href_template="{hdl}"/>',
@@ -268,7 +268,7 @@ describe('location list processing', () => {
         (at) => `<location rel="a" href="https://e/${at}" anchor-id="${at + 1}" id="${at}"/>`,
       );
       const own = listsOf(parse(list(links))!);
-      const { value: lines, steps } = countSteps(responseHeaders(alone(own), { handle: 'h', allowed: [] }));
+      const { value: lines, steps } = countSteps(responseHeaders(alone(own), 'h', []));
       // Only the first 200 links are processed, one step each.
       expect(steps).toBe(200);
       expect(lines.join('').length).toBeLessThan(8000 + lines.length);
@@ -280,7 +280,7 @@ describe('location list processing', () => {
     example('include at most 200 allowed lines, and reject others in steps', () => {
       const headersOf = (text: string) => {
         const own = { lists: [], links: [], headers: [text] };
-        return countSteps(responseHeaders(alone(own), { handle: 'h', allowed: ['link'] }));
+        return countSteps(responseHeaders(alone(own), 'h', ['link']));
       };
       const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
       expect(short.value).toHaveLength(200);

@@ -47,16 +47,15 @@ describe('referral record', () => {
     await fc.assert(
       fc.asyncProperty(values, async (record) => {
         const asked: string[] = [];
-        const read = createReferrals({
-          findReferral: () => Promise.resolve({ values: record }),
-          serverAt({ url }) {
+        const read = createReferrals(
+          partial({ referralPorts: [[0, 65_535]], timeoutMs: 60_000 }),
+          () => Promise.resolve({ values: record }),
+          ({ url }) => {
             expect(new URL(url).protocol).toMatch(/^https?:$/);
             asked.push(url);
             return partial({ read: () => Promise.resolve({ kind: 'empty' }) });
           },
-          ports: [[0, 65_535]],
-          timeoutMs: 60_000,
-        });
+        );
         const reading = read({ handle: handleRef('99.X/a', false), authoritative: false });
         const outcome = await reading.catch((error: unknown) => error);
         if (asked.length > 0) expect(outcome).toEqual({ kind: 'empty' });

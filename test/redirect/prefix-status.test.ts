@@ -1,5 +1,7 @@
 import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
+import type { Host } from '../../src/app/plugin.js';
+import type { Config } from '../../src/config/schema.js';
 import { createOtherRecords, createPrefixRecords } from '../../src/plugins/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
@@ -83,20 +85,20 @@ describe('prefix status and contact', () => {
     const asked: (Caller | undefined)[] = [];
     const time = { now: 1 };
     const context = testContext({ clock: { ...systemClock, now: () => time.now } });
-    const records = createPrefixRecords(
-      createOtherRecords({ upstream: partial({ retryAfterMs: 5000 }) }, context, {
-        resolver: partial({
-          resolve: (_handle, { caller }) => {
-            asked.push(caller);
-            const code = failures.shift();
-            return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
-          },
-          fromMemory: () => undefined,
-        }),
-        memory: new MemoryStore({ bounds, now: () => time.now }),
-        trustedSince: () => 0,
-      }),
-    );
+    const host = partial<Host>({
+      ...context,
+      resolver: {
+        resolve: (_handle, { caller }) => {
+          asked.push(caller);
+          const code = failures.shift();
+          return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
+        },
+        fromMemory: () => undefined,
+      },
+      cache: { memory: new MemoryStore({ bounds, now: () => time.now }), trustedSince: () => 0 },
+    });
+    const config = partial<Config>({ upstream: { retryAfterMs: 5000 } });
+    const records = createPrefixRecords(createOtherRecords(config, host));
     return { asked, records, time };
   }
 

@@ -1,6 +1,7 @@
 // Creates the admin listener alone, with no-op operations.
 import type { RequestListener } from 'node:http';
-import { type AdminParts, createAdmin } from '../../src/plugins/admin/admin.js';
+import type { AdminInterfaces, Host } from '../../src/app/plugin.js';
+import { createAdmin } from '../../src/plugins/admin/admin.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
 import type { Operations } from '../../src/app/operations.js';
 import type { Statistics } from '../../src/observe/statistics.js';
@@ -8,6 +9,7 @@ import { createReadiness } from '../../src/observe/health.js';
 import type { Context } from '../../src/context.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { testContext } from './context.js';
+import { partial } from './partial.js';
 import { configFrom } from './load-config.js';
 
 const unused = (): never => {
@@ -23,7 +25,10 @@ export const noOperations: Operations = {
   setLogLevel: unused,
 };
 
-interface AloneOptions extends Partial<AdminParts> {
+interface AloneOptions extends Partial<AdminInterfaces> {
+  readiness?: Host['readiness'];
+  blockedMs?: Host['blockedMs'];
+  operations?: Operations;
   token?: string | undefined;
   metrics?: Metrics;
   context?: Context;
@@ -38,16 +43,18 @@ export function createAdminAlone({
   context = testContext({ metrics }),
   onUnexpected,
   plugins = [],
+  adminHandlers = {},
   ...parts
 }: AloneOptions = {}): RequestListener {
   Object.assign(context.log, { error: ({ err }: { err: unknown }) => onUnexpected?.(err) });
   const config = configFrom({ env: token === '' ? {} : { ADMIN_TOKEN: token } });
-  const defaults = {
+  const host = {
+    ...context,
+    settings: { current: config },
     readiness: createReadiness(),
     blockedMs: () => undefined,
     operations: noOperations,
-    plugins: [admin, ...plugins],
-    adminHandlers: {},
+    ...parts,
   };
-  return createAdmin(config.admin, context, { ...defaults, ...parts });
+  return createAdmin(partial<Host>(host), { plugins: [admin, ...plugins], adminHandlers });
 }

@@ -1,6 +1,8 @@
 // Builds native protocol requests as a Java client sends them, and reads responses.
+import type { Host } from '../../src/app/plugin.js';
+import type { Context } from '../../src/context.js';
 import { handleRef } from '../../src/handle/handle.js';
-import type { NativeAnswer } from '../../src/plugins/native/answer.js';
+import { type NativeAnswer, createAnswer } from '../../src/plugins/native/answer.js';
 import {
   type Envelope,
   type Version,
@@ -16,7 +18,10 @@ import {
   type ResponseBody,
 } from '../../src/plugins/native/codec.js';
 import type { Transport } from '../../src/plugins/native/reply.js';
+import type { Resolve } from '../../src/plugins/native/resolve.js';
+import { NO_SITE } from '../../src/plugins/native/site-record.js';
 import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
+import { partial } from './partial.js';
 
 /** The flags of a normal resolution. */
 export const PUBLIC = OP_FLAG.recursive | OP_FLAG.cacheCertify | OP_FLAG.publicOnly;
@@ -80,11 +85,16 @@ export function readResponse(bytes: Buffer): NativeResponse {
   return { envelope, header: message.header, body: response.value.body };
 }
 
-/** Dependencies of `createAnswer` that bypass the cache. */
-export const NO_CACHE = {
-  prepared: { answer: () => undefined, prepare: () => undefined },
-  resolver: { refOf: (text: string) => handleRef(text, false), isLargeInMemory: () => false },
-};
+/** Creates the message handling without cache and site record. */
+export function createUncached(
+  context: Context,
+  resolve: Resolve,
+  { isLarge } = { isLarge: false },
+): NativeAnswer {
+  const resolver = { refOf: (text: string) => handleRef(text, false), isLargeInMemory: () => isLarge };
+  const prepared = { answer: () => undefined, prepare: () => undefined };
+  return createAnswer(partial<Host>({ ...context, resolver }), partial(prepared), resolve, NO_SITE);
+}
 
 /** Resolves a message without a socket. */
 export async function askNative(

@@ -4,7 +4,7 @@ import { PLUGINS } from '../../src/app/plugins.js';
 import { publicRoutes } from '../../src/app/public-listener.js';
 import { batchRoutes } from '../../src/plugins/batch/plugin.js';
 import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
-import { nativeRoutes } from '../../src/plugins/native/routes.js';
+import { nativeRoutes } from '../../src/plugins/native/plugin.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
 import { type Route, RouteTable } from '../../src/http/route-table.js';
 import {

@@ -1,5 +1,6 @@
 // Creates the admission with traffic rules alone, without the app.
 import { partial } from './partial.js';
+import type { Host } from '../../src/app/plugin.js';
 import { createHooks } from '../../src/hooks.js';
 import { type Admission, createAdmission } from '../../src/app/admission.js';
 import { handleRef } from '../../src/handle/handle.js';
@@ -11,13 +12,11 @@ import { testContext } from './context.js';
 
 export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Admission {
   const context = testContext();
-  const parts = {
-    takeTokens,
-    resolver: { fromMemory: () => undefined, refOf: (text: string) => handleRef(text, false) },
-    checksLogin: () => false,
-    counts: createRuleCounts(context.metrics),
-  };
-  const admission = [() => createTrafficPolicy(rules, context, partial(parts))];
+  const resolver = { fromMemory: () => undefined, refOf: (text: string) => handleRef(text, false) };
+  const counts = createRuleCounts(context.metrics);
+  const admission = [
+    () => createTrafficPolicy(rules, partial<Host>({ ...context, resolver }), takeTokens, counts),
+  ];
   return createAdmission(
     { ...createHooks(), admission },
     () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),

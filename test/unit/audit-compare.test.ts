@@ -1,6 +1,7 @@
 // The audit comparison when instances share a Redis, whose messages may arrive late.
 import { partial } from '../support/partial.js';
 import { describe, expect, it } from 'vitest';
+import type { Host } from '../../src/app/plugin.js';
 import { createCompare } from '../../src/plugins/audit/audit.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { ServiceError } from '../../src/errors.js';
@@ -29,18 +30,18 @@ function start({ record = found(NEW), redis = 'up', appliedAt }: Situation = {})
   let state = redis;
   const { opened: waiting, open: isWaiting } = gate();
   const { opened: settled, open: settle } = gate();
-  const compare = createCompare({
-    cache: partial({ memory, redisState: () => state }),
-    reads: partial({ resolve: () => Promise.resolve(record) }),
-    clock: partial({
+  const host = partial<Host>({
+    cache: { memory, redisState: () => state },
+    upstreams: { reads: { resolve: () => Promise.resolve(record) } },
+    clock: {
       after(_ms, run) {
         isWaiting();
         void settled.then(run);
         return () => undefined;
       },
-    }),
-    appliedAt: () => appliedAt,
+    },
   });
+  const compare = createCompare(host, () => appliedAt);
   return { memory, waiting, settle, lose: () => (state = 'down'), result: compare(handle, partial(served)) };
 }
 
@@ -88,16 +89,14 @@ describe('audit comparison', () => {
   });
 
   it('is inconclusive for a service error, and rethrows an unexpected error', async () => {
-    const failing = (failure: Error) =>
-      createCompare({
-        cache: partial({
-          memory: start().memory,
-          redisState: () => 'disabled',
-        }),
-        reads: partial({ resolve: () => Promise.reject(failure) }),
-        clock: partial({ after: () => () => undefined }),
-        appliedAt: () => undefined,
-      })(handle, partial(served));
+    const failing = (failure: Error) => {
+      const host = partial<Host>({
+        cache: { memory: start().memory, redisState: () => 'disabled' },
+        upstreams: { reads: { resolve: () => Promise.reject(failure) } },
+        clock: { after: () => () => undefined },
+      });
+      return createCompare(host, () => undefined)(handle, partial(served));
+    };
     expect(await failing(new ServiceError('UPSTREAM_TIMEOUT'))).toBe('inconclusive');
     await expect(failing(new Error('a bug'))).rejects.toThrow('a bug');
   });

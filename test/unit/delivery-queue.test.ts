@@ -13,12 +13,12 @@ afterEach(() => {
 function createQueue() {
   const delivered: string[] = [];
   const state = { isDown: false, dropped: 0, failures: 0, recovered: [] as number[] };
-  const queue = new DeliveryQueue({
-    deliver(lines) {
-      if (state.isDown) return Promise.reject(new Error('down'));
-      delivered.push(...lines);
-      return Promise.resolve();
-    },
+  const deliver = (lines: readonly string[]): Promise<void> => {
+    if (state.isDown) return Promise.reject(new Error('down'));
+    delivered.push(...lines);
+    return Promise.resolve();
+  };
+  const queue = new DeliveryQueue(deliver, {
     formatGap: (count) => `gap ${count}`,
     onDropped: (count) => (state.dropped += count),
     onFailing: () => state.failures++,
@@ -84,8 +84,7 @@ describe('delivery queue', () => {
 
   it('resolves `add` after 500 ms when the destination does not respond', async () => {
     const lines: string[] = [];
-    const queue = new DeliveryQueue({
-      deliver: () => new Promise(() => undefined),
+    const queue = new DeliveryQueue(() => new Promise(() => undefined), {
       formatGap: String,
       onDropped: () => undefined,
       onFailing: () => undefined,

@@ -10,7 +10,7 @@ const READS = isWhole ? 1_000_000 : 100_000;
 
 function start() {
   let time = Date.parse('2026-11-30T23:59:59Z');
-  const counter = new ReadCounter({ now: () => time, maxPrefixes: MAX_PREFIXES, caseSensitive: false });
+  const counter = new ReadCounter(() => time, MAX_PREFIXES, false);
   return {
     counter,
     take: () => counter.take().map(({ row, ...taken }) => ({ ...taken, ...row.counts() })),

@@ -35,15 +35,15 @@ describeWithRedis('resolution reports in Redis', () => {
   });
 
   const open = (runId = 'a') =>
-    createReportStore({
-      shared: partial({
+    createReportStore(
+      partial({
         keyPrefix: 't:',
         run: (_name, command) => command(redis),
         script: (source, keys, args) => redis.eval(source, keys.length, ...keys, ...args),
       }),
-      maxPrefixes: 3,
+      3,
       runId,
-    });
+    );
 
   it('count each addition from each run once, however often it is repeated', async () => {
     const [one, other] = [open('one'), open('other')];
@@ -96,7 +96,7 @@ describeWithRedis('resolution reports in Redis', () => {
       run: () => Promise.resolve(undefined),
       script: () => Promise.reject(new Error('down')),
     };
-    const store = createReportStore({ shared: partial(shared), maxPrefixes: 1, runId: 'a' });
+    const store = createReportStore(partial(shared), 1, 'a');
     expect(await store.add(reads({}), 0)).toBe(false);
     expect(await store.read('21.T1', '2026-11')).toBeUndefined();
   });

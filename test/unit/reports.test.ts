@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000;
 
 function start() {
   const clock = createManualClock();
-  const counter = new ReadCounter({ now: clock.now, maxPrefixes: 10, caseSensitive: false });
+  const counter = new ReadCounter(clock.now, 10, false);
   const context = testContext({ clock });
   const state = { isUp: true };
   /** Additions in the order of arrival: sequence, prefix and number of reads. */

@@ -2,11 +2,12 @@
 import { partial } from '../support/partial.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Host } from '../../src/app/plugin.js';
 import { Live } from '../../src/config/live.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { LimitedNetworks } from '../../src/plugins/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { LIMIT_REASONS } from '../../src/plugins/traffic/plugin.js';
+import { LIMIT_REASONS, type TrafficConfig } from '../../src/plugins/traffic/plugin.js';
 import { createMissLimit, MissWindow, judgeMisses } from '../../src/plugins/traffic/miss-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';
@@ -107,8 +108,6 @@ describe('miss-based network limit', () => {
     ) {
       const clock = { now: 0 };
       const refused: string[] = [];
-      const quiet = (): void => undefined;
-      const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
       let asked = 0;
       const context = testContext({
         metrics: {
@@ -117,10 +116,15 @@ describe('miss-based network limit', () => {
         },
         clock: { ...systemClock, wall: () => clock.now },
       });
-      const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1, running: 0 } });
+      const networks = new LimitedNetworks(context);
+      const idle = { waiting: 0, limit: 1, running: 0 };
+      const usage = () => ({ read: { ...idle, waiting: isUnderPressure() ? 1 : 0 }, forwarded: idle });
       const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
       const settings = new Live({ traffic: { enumeration } });
-      const limitMiss = createMissLimit(partial(settings), context, { networks, servers: [{ usage }] });
+      const limitMiss = createMissLimit(
+        partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [partial({ usage })] } }),
+        networks,
+      );
       const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
         const caller = { class: given, client: network, network };
         const count = (): Promise<void> => {
@@ -177,11 +181,14 @@ describe('miss-based network limit', () => {
     });
 
     test('never includes a network whose reads have all failed', async () => {
-      const quiet = (): void => undefined;
-      const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
+      const context = testContext({ clock: { ...systemClock, wall: () => 0 } });
+      const networks = new LimitedNetworks(context);
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
       const settings = new Live({ traffic: { enumeration } });
-      const limitMiss = createMissLimit(partial(settings), testContext(), { networks, servers: [] });
+      const limitMiss = createMissLimit(
+        partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [] } }),
+        networks,
+      );
       const caller = { class: 'normal', client: 'a', network: 'a' } as const;
       for (let times = 0; times < 5; times++) {
         const failing = limitMiss(
@@ -196,25 +203,22 @@ describe('miss-based network limit', () => {
   });
 
   test('drops the oldest limit when the list of limited networks is full', () => {
-    const ended: string[] = [];
-    const networks = new LimitedNetworks({
-      now: () => 0,
-      onLimited: () => undefined,
-      onEnded: ({ network }) => ended.push(network),
-    });
+    const context = testContext({ clock: { ...systemClock, wall: () => 0 } });
+    const networks = new LimitedNetworks(context);
     for (let at = 0; at < 10_002; at++)
       networks.limit({ network: `${at}`, until: 1, reason: LIMIT_REASONS[0] });
+    const ended = context.lines
+      .filter(({ msg }) => msg === 'network no longer limited')
+      .map(({ network }) => network);
     expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
   });
 
   test('retains a limit until Redis has removed it', async () => {
     const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
-    const networks = new LimitedNetworks({
-      now: () => 1000,
-      shared: partial({ run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' }),
-      onLimited: () => undefined,
-      onEnded: () => undefined,
-    });
+    const networks = new LimitedNetworks(
+      testContext({ clock: { ...systemClock, wall: () => 1000 } }),
+      partial({ run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' }),
+    );
     networks.limit(limited);
     await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'INVALIDATION_UNCONFIRMED' });
     expect(networks.list()).toEqual([limited]);

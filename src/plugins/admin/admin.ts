@@ -19,8 +19,6 @@ import {
 } from '../../http/error-reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import { RouteTable } from '../../http/route-table.js';
-import type { Readiness } from '../../observe/health.js';
-import type { Metrics } from '../../observe/metrics.js';
 import { createApi } from './api.js';
 import { createHistory } from './history.js';
 import { ERRORS } from './plugin.js';
@@ -28,34 +26,17 @@ import { type AdminId, isProbe } from './routes.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
-/** The sources of its responses. */
-export interface AdminParts extends AdminInterfaces {
-  readiness: Readiness;
-  /** Returns the duration (ms) of an event-loop block in the last 10 s; undefined if there was none. */
-  blockedMs: () => number | undefined;
-  operations: Operations;
-}
+export const start = (host: Host): Started => ({ admin: (interfaces) => createAdmin(host, interfaces) });
 
-export const start = (host: Host): Started => ({
-  admin: (interfaces) => createAdmin(host.settings.current.admin, host, { ...host, ...interfaces }),
-});
-
-export function createAdmin(
-  { token }: { token?: string | undefined },
-  context: Context,
-  parts: AdminParts,
-): RequestListener {
-  const { log, metrics, hooks } = context;
+export function createAdmin(host: Host, interfaces: AdminInterfaces): RequestListener {
+  const { log, metrics } = host;
   /** Logs and counts an internal error. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();
   };
-  const handlers = {
-    ...handlersOf(parts),
-    ...createHandlers({ ...parts, metrics, hooks, onUnexpected }),
-  };
-  const table = new RouteTable(parts.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes));
+  const handlers = { ...handlersOf(interfaces), ...createHandlers(host, onUnexpected) };
+  const table = new RouteTable(interfaces.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes));
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -64,15 +45,15 @@ export function createAdmin(
     res.set({ 'Cache-Control': 'no-store', ...NOSNIFF });
     next();
   });
-  app.use(createCallLog(context)); // Precedes the token check, so that rejected calls are logged.
-  app.use(createTokenCheck(token)); // Precedes every route.
+  app.use(createCallLog(host)); // Precedes the token check, so that rejected calls are logged.
+  app.use(createTokenCheck(host.settings.current.admin.token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
   app.use(errorHandler(createSendError(onUnexpected, renderAdminProblem, sendAdminProblem)));
   return guard(expressListener(app), onUnexpected);
 }
 
 /** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */
-function handlersOf({ plugins, adminHandlers }: AdminParts): AdminHandlers {
+function handlersOf({ plugins, adminHandlers }: AdminInterfaces): AdminHandlers {
   const whileOff = plugins.flatMap(({ adminRoutes = [], offError }) =>
     adminRoutes.map(({ handler }): [string, RequestHandler] => [
       handler,
@@ -82,12 +63,6 @@ function handlersOf({ plugins, adminHandlers }: AdminParts): AdminHandlers {
     ]),
   );
   return { ...Object.fromEntries(whileOff), ...adminHandlers };
-}
-
-interface HandlerDeps extends AdminParts {
-  metrics: Metrics;
-  hooks: Hooks;
-  onUnexpected: (error: unknown) => void;
 }
 
 /** Sends an error without `Vary`, because nothing on this listener is cached. */
@@ -109,14 +84,10 @@ function renderAdminProblem(failure: ServiceError): ErrorReply {
   };
 }
 
-function createHandlers({
-  metrics,
-  hooks,
-  readiness,
-  blockedMs,
-  operations,
-  onUnexpected,
-}: HandlerDeps): Record<AdminId, RequestHandler> {
+function createHandlers(
+  { metrics, hooks, readiness, blockedMs, operations }: Host,
+  onUnexpected: (error: unknown) => void,
+): Record<AdminId, RequestHandler> {
   return {
     health(_req, res) {
       const blocked = blockedMs();
@@ -132,7 +103,7 @@ function createHandlers({
     },
     statusPage,
     statusFile: createStatusFiles(),
-    events: createEventStream({ status: createStatusReader(operations, hooks), onUnexpected }),
+    events: createEventStream(createStatusReader(operations, hooks), onUnexpected),
     ...createApi(operations),
   };
 }

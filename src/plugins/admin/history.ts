@@ -13,11 +13,9 @@ const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
   buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
 });
 
-type Flow = Statistics;
-
 interface TimedFlow {
   at: number;
-  stats: Flow;
+  stats: Statistics;
 }
 
 interface StatisticsInterval {
@@ -35,7 +33,7 @@ export interface History {
 
 const MAX_AGE_MS = 60_000;
 
-export function createHistory(monotonic: () => number): (stats: Flow) => History {
+export function createHistory(monotonic: () => number): (stats: Statistics) => History {
   let readings: TimedFlow[] = [];
   return function addToHistory(stats) {
     const newest = { at: monotonic(), stats };
@@ -69,8 +67,8 @@ function between(
 }
 
 const percentilesBetween = (
-  older: Flow['requests' | 'upstream'],
-  newer: Flow['requests' | 'upstream'],
+  older: Statistics['requests' | 'upstream'],
+  newer: Statistics['requests' | 'upstream'],
 ): Percentiles => percentilesOf(histogramBetween(older.latency, newer.latency));
 
 const round = (value: number): number => Math.round(value * 10) / 10;

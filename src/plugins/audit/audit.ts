@@ -1,15 +1,12 @@
 // Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
 import type { Host, Started } from '../../app/plugin.js';
-import type { Cache } from '../../cache/cache.js';
 import type { Entry } from '../../cache/entry.js';
 import { judge } from '../../cache/policy.js';
-import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
-import type { UpstreamClient } from '../../upstream/contract.js';
 import { ExpiringMap } from '../../upstream/expiring-map.js';
 import { type AuditResult, type AuditedAnswer, classify, isSameRecord } from './classify.js';
 import { METRICS, type Sample, type SampleResult, type AuditConfig } from './plugin.js';
@@ -20,16 +17,11 @@ const MAX_WRITTEN = 100_000;
 const AFTER_WRITE_MS = 1000;
 
 export function start(host: Host, { audit, cache: { found, notFound } }: AuditConfig): Started {
-  const { cache, clock, upstreams } = host;
+  const { cache, clock } = host;
   const { now } = clock;
   const ttlMs = Math.max(found.maxTtlMs, notFound.ttlMs);
   const written = new ExpiringMap<number>({ ttlMs, maxEntries: MAX_WRITTEN, now });
-  const compare = createCompare({
-    cache,
-    reads: upstreams.reads,
-    clock,
-    appliedAt: (key) => written.get(key),
-  });
+  const compare = createCompare(host, (key) => written.get(key));
   const { count, statistics } = createCounts(host);
   const report = createAuditReport(host, count);
   const { run, close } = createLimit(audit, host, count);
@@ -163,23 +155,21 @@ function createAuditReport({ log, resolver }: Host, count: Count) {
   };
 }
 
-interface CompareDeps {
-  cache: Cache;
-  reads: UpstreamClient;
-  clock: Context['clock'];
-  /** Returns when the last acknowledged write to a key was applied to this instance. */
-  appliedAt: (key: string) => number | undefined;
-}
-
-export type Compare = (handle: HandleRef, served: AuditedAnswer['served']) => Promise<AuditResult>;
+type Compare = (handle: HandleRef, served: AuditedAnswer['served']) => Promise<AuditResult>;
 
 /** Time for messages about a write in flight to arrive from other instances. */
 const SETTLE_MS = 1000;
 /** Maximum clock skew between instances, including message delay. */
 const MARGIN_MS = 250;
 
-/** Creates the comparison. The record is not stored, because an audit must not extend the entry's TTL. */
-export function createCompare({ cache, reads, clock, appliedAt }: CompareDeps): Compare {
+/**
+ * Creates the comparison. The record is not stored, because an audit must not extend the entry's TTL. `appliedAt`
+ * returns when the last acknowledged write to a key was applied to this instance.
+ */
+export function createCompare(
+  { cache, upstreams: { reads }, clock }: Host,
+  appliedAt: (key: string) => number | undefined,
+): Compare {
   const isShared = cache.redisState() !== 'disabled';
   const read = async (handle: HandleRef): Promise<Outcome | undefined> => {
     try {

@@ -4,72 +4,45 @@ import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { z } from 'zod';
-import type { Host, Started } from '../../app/plugin.js';
+import type { HandlerParts, Host, Started } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
 import { acceptsGzip, frameOf } from '../../http/reply.js';
 import { VARY } from '../../http/cache-headers.js';
-import { type Result, contextOf } from '../../http/context.js';
+import { contextOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
-import { type RefusalOfHandle, createReportUnexpected } from '../../http/error-reply.js';
-import { type JsonLimits, type WithBody, parseJsonBody, parseUpToIssue } from '../../http/request-body.js';
+import { type JsonLimits, parseJsonBody, parseUpToIssue } from '../../http/request-body.js';
 import { type RecordQuery, readParameters, readRecordQuery } from '../../http/target.js';
 import { forbidSniffing } from '../../http/raw-response.js';
-import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
+import { signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { type HoldFor, type HoldUnsent, createHoldFor } from '../../server/unsent.js';
 import type { Caller } from '../../upstream/caller.js';
-import { type ElementDeps, createStartElement } from './elements.js';
-import { ERRORS, METRICS } from './plugin.js';
+import { createStartElement } from './elements.js';
+import { ERRORS } from './plugin.js';
 import { type StreamElements, createStreamElements } from './stream.js';
 
-interface BatchDeps extends ElementDeps {
-  streamElements: StreamElements;
-  withBody: WithBody;
-  maxBodyBytes: number;
-  /** Charges the caller for additional requests. Rejects if they exceed a limit. */
-  charge: (req: IncomingMessage, more: number) => Promise<void>;
-  /** Undefined if no traffic rule matches handles. */
-  refusalOfHandle: RefusalOfHandle | undefined;
-  gzipMinBytes: number;
-  runStepsOf: RunStepsOf;
-  holdFor: HoldFor;
-}
-
 export function start(host: Host): Started {
-  const { upstreams, unsent, resolver, runStepsOf } = host;
+  const { upstreams } = host;
   // All handles of a batch may belong to the server with the lowest limit.
   const least = Math.min(...upstreams.servers.map(({ concurrency }) => concurrency));
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
-  const count = host.metrics.counterOf(METRICS.handles);
   // All batches together use at most half of the slots; the rest remain free for single reads.
-  const streamElements = createStreamElements({
-    perBatch: part(4),
-    total: part(2),
-    serverOf: upstreams.serverOf,
-  });
-  const shared = {
-    resolver,
-    runStepsOf,
-    streamElements,
-    holdFor: createHoldFor(unsent, host),
-    onStale: host.metrics.countStale,
-    onElement(result: Result) {
-      count({ result });
-    },
-    hooks: host.hooks,
-    onUnexpected: createReportUnexpected(host),
-  };
+  const streamElements = createStreamElements(part(4), part(2), upstreams.serverOf);
+  const holdFor = createHoldFor(host.unsent, host);
   return {
-    handlers: ({ settings: { http }, ...parts }) => createBatchHandlers({ ...shared, ...parts, ...http }),
+    handlers: (parts) => createBatchHandlers(parts, createAnswerBatch(host, parts, streamElements, holdFor)),
   };
 }
 
-function createBatchHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByBody', Listener> {
-  const { withBody, maxBodyBytes } = deps;
+function createBatchHandlers(
+  { withBody, settings }: HandlerParts,
+  answerBatch: AnswerBatch,
+): Record<'batchByQuery' | 'batchByBody', Listener> {
+  const { maxBodyBytes } = settings.http;
   return {
     async batchByQuery(req, res) {
       assertAnonymous(req);
-      await answerBatch(deps, { req, res, batch: readBatchQuery(contextOf(res).target.query) });
+      await answerBatch(req, res, readBatchQuery(contextOf(res).target.query));
     },
     async batchByBody(req, res) {
       assertAnonymous(req);
@@ -77,8 +50,7 @@ function createBatchHandlers(deps: BatchDeps): Record<'batchByQuery' | 'batchByB
       const body = await withBody(req, (bytes, memory) =>
         parseJsonBody(req, bytes, memory, { maxBodyBytes, limits: BATCH_LIMITS, codes: CODES }),
       );
-      const batch = readBatchBody(body, contextOf(res).target.query);
-      await answerBatch(deps, { req, res, batch });
+      await answerBatch(req, res, readBatchBody(body, contextOf(res).target.query));
     },
   };
 }
@@ -98,45 +70,46 @@ function assertAnonymous({ headers }: IncomingMessage): void {
   throw new ServiceError(ERRORS.BATCH_WITH_LOGIN, { detail: 'send one GET for each handle' });
 }
 
-interface BatchCall {
-  req: IncomingMessage;
-  res: ServerResponse;
-  batch: BatchRequest;
-}
+type AnswerBatch = (req: IncomingMessage, res: ServerResponse, batch: BatchRequest) => Promise<void>;
 
-async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Promise<void> {
-  const { handles, query } = batch;
-  // The request itself has already been charged.
-  if (handles.length > 1) await deps.charge(req, handles.length - 1);
-  const context = contextOf(res);
-  context.result = 'batch';
-  const { contentType, before, after } = frameOf(context.format);
-  const isGzip = isWorthGzip(req, handles.length, deps.gzipMinBytes);
-  res.setHeader('Cache-Control', 'no-store');
-  res.setHeader('Vary', VARY);
-  res.setHeader('Content-Type', contentType);
-  if (isGzip) res.setHeader('Content-Encoding', 'gzip');
-  forbidSniffing(res);
-  exposeHeaders(res);
-  if (req.method === 'HEAD') {
-    res.end();
-    return;
-  }
-  const runSteps = deps.runStepsOf(res);
-  const { refusalOfHandle } = deps;
-  const startElement = createStartElement(deps, {
-    query,
-    pretty: context.format.pretty,
-    runSteps,
-    caller: inBackground(context.caller),
-    refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
-  });
-  const left = signalOfLeaving(res);
-  const hold = holdBeside(deps.holdFor(res), charsIn(handles) + (isGzip ? GZIP_BYTES : 0));
-  const elements = deps.streamElements({ startElement, names: handles, signal: left, runSteps, hold });
-  await sendArray(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
-    if (!left.aborted) throw error;
-  });
+function createAnswerBatch(
+  host: Host,
+  { settings, charge, refusalOfHandle }: HandlerParts,
+  streamElements: StreamElements,
+  holdFor: HoldFor,
+): AnswerBatch {
+  return async function answerBatch(req, res, { handles, query }) {
+    // The request itself has already been charged.
+    if (handles.length > 1) await charge(req, handles.length - 1);
+    const context = contextOf(res);
+    context.result = 'batch';
+    const { contentType, before, after } = frameOf(context.format);
+    const isGzip = isWorthGzip(req, handles.length, settings.http.gzipMinBytes);
+    res.setHeader('Cache-Control', 'no-store');
+    res.setHeader('Vary', VARY);
+    res.setHeader('Content-Type', contentType);
+    if (isGzip) res.setHeader('Content-Encoding', 'gzip');
+    forbidSniffing(res);
+    exposeHeaders(res);
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    const runSteps = host.runStepsOf(res);
+    const startElement = createStartElement(host, {
+      query,
+      pretty: context.format.pretty,
+      runSteps,
+      caller: inBackground(context.caller),
+      refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
+    });
+    const left = signalOfLeaving(res);
+    const hold = holdBeside(holdFor(res), charsIn(handles) + (isGzip ? GZIP_BYTES : 0));
+    const elements = streamElements({ startElement, names: handles, signal: left, runSteps, hold });
+    await sendArray(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
+      if (!left.aborted) throw error;
+    });
+  };
 }
 
 /** Memory of a gzip stream: zlib's window and hash tables (zconf.h), and one chunk of output. */

@@ -1,15 +1,14 @@
 // Batch elements: a handle as spelled by the caller, with the status and body of its GET.
-import type { Context } from '../../context.js';
+import type { Host } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
 import type { Body } from '../../http/reply.js';
-import type { Result } from '../../http/context.js';
 import {
   type RefusalOfHandle,
-  type ReportUnexpected,
   asServiceError,
+  createReportUnexpected,
   renderError,
   resultOfError,
 } from '../../http/error-reply.js';
@@ -17,19 +16,10 @@ import { type RecordQuery, readHandle } from '../../http/target.js';
 import type { RunSteps } from '../../http/request-work.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
 import { type Resolution, type StaleReason, existsBy, resultOf } from '../../resolver/loader.js';
-import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { RenderedElement, StartElement } from './stream.js';
-import { ERRORS } from './plugin.js';
-
-export interface ElementDeps {
-  resolver: Resolver;
-  onStale: (reason: StaleReason) => void;
-  onElement: (result: Result) => void;
-  hooks: Context['hooks'];
-  onUnexpected: ReportUnexpected;
-}
+import { ERRORS, METRICS } from './plugin.js';
 
 /** The parts of a batch request that apply to each element. */
 interface ElementRequest {
@@ -57,10 +47,11 @@ const tooMuchWork = (): ServiceError =>
 
 /** Creates the function that starts an element. An invalid or failed handle gets an element with its error. */
 export function createStartElement(
-  deps: ElementDeps,
+  host: Host,
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {
-  const { resolver } = deps;
+  const { resolver, metrics, hooks } = host;
+  const count = metrics.counterOf(METRICS.handles);
   const write = (name: string, body: Body, stale?: StaleReason): Steps<string> =>
     elementText(name, { ...body, stale }, pretty);
   let selectedChars = 0;
@@ -69,19 +60,18 @@ export function createStartElement(
     const readChars = charsOf(resolution);
     if (!selectsAll(query)) selectedChars += readChars;
     if (selectedChars > MAX_SELECTED_CHARS) return yield* fail(name, tooMuchWork(), handle);
-    deps.onElement(resultOf(resolution, query));
+    count({ result: resultOf(resolution, query) });
     const exists = existsBy(resolution);
-    if (exists !== undefined)
-      for (const each of deps.hooks.answered) each({ handle, interface: 'batch', exists });
+    if (exists !== undefined) for (const each of hooks.answered) each({ handle, interface: 'batch', exists });
     const stale = resolution.kind === 'entry' ? resolution.stale : undefined;
-    if (stale !== undefined) deps.onStale(stale);
+    if (stale !== undefined) metrics.countStale(stale);
     const body = yield* bodyOfResolution(resolution, { handle, query });
     return { text: yield* write(name, body, stale), readChars };
   }
 
   function* fail(name: string, failure: ServiceError, handle?: HandleRef): Steps<RenderedElement> {
     const reply = renderError(failure, { handle: handle?.text });
-    deps.onElement(resultOfError(reply.status));
+    count({ result: resultOfError(reply.status) });
     return { text: yield* write(name, reply), readChars: 0 };
   }
 
@@ -92,7 +82,7 @@ export function createStartElement(
       const resolution = await resolver.resolve(handle, { authoritative: false, caller });
       return await runSteps(answer(name, handle, resolution), charsOf(resolution));
     } catch (error) {
-      return runToEnd(fail(name, asServiceError(error, deps.onUnexpected), handle));
+      return runToEnd(fail(name, asServiceError(error, createReportUnexpected(host)), handle));
     }
   }
 

@@ -3,15 +3,6 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { RunSteps } from '../../http/request-work.js';
 import type { Steps } from '../../time-slicer.js';
 
-interface BatchLimits {
-  /** Maximum concurrent loads per batch. */
-  perBatch: number;
-  /** Maximum concurrent loads of all batches in this process, per server. */
-  total: number;
-  /** Returns the server that a handle is loaded from. */
-  serverOf: (handle: HandleRef) => string | undefined;
-}
-
 /** A rendered element, and the number of record characters read for it. */
 export interface RenderedElement {
   text: string;
@@ -54,7 +45,15 @@ const MAX_AHEAD_CHARS = 64 * 1024;
 
 const workOf = ({ text, readChars }: RenderedElement): number => Math.max(text.length, readChars);
 
-export function createStreamElements({ perBatch, total, serverOf }: BatchLimits): StreamElements {
+/**
+ * Creates the stream with at most `perBatch` concurrent loads per batch, and `total` of all batches in this process
+ * per server. `serverOf` returns the server that a handle is loaded from.
+ */
+export function createStreamElements(
+  perBatch: number,
+  total: number,
+  serverOf: (handle: HandleRef) => string | undefined,
+): StreamElements {
   const inSlotOf = createSlotsByServer(total);
 
   return async function* streamElements(work) {

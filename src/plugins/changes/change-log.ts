@@ -48,22 +48,17 @@ function missedBetween(after: string, next: string): number {
   return nextNumber - 1 - (epoch === nextEpoch ? number : 0);
 }
 
-interface ChangeLogDeps {
-  maxEntries: number;
-  now: () => number;
-  /** Formats the line that replaces lost entries; 0 if it is unknown whether entries were lost. */
-  formatGap: (missed: number) => string;
-}
+/** Formats the line that replaces lost entries; 0 if it is unknown whether entries were lost. */
+type FormatGap = (missed: number) => string;
 
-function toBatch(after: string, entries: LogEntry[], { formatGap }: ChangeLogDeps): LogBatch {
+function toBatch(after: string, entries: LogEntry[], formatGap: FormatGap): LogBatch {
   const missed = entries[0] === undefined ? 0 : missedBetween(after, entries[0].id);
   return { missed, entries: missed > 0 ? [{ id: after, line: formatGap(missed) }, ...entries] : entries };
 }
 
-function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
-  const { maxEntries } = deps;
-  const epoch = deps.now();
-  const lines = [deps.formatGap(0)];
+function createLocalChangeLog(maxEntries: number, now: () => number, formatGap: FormatGap): ChangeLog {
+  const epoch = now();
+  const lines = [formatGap(0)];
   let removed = 0;
   let cursor = START;
   return {
@@ -79,7 +74,7 @@ function createLocalChangeLog(deps: ChangeLogDeps): ChangeLog {
       const entries = lines
         .slice(from, from + BATCH)
         .map((line, at) => ({ id: `${epoch}-${removed + from + at + 1}`, line }));
-      return Promise.resolve(toBatch(after, entries, deps));
+      return Promise.resolve(toBatch(after, entries, formatGap));
     },
     tail: () => Promise.resolve(`${epoch}-${removed + lines.length}`),
     claimReader: (_owner, acknowledged) => Promise.resolve((cursor = acknowledged ?? cursor)),
@@ -127,12 +122,11 @@ type StreamEntry = [id: string, fields: string[]];
 
 const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
 
-interface Shared {
-  commands: RedisCommands;
-  era: Cache['era'];
-}
-
-function createSharedChangeLog(deps: ChangeLogDeps, { commands: shared, era }: Shared): ChangeLog {
+function createSharedChangeLog(
+  [maxEntries, now, formatGap]: Parameters<typeof createLocalChangeLog>,
+  shared: RedisCommands,
+  era: Cache['era'],
+): ChangeLog {
   /** The era in which this instance has appended, or has started an epoch. */
   let knownEra: string | undefined;
   // Read for each command, because the prefix may change while commands are paused.
@@ -141,7 +135,7 @@ function createSharedChangeLog(deps: ChangeLogDeps, { commands: shared, era }: S
     const [run, name] = [shared.runOf(stream()), era()?.name];
     // The server may lack entries of a different master until this instance has entered its era.
     if (run === undefined || name === undefined) throw new Error('redis is unavailable');
-    const args = [deps.maxEntries, deps.now(), run, name === knownEra ? '' : name, deps.formatGap(0)];
+    const args = [maxEntries, now(), run, name === knownEra ? '' : name, formatGap(0)];
     const done = await shared.run('changes', () => shared.script(APPEND, [stream()], [...args, ...lines]));
     if (done === undefined) throw new Error('redis is unavailable');
     knownEra = name;
@@ -168,7 +162,7 @@ function createSharedChangeLog(deps: ChangeLogDeps, { commands: shared, era }: S
       if (isLost && era() === undefined) return undefined;
       if (isLost) await startEpoch();
       const { entries } = (isLost ? await readAfter(START) : found) ?? {};
-      return entries && toBatch(after, entries, deps);
+      return entries && toBatch(after, entries, formatGap);
     },
     async tail() {
       await enterEra();
@@ -185,5 +179,8 @@ function createSharedChangeLog(deps: ChangeLogDeps, { commands: shared, era }: S
 }
 
 /** Creates the log: in Redis if it is configured, otherwise in memory. */
-export const createChangeLog = (deps: ChangeLogDeps, { commands, era }: Cache): ChangeLog =>
-  commands ? createSharedChangeLog(deps, { commands, era }) : createLocalChangeLog(deps);
+export const createChangeLog = (
+  { commands, era }: Cache,
+  ...settings: Parameters<typeof createLocalChangeLog>
+): ChangeLog =>
+  commands ? createSharedChangeLog(settings, commands, era) : createLocalChangeLog(...settings);

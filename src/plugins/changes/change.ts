@@ -2,18 +2,21 @@
 import type { LoggedChange } from '../../handle/outcome.js';
 
 interface Stamp {
-  /** Identifies the change, which may be delivered more than once. */
-  id: string;
   /** ISO 8601. */
   time: string;
   instance: string;
+}
+
+interface ChangeStamp extends Stamp {
+  /** Identifies the change, which may be delivered more than once. */
+  id: string;
 }
 
 /** An identity that anyone can make up is not longer than a real one: index, prefix and a short suffix. */
 const MAX_CLAIMED_CHARS = 256;
 
 /** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
-export function formatLine(change: LoggedChange, { id, time, instance }: Stamp): string {
+export function formatLine(change: LoggedChange, { id, time, instance }: ChangeStamp): string {
   const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
   const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };
   const via = { interface: change.interface, instance, outcome, requestId };
@@ -23,7 +26,7 @@ export function formatLine(change: LoggedChange, { id, time, instance }: Stamp):
 const GAP = 'gap';
 
 /** Formats the line that replaces lost changes; `dropped` is their minimum number. */
-export const formatGap = (dropped: number, { time, instance }: Omit<Stamp, 'id'>): string =>
+export const formatGap = (dropped: number, { time, instance }: Stamp): string =>
   toLine({ operation: GAP, time, instance, dropped });
 
 export const isGap = (line: string): boolean => line.startsWith(`{"operation":"${GAP}"`);

@@ -11,8 +11,8 @@ import { ServiceError } from '../../errors.js';
 import { signalOfLeaving } from '../../http/request-work.js';
 import { createChangeLog, type ChangeLog, type LogEntry } from './change-log.js';
 import { formatLine, formatGap, isGap } from './change.js';
-import { DeliveryQueue } from './delivery-queue.js';
-import { METRICS, type Destination, type ChangesConfig, settingsOf, noFeed } from './plugin.js';
+import { DeliveryQueue, type DeliveryReports } from './delivery-queue.js';
+import { METRICS, type Destination, type ChangesConfig, hasFeed, noFeed } from './plugin.js';
 import { createWebhook } from './webhook.js';
 
 /** Maximum time of a stop for the last deliveries to all destinations. */
@@ -20,20 +20,21 @@ const CLOSE_MS = 1000;
 
 export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
-  const { webhook: hook, maxEntries } = settings.changes;
-  const { file, hasFeed } = settingsOf(settings);
+  const {
+    audit: { file },
+    changes: { webhook: hook, maxEntries },
+  } = settings;
   const { stampNow, reportsOf } = createDeliveryReports(host);
-  const feed = hasFeed
-    ? createChangeLog({ maxEntries, now: clock.wall, ...reportsOf('feed') }, cache)
+  const feed = hasFeed(settings)
+    ? createChangeLog(cache, maxEntries, clock.wall, reportsOf('feed').formatGap)
     : undefined;
   const queues = new Map<string, DeliveryQueue>();
-  if (file !== undefined)
-    queues.set('file', new DeliveryQueue({ deliver: createAppendToFile(file), ...reportsOf('file') }));
-  if (feed) queues.set('feed', new DeliveryQueue({ deliver: feed.append, ...reportsOf('feed') }));
+  if (file !== undefined) queues.set('file', new DeliveryQueue(createAppendToFile(file), reportsOf('file')));
+  if (feed) queues.set('feed', new DeliveryQueue(feed.append, reportsOf('feed')));
   metrics.readGauge(METRICS.queued, () =>
     [...queues].map(([destination, { length }]) => ({ labels: { destination }, value: length })),
   );
-  const webhook = feed && createWebhook(hook, { feed, clock, ...reportsOf('webhook') });
+  const webhook = feed && createWebhook(hook, feed, clock, reportsOf('webhook'));
   return {
     async changed(made) {
       const lines = made.map((change) => formatLine(change, { ...stampNow(), id: clock.randomId() }));
@@ -58,7 +59,7 @@ function createDeliveryReports({ log, metrics, clock }: Host) {
     time: new Date(clock.wall()).toISOString(),
     instance: `${hostname()}:${process.pid}`,
   });
-  const reportsOf = (destination: Destination) => ({
+  const reportsOf = (destination: Destination): DeliveryReports => ({
     formatGap: (dropped: number) => formatGap(dropped, stampNow()),
     onDropped(count: number) {
       countDropped({ destination }, count);

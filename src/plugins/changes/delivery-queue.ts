@@ -1,9 +1,11 @@
 // A bounded queue that delivers lines in order and retries after a failure.
 import { untilDeadline } from '../../cache/clock.js';
 
-interface DeliveryQueueDeps {
-  /** Delivers a batch of lines. @throws any error; the queue then retries the batch */
-  deliver: (lines: readonly string[]) => Promise<void>;
+/** Delivers a batch of lines. @throws any error; the batch is then retried */
+type DeliverLines = (lines: readonly string[]) => Promise<void>;
+
+/** Reports what happens to the lines of a destination. */
+export interface DeliveryReports {
   /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;
   onDropped: (count: number) => void;
@@ -22,7 +24,8 @@ const RETRY_MS = 500;
 const WAIT_MS = 500;
 
 export class DeliveryQueue {
-  readonly #deps: DeliveryQueueDeps;
+  readonly #deliver: DeliverLines;
+  readonly #reports: DeliveryReports;
   #queued: string[] = [];
   #queuedChars = 0;
   #inFlight: string[] = [];
@@ -35,8 +38,9 @@ export class DeliveryQueue {
   #retry: NodeJS.Timeout | undefined;
   #isFailing = false;
 
-  constructor(deps: DeliveryQueueDeps) {
-    this.#deps = deps;
+  constructor(deliver: DeliverLines, reports: DeliveryReports) {
+    this.#deliver = deliver;
+    this.#reports = reports;
   }
 
   get length(): number {
@@ -87,7 +91,7 @@ export class DeliveryQueue {
     this.#queuedChars = chars;
     this.#dropped += excess;
     this.#done += excess;
-    this.#deps.onDropped(excess);
+    this.#reports.onDropped(excess);
   }
 
   /** Delivers one batch at a time until the queue is empty or a batch fails. */
@@ -97,9 +101,9 @@ export class DeliveryQueue {
       this.#inFlight = this.#queued.splice(0, BATCH);
       this.#queuedChars -= lineChars(this.#inFlight);
       const dropped = this.#dropped;
-      const gap = dropped > 0 ? [this.#deps.formatGap(dropped)] : [];
+      const gap = dropped > 0 ? [this.#reports.formatGap(dropped)] : [];
       try {
-        await this.#deps.deliver([...gap, ...this.#inFlight]);
+        await this.#deliver([...gap, ...this.#inFlight]);
       } catch (error) {
         this.#requeue(error);
         return;
@@ -127,12 +131,12 @@ export class DeliveryQueue {
 
   /** Marks the destination as failing, so that later writes do not wait for it. */
   #fail(error: unknown): void {
-    if (!this.#isFailing) this.#deps.onFailing(error);
+    if (!this.#isFailing) this.#reports.onFailing(error);
     this.#isFailing = true;
   }
 
   #recover(dropped: number): void {
-    if (this.#isFailing) this.#deps.onRecovered(dropped);
+    if (this.#isFailing) this.#reports.onRecovered(dropped);
     this.#isFailing = false;
   }
 

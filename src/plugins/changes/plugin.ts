@@ -69,19 +69,8 @@ const SECTIONS = {
 
 export type ChangesConfig = Config & SectionsOf<typeof SECTIONS>;
 
-interface ChangesSettings {
-  /** The audit file. */
-  file: string | undefined;
-  hasFeed: boolean;
-}
-
-export const settingsOf = ({
-  audit: { file },
-  changes: { enabled, webhook },
-}: ChangesConfig): ChangesSettings => ({
-  file,
-  hasFeed: enabled || webhook.url !== undefined,
-});
+export const hasFeed = ({ changes: { enabled, webhook } }: ChangesConfig): boolean =>
+  enabled || webhook.url !== undefined;
 
 /** The error of `GET /changes` without a feed. */
 export const noFeed = (): ServiceError =>
@@ -103,9 +92,6 @@ export const changes: Plugin<ChangesConfig> = {
   metrics: METRICS,
   adminRoutes: defineRoutes({}, { 'GET /changes': { id: 'changes', isRoutine: true } }),
   offError: noFeed,
-  isEnabled(config) {
-    const { file, hasFeed } = settingsOf(config);
-    return file !== undefined || hasFeed;
-  },
+  isEnabled: (config) => config.audit.file !== undefined || hasFeed(config),
   load: () => import('./changes.js'),
 };

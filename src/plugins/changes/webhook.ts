@@ -5,17 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, untilDeadline } from '../../cache/clock.js';
 import type { ChangesConfig } from './plugin.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
-
-interface WebhookDeps {
-  feed: ChangeLog;
-  clock: Clock;
-  /** Called with the minimum number of changes that left the feed before they were posted. */
-  onDropped: (count: number) => void;
-  /** Called with the first of consecutive failures. */
-  onFailing: (error: unknown) => void;
-  /** Called with the first acknowledged batch after them, and the number of changes dropped before it. */
-  onRecovered: (dropped: number) => void;
-}
+import type { DeliveryReports } from './delivery-queue.js';
 
 /** Shorter than the reader lease (`READER_MS`), so that an instance does not post after losing it. */
 const TIMEOUT_MS = 5000;
@@ -30,11 +20,14 @@ interface Webhook {
 
 /**
  * Starts the webhook; returns undefined if no URL is configured. With Redis, one instance posts the changes
- * of all instances.
+ * of all instances. Changes that left the feed before they were posted are reported as dropped; their number is a
+ * minimum.
  */
 export function createWebhook(
   { url, secret = '' }: ChangesConfig['changes']['webhook'],
-  { feed, clock, onDropped, onFailing, onRecovered }: WebhookDeps,
+  feed: ChangeLog,
+  clock: Clock,
+  { onDropped, onFailing, onRecovered }: DeliveryReports,
 ): Webhook | undefined {
   if (url === undefined) return undefined;
   const endpoint = url;

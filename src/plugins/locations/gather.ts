@@ -149,7 +149,8 @@ async function mapInGroups<Given, Made>(
   return made;
 }
 
-export interface ListReaderDeps {
+/** Where lists are read from. */
+export interface ListSources {
   refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;
   values: RedirectValues;
@@ -196,20 +197,20 @@ export class RequestListReader implements ListReader {
   isComplete = true;
   /** Whether any record except those of the prefix and 0.NA/0.NA was read. */
   readsOthers = false;
-  readonly #deps: ListReaderDeps;
+  readonly #sources: ListSources;
   readonly #request: ReadingRequest;
   readonly #records = new Map<string, Promise<FromEntry | undefined>>();
   readonly #lists = new Map<string, Promise<HandleLists>>();
   #asksLeft = MAX_ASKED;
 
-  constructor(deps: ListReaderDeps, request: ReadingRequest) {
-    this.#deps = deps;
+  constructor(sources: ListSources, request: ReadingRequest) {
+    this.#sources = sources;
     this.#request = request;
   }
 
   readLists(name: string): Promise<HandleLists> {
     this.readsOthers = true;
-    const handle = this.#deps.refOf(name);
+    const handle = this.#sources.refOf(name);
     return once(this.#lists, handle.key, async () => {
       const record = await this.#read(handle);
       if (record === undefined) return NOTHING;
@@ -219,7 +220,7 @@ export class RequestListReader implements ListReader {
   }
 
   async readNamespace(handle: HandleRef): Promise<Namespace> {
-    const { prefixRecords } = this.#deps;
+    const { prefixRecords } = this.#sources;
     const { prefix, unjudged } = this.#request;
     if (prefixRecords === undefined) return NO_NAMESPACE;
     const isOwn = handle.key === prefix.handle.key;
@@ -231,14 +232,14 @@ export class RequestListReader implements ListReader {
   }
 
   async readIncludedNamespace(handle: HandleRef): Promise<Namespace> {
-    if (this.#deps.prefixRecords === undefined) return NO_NAMESPACE;
+    if (this.#sources.prefixRecords === undefined) return NO_NAMESPACE;
     this.readsOthers = true;
     const record = await this.#read(handle);
     return this.#noted(record, namespaceOf(record?.entry));
   }
 
   *#listsOf({ entry }: FromEntry): Steps<HandleLists> {
-    const { values, parseList } = this.#deps;
+    const { values, parseList } = this.#sources;
     return yield* listsIn(yield* values.read(entry), parseList);
   }
 
@@ -262,7 +263,7 @@ export class RequestListReader implements ListReader {
   }
 
   async #find(handle: HandleRef): Promise<FromEntry | undefined> {
-    const { otherRecords } = this.#deps;
+    const { otherRecords } = this.#sources;
     const { authoritative, caller } = this.#request;
     let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);
     if (found === undefined && this.#asksLeft > 0) {

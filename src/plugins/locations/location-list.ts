@@ -26,12 +26,15 @@ export interface Include {
   handle: string;
 }
 
-export interface LocationList {
+export interface LocationList extends LocationIndex {
   /** The attributes of the root element. */
   settings: Attributes;
   locations: readonly Location[];
   /** In HDLProxy's order: attributes, then elements. */
   includes: readonly Include[];
+}
+
+interface LocationIndex {
   /** All values of each attribute across the locations. */
   texts: ReadonlyMap<string, ReadonlySet<string>>;
   /** The first location with a `rel` for each `id`, to resolve `anchor-id`. */
@@ -86,7 +89,7 @@ function* readLocation(attributes: Attributes): Steps<Location> {
   };
 }
 
-function* indexLocations(locations: readonly Location[]): Steps<Pick<LocationList, 'texts' | 'anchors'>> {
+function* indexLocations(locations: readonly Location[]): Steps<LocationIndex> {
   const texts = new Map<string, Set<string>>();
   const anchors = new Map<string, Attributes>();
   for (const { attributes } of locations) {

@@ -6,6 +6,7 @@ import type { HandleValue } from '../../handle/value.js';
 import { contextOf, unjudgedCaller } from '../../http/context.js';
 import type {
   Finding,
+  FoundTarget,
   RedirectExtension,
   RedirectRequest,
   StartedRequest,
@@ -13,11 +14,11 @@ import type {
 import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
 import type { FromEntry } from '../../resolver/loader.js';
-import { type CountryOf, openCountries } from './addresses.js';
+import { openCountries } from './addresses.js';
 import { candidatesOf } from './candidates.js';
 import {
   type GatheredLists,
-  type ListReaderDeps,
+  type ListSources,
   type PrefixOfHandle,
   RequestListReader,
   gatherLists,
@@ -30,58 +31,49 @@ import { writeLocations } from './template.js';
 
 const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'];
 
-interface LocationsDeps extends ListReaderDeps, Pick<Host, 'findClient'> {
-  allowedHeaders: readonly string[];
-  /** Undefined without `redirect.countryDatabase`. */
-  countryOf: CountryOf | undefined;
-}
-
 export const start = (host: Host): Started => ({
   redirect: (settings) => createLocations(settings as LocationsConfig, host),
 });
 
 function createLocations(config: LocationsConfig, host: Host): RedirectExtension {
-  const { allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
-  const { resolver, cache, findClient } = host;
-  const otherRecords = createOtherRecords(config, host, { resolver, ...cache });
-  const prefixRecords = prefixLocations ? createPrefixRecords(otherRecords) : undefined;
-  const deps: LocationsDeps = {
-    refOf: resolver.refOf,
+  const otherRecords = createOtherRecords(config, host);
+  const prefixRecords = config.redirect.prefixLocations ? createPrefixRecords(otherRecords) : undefined;
+  const sources: ListSources = {
+    refOf: host.refOf,
     parseList: createLocationListParser(),
     values: createRedirectValues(TYPES),
     otherRecords,
     prefixRecords,
-    findClient,
-    allowedHeaders,
-    countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
   };
+  const chooseTarget = createChooseTarget(config, host);
   return {
     types: TYPES,
     pattern: /10320\/|HS_ALIAS/i,
     dependencyOf: prefixRecords?.plainPrefixOf,
-    startRequest: (request) => startRequest(request, deps),
+    startRequest: (request) => startRequest(request, sources, chooseTarget),
   };
 }
 
 /** Reads the record of the prefix. */
-async function startRequest(request: RedirectRequest, deps: LocationsDeps): Promise<StartedRequest> {
+async function startRequest(
+  request: RedirectRequest,
+  sources: ListSources,
+  chooseTarget: ChooseTarget,
+): Promise<StartedRequest> {
   const { handle, res } = request;
   const prefixHandle = prefixRecordOf(handle);
   const prefix = hasPrefix(handle.text)
-    ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
+    ? await sources.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
     : undefined;
   return {
     failure: prefix && inactiveError(handle.text, prefix.namespace),
     contact: prefix?.namespace.contact,
     record: prefix?.record,
-    find: async (values, resolution) =>
-      mayRedirect(values)
-        ? findLocation(
-            request,
-            { values, resolution, prefix: { handle: prefixHandle, record: prefix } },
-            deps,
-          )
-        : undefined,
+    async find(values, resolution) {
+      if (!mayRedirect(values)) return undefined;
+      const listed = { values, resolution, prefix: { handle: prefixHandle, record: prefix } };
+      return findLocation(request, listed, sources, chooseTarget);
+    },
   };
 }
 
@@ -103,23 +95,22 @@ interface ListedRecord {
 async function findLocation(
   request: RedirectRequest,
   { values, resolution, prefix }: ListedRecord,
-  deps: LocationsDeps,
+  sources: ListSources,
+  chooseTarget: ChooseTarget,
 ): Promise<Finding> {
   const { res, handle, query, run } = request;
   const { caller } = contextOf(res);
   // A limited network still gets redirects for cached records, which may require reading prefix records.
   const unjudged = unjudgedCaller(res);
   const { authoritative } = query;
-  const reader = new RequestListReader(deps, { authoritative, prefix, caller, unjudged, run });
+  const reader = new RequestListReader(sources, { authoritative, prefix, caller, unjudged, run });
   const ownChars = resolution.entry.values.length;
-  const own = await run(listsIn(values, deps.parseList), ownChars);
+  const own = await run(listsIn(values, sources.parseList), ownChars);
   const gathered = await gatherLists(own, { handle, reader });
   const chars = ownChars + reader.chars;
   const shown = { gathered, values, chars };
   return {
-    result: await (query.show === 'locations'
-      ? showLocations(request, shown)
-      : chooseTarget(request, shown, deps)),
+    result: await (query.show === 'locations' ? showLocations(request, shown) : chooseTarget(request, shown)),
     used: reader.used,
     isOfRecordAlone: !reader.readsOthers,
     isComplete: reader.isComplete,
@@ -140,17 +131,20 @@ async function showLocations({ handle, run }: RedirectRequest, { gathered, value
   return { contentType: 'text/xml;charset=utf-8', text };
 }
 
-async function chooseTarget(
-  { req, handle, query, run }: RedirectRequest,
-  { gathered, values, chars }: ReadLists,
-  deps: LocationsDeps,
-) {
-  const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
-  const facts = {
-    headers: { accept, acceptLanguage, userAgent },
-    address: deps.findClient(req).address,
-    countryOf: deps.countryOf,
-    random: Math.random(),
+type ChooseTarget = (request: RedirectRequest, lists: ReadLists) => Promise<FoundTarget>;
+
+function createChooseTarget({ redirect }: LocationsConfig, { findClient }: Host): ChooseTarget {
+  const { allowedHeaders, countryDatabase } = redirect;
+  const countryOf = countryDatabase === undefined ? undefined : openCountries(countryDatabase);
+  return async function chooseTarget({ req, handle, query, run }, { gathered, values, chars }) {
+    const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
+    const facts = {
+      headers: { accept, acceptLanguage, userAgent },
+      address: findClient(req).address,
+      countryOf,
+      random: Math.random(),
+    };
+    const request = { handle: handle.text, values, query, ...facts };
+    return run(findTarget(request, gathered, allowedHeaders), chars);
   };
-  return run(findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps), chars);
 }

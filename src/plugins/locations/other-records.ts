@@ -1,10 +1,10 @@
 // Reads the prefix and included records of a redirect, and briefly remembers uncacheable results.
 import { LRUCache } from 'lru-cache';
+import type { Host } from '../../app/plugin.js';
+import type { Cache } from '../../cache/cache.js';
 import type { Entry } from '../../cache/entry.js';
 import { type Dependency, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
-import type { PinnedEntries } from '../../cache/store.js';
 import type { Config } from '../../config/schema.js';
-import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import {
   GLOBAL_PREFIX,
@@ -16,21 +16,12 @@ import {
 import type { HandleValue } from '../../handle/value.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import type { FromEntry } from '../../resolver/loader.js';
-import type { Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';
 import { isOfType, textOf } from '../../redirect/values.js';
 import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
-
-interface OtherRecordsParts {
-  resolver: Resolver;
-  /** Invalidation clock: `isCurrent` is false if the key was invalidated after `moment`. */
-  memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
-  /** Results from before this time (ms) may have missed an invalidation. */
-  trustedSince: () => number;
-}
 
 interface OtherRecord {
   /** Undefined when the server refuses the record or fails. */
@@ -73,7 +64,7 @@ interface RememberedAnswers {
  * Avoids an upstream read of each refused or TTL-0 include on every redirect. Invalidating a handle drops its
  * result, as it drops a cache entry.
  */
-function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): RememberedAnswers {
+function createRememberedAnswers({ memory, trustedSince }: Cache): RememberedAnswers {
   const answers = new LRUCache<string, Remembered>({
     maxSize: MAX_REMEMBERED_BYTES,
     sizeCalculation: ({ record }, key) => 200 + key.length + (record?.entry.values.length ?? 0),
@@ -96,12 +87,11 @@ function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): R
 }
 
 export function createOtherRecords(
-  { upstream: { retryAfterMs } }: { upstream: Config['upstream'] },
-  { clock: { now } }: Context,
-  parts: OtherRecordsParts,
+  { upstream: { retryAfterMs } }: Config,
+  { clock: { now }, resolver, cache }: Host,
 ): OtherRecords {
-  const { resolver, memory } = parts;
-  const answers = createRememberedAnswers(parts);
+  const { memory } = cache;
+  const answers = createRememberedAnswers(cache);
 
   function known(handle: HandleRef): OtherRecord | undefined {
     const record = resolver.fromMemory(handle);
@@ -151,8 +141,8 @@ export function createOtherRecords(
       const last = answers.last(key);
       if (last === found) return { isCurrent: (at) => at < last.dueAt && answers.isValid(key, last) };
       const { entry } = found.record ?? {};
-      const watched = entry && watchEntry(key, entry, parts);
-      return watched && { isCurrent: (at) => isCurrent(watched, at, parts) };
+      const watched = entry && watchEntry(key, entry, cache);
+      return watched && { isCurrent: (at) => isCurrent(watched, at, cache) };
     },
   };
 }

@@ -14,24 +14,22 @@ const MAX_LINES = 200;
 /** Excludes text that cannot fit into `MAX_CHARS`. */
 const isShort = (text: string): boolean => text.length <= MAX_CHARS;
 
-interface HeaderRules {
-  handle: string;
-  /** Lower-case names of the headers that 10320/headers may set. */
-  allowed: readonly string[];
-}
-
-/** Returns header lines, then 10320/links, then location links (recordings "links: …", "headers: …"). */
+/**
+ * Returns header lines, then 10320/links, then location links (recordings "links: …", "headers: …"). `allowed`:
+ * lower-case names of the headers that 10320/headers may set.
+ */
 export function* responseHeaders(
   gathered: GatheredLists,
-  { handle, allowed }: HeaderRules,
+  handle: string,
+  allowed: readonly string[],
 ): Steps<HeaderLine[]> {
   const sources = headerSources(gathered);
   const forms = templateForms(handle);
   const texts = sources.flatMap(({ headers }) => headers);
-  const lines = yield* headerLinesIn(texts, { forms, allowed });
+  const lines = yield* headerLinesIn(texts, forms, allowed);
   const lists = [...sources.flatMap(({ links }) => links), ...sources.flatMap((source) => source.lists)];
   for (const [attributes, { anchors }] of linksIn(lists)) {
-    const link = linkOf(attributes, { forms, anchors });
+    const link = linkOf(attributes, forms, anchors);
     if (link !== undefined) lines.push(['Link', link]);
     yield;
   }
@@ -74,14 +72,15 @@ const LINES_PER_STEP = 50;
  */
 function* headerLinesIn(
   texts: readonly string[],
-  rules: Pick<HeaderRules, 'allowed'> & { forms: TemplateForms },
+  forms: TemplateForms,
+  allowed: readonly string[],
 ): Steps<HeaderLine[]> {
   const lines: HeaderLine[] = [];
   for (const text of texts) {
     let count = 0;
     for (const { 0: line, index } of text.matchAll(/[^\r\n]+/g)) {
       if (index > MAX_TEXT_CHARS || lines.length === MAX_LINES) break;
-      const header = isShort(line) ? readHeaderLine(line, rules) : undefined;
+      const header = isShort(line) ? readHeaderLine(line, forms, allowed) : undefined;
       if (header !== undefined) lines.push(header);
       if (++count % LINES_PER_STEP === 0) yield;
     }
@@ -92,7 +91,8 @@ function* headerLinesIn(
 
 function readHeaderLine(
   line: string,
-  { forms, allowed }: Pick<HeaderRules, 'allowed'> & { forms: TemplateForms },
+  forms: TemplateForms,
+  allowed: readonly string[],
 ): HeaderLine | undefined {
   const colon = line.indexOf(':');
   const name = line.slice(0, Math.max(0, colon)).trim();
@@ -114,12 +114,6 @@ function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
   return found;
 }
 
-interface LinkContext {
-  forms: TemplateForms;
-  /** The anchors in the location's list. */
-  anchors: LocationList['anchors'];
-}
-
 /** Link parameters and their source attributes, in HDLProxy's order (recording "link: every attribute"). */
 const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['rel', 'rel'],
@@ -129,15 +123,22 @@ const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['hreflang', 'hreflang'],
 ];
 
-/** Returns undefined if `rel` is missing, or if the address is not a valid redirect target. */
-function linkOf(attributes: Attributes, context: LinkContext): string | undefined {
+/**
+ * Returns undefined if `rel` is missing, or if the address is not a valid redirect target. `anchors`: those in the
+ * location's list.
+ */
+function linkOf(
+  attributes: Attributes,
+  forms: TemplateForms,
+  anchors: LocationList['anchors'],
+): string | undefined {
   if (!attributes.has('rel')) return undefined;
-  const target = targetOf(attributes, context.forms);
+  const target = targetOf(attributes, forms);
   if (target === undefined) return undefined;
   const parameters = PARAMETERS.map(([name, attribute]) => parameter(name, attributes.get(attribute)));
   return [
     `<${target}>`,
-    anchorOf(attributes, context),
+    anchorOf(attributes, forms, anchors),
     ...parameters,
     titleOf(attributes.get('title'), attributes.get('titlelang')),
   ]
@@ -151,7 +152,11 @@ function targetOf(attributes: Attributes, forms: TemplateForms): string | undefi
 }
 
 /** Resolves `anchor-id` to a location that has a `rel`. */
-function anchorOf(attributes: Attributes, { forms, anchors }: LinkContext): string | undefined {
+function anchorOf(
+  attributes: Attributes,
+  forms: TemplateForms,
+  anchors: LocationList['anchors'],
+): string | undefined {
   const given = attributes.get('anchor');
   const id = attributes.get('anchor-id');
   const named = id === undefined ? undefined : anchors.get(id);

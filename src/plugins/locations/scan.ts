@@ -79,12 +79,15 @@ class OpenTree {
   }
 }
 
-interface StartTag {
-  kind: 'start';
-  end: number;
-  name: string;
+interface AttributesOfTag {
   attributes: Map<string, string>;
+  end: number;
   isEmpty: boolean;
+}
+
+interface StartTag extends AttributesOfTag {
+  kind: 'start';
+  name: string;
 }
 
 type Tag = StartTag | { kind: 'end' | 'document type' | 'other'; end: number };
@@ -120,8 +123,6 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return at + (pattern.exec(text)?.[0].length ?? 0);
 }
-
-type AttributesOfTag = Pick<StartTag, 'attributes' | 'end' | 'isEmpty'>;
 
 /** The last duplicate wins; an attribute without a value is `NULL` (recording "link: every attribute"). */
 function* readAttributes(text: string, from: number): Steps<AttributesOfTag | undefined> {

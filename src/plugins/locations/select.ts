@@ -163,8 +163,6 @@ export interface NegotiationFacts {
   accept: string | undefined;
   acceptLanguage: string | undefined;
   userAgent: string | undefined;
-  /** Set by `action=metadata`. */
-  wantsMetadata: boolean;
 }
 
 interface WeightedEntry {
@@ -176,10 +174,10 @@ interface WeightedEntry {
 const MAX_ENTRIES = 50;
 
 /** Returns the negotiated attributes in filter order (recordings "Accept: …", "Accept-Language: …"). */
-export function negotiatedAttributes(facts: NegotiationFacts): WantedAttribute[] {
+export function negotiatedAttributes(facts: NegotiationFacts, wantsMetadata: boolean): WantedAttribute[] {
   const languages = sortByQuality(readPolicy(facts.acceptLanguage)).map(({ name }) => `language:${name}`);
   const types = attributesOfAccept(readPolicy(facts.accept), facts.userAgent);
-  const kept = facts.wantsMetadata
+  const kept = wantsMetadata
     ? ['role:metadata', ...types.filter((type) => !type.startsWith('http_role:'))]
     : types;
   return [...kept, ...languages].map((pair) => {

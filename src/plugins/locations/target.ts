@@ -21,7 +21,7 @@ interface TargetRequest {
   /** The record values that match the request's selection. */
   values: readonly HandleValue[];
   query: RedirectQuery;
-  headers: Omit<NegotiationFacts, 'wantsMetadata'>;
+  headers: NegotiationFacts;
   /** Client address. */
   address: string;
   /** Looks up a country by address; undefined without `redirect.countryDatabase`. */
@@ -29,18 +29,14 @@ interface TargetRequest {
   random: number;
 }
 
-interface TargetRules {
-  /** Lower-case names of the headers that 10320/headers may set. */
-  allowedHeaders: readonly string[];
-}
-
+/** `allowedHeaders`: lower-case names of the headers that 10320/headers may set. */
 export function* findTarget(
   request: TargetRequest,
   gathered: GatheredLists,
-  { allowedHeaders: allowed }: TargetRules,
+  allowedHeaders: readonly string[],
 ): Steps<FoundTarget> {
   const { handle, values } = request;
-  const headers = yield* responseHeaders(gathered, { handle, allowed });
+  const headers = yield* responseHeaders(gathered, handle, allowedHeaders);
   if (!takesPart(gathered)) {
     return { chosen: firstUrl(values), status: 302, isRandom: false, variation: NO_VARIATION, headers };
   }
@@ -71,10 +67,7 @@ function* pickLocation(
   query: LocationQuery,
   { headers, address, countryOf, random }: TargetRequest,
 ): Steps<Choice<Candidate> | undefined> {
-  const wanted = [
-    ...query.attributes,
-    ...negotiatedAttributes({ ...headers, wantsMetadata: query.wantsMetadata }),
-  ];
+  const wanted = [...query.attributes, ...negotiatedAttributes(headers, query.wantsMetadata)];
   return yield* selectLocation(locations, chooseBy, {
     attributes: wanted.filter(({ name, value }) => mayHave(name, value)),
     country: query.country ?? countryOf?.(query.address ?? address),

@@ -101,15 +101,14 @@ function statisticsOf(prefix: string, mirror: PrefixMirror) {
 }
 
 function createPrefixMirrors(settings: MirrorConfig['mirror'], host: Host): PrefixMirrors {
-  const { cache, refOf, resolver } = host;
-  const { memory, trustedSince } = cache;
+  const { refOf } = host;
   const { intervalMs, maxHandles, prefixes } = settings;
   return new Map(
     prefixes.map((prefix) => {
       const readPage = createReadPage(settings, refOf(`${prefix}/`), host);
       const list = (previous: ReadonlySet<string>) =>
         listNames({ prefix, maxHandles, refOf, previous, readPage });
-      return [prefix, new PrefixMirror({ prefix, intervalMs, list, memory, trustedSince, resolver }, host)];
+      return [prefix, new PrefixMirror(host, prefix, intervalMs, list)];
     }),
   );
 }

@@ -18,7 +18,8 @@ export interface HandleList {
   isWhole: boolean;
 }
 
-interface NamesParts {
+/** The list of a prefix, and how to read it. */
+interface PrefixListing {
   /** Upper-case prefix. */
   prefix: string;
   maxHandles: number;
@@ -71,25 +72,25 @@ export class ListRefused extends Error {}
  *
  * @throws ListRefused, ServiceError
  */
-export async function listNames(parts: NamesParts): Promise<HandleList> {
-  const names = new BoundedNames(parts.maxHandles);
+export async function listNames(listing: PrefixListing): Promise<HandleList> {
+  const names = new BoundedNames(listing.maxHandles);
   const keep = (key: string): void => {
     names.add(key, key.length);
   };
   for (let pass = 0; pass < MAX_PASSES; pass++) {
-    const { counts, found, handles } = await readPages(parts);
+    const { counts, found, handles } = await readPages(listing);
     const [count, ...others] = counts;
     if (others.length === 0 && found.keys.size === count)
       return { names: found.keys, handles, isWhole: true };
     await forEachInTurns(found.keys, keep);
     if (found.isFull()) break;
   }
-  await forEachInTurns(parts.previous, keep);
+  await forEachInTurns(listing.previous, keep);
   return { names: names.keys, handles: [], isWhole: false };
 }
 
 /** Reads one pass. `counts` contains each different number of handles that the pages report. */
-async function readPages({ prefix, maxHandles, refOf, readPage }: NamesParts) {
+async function readPages({ prefix, maxHandles, refOf, readPage }: PrefixListing) {
   const found = new BoundedNames(maxHandles);
   const spelled: string[] = [];
   const counts = new Set<number>();

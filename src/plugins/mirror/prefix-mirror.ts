@@ -1,28 +1,19 @@
 // Mirrors one prefix: repeatedly lists its handles and reads each into the cache.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Cache } from '../../cache/cache.js';
-import type { Entry } from '../../cache/entry.js';
-import type { Context } from '../../context.js';
+import type { Host } from '../../app/plugin.js';
 import { ServiceError } from '../../errors.js';
 import { refOfKey } from '../../handle/handle.js';
-import type { Resolver } from '../../resolver/resolver.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import { type HandleList, ListRefused } from './names.js';
 import { createPause, type Visit, Walk } from './walk.js';
 
-interface PrefixMirrorParts {
-  prefix: string;
-  /** Maximum age of a record (ms). */
-  intervalMs: number;
-  /** Lists the handles; `previous` contains the keys of the last list. */
-  list: (previous: ReadonlySet<string>) => Promise<HandleList>;
-  memory: Cache['memory'];
-  trustedSince: Cache['trustedSince'];
-  resolver: Resolver;
-}
+/** Lists the handles; `previous` contains the keys of the last list. */
+type ReadList = (previous: ReadonlySet<string>) => Promise<HandleList>;
 
 /** The last list, for clients. */
-export interface MirroredList extends Pick<HandleList, 'handles' | 'isWhole'> {
+export interface MirroredList {
+  handles: HandleList['handles'];
+  isWhole: boolean;
   /** Time at which the list was requested (ms since the epoch). */
   listedAt: number;
   /** Whether it contains each acknowledged write, as far as this instance knows. */
@@ -43,8 +34,9 @@ const MAX_LEASE_STEPS = 50;
 const NONE: ReadonlySet<string> = new Set();
 
 export class PrefixMirror {
-  readonly #parts: PrefixMirrorParts;
-  readonly #context: Context;
+  readonly #host: Host;
+  readonly #prefix: string;
+  readonly #readList: ReadList;
   readonly #pause: ReturnType<typeof createPause>;
   /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
   readonly #cycleMs: number;
@@ -57,11 +49,13 @@ export class PrefixMirror {
   #isSpread = false;
   #isListFailing = false;
 
-  constructor(parts: PrefixMirrorParts, context: Context) {
-    this.#parts = parts;
-    this.#context = context;
-    this.#pause = createPause(context.clock);
-    this.#cycleMs = parts.intervalMs / 2;
+  /** `intervalMs`: maximum age of a record. */
+  constructor(host: Host, prefix: string, intervalMs: number, readList: ReadList) {
+    this.#host = host;
+    this.#prefix = prefix;
+    this.#readList = readList;
+    this.#pause = createPause(host.clock);
+    this.#cycleMs = intervalMs / 2;
   }
 
   async run(): Promise<void> {
@@ -76,7 +70,7 @@ export class PrefixMirror {
   unknownTtlMs(key: string): number {
     const known = this.#known;
     if (known === undefined || !known.isWhole || known.names.has(key)) return 0;
-    return Math.max(0, known.listedAt + this.#cycleMs - this.#context.clock.now());
+    return Math.max(0, known.listedAt + this.#cycleMs - this.#host.clock.now());
   }
 
   /** Called when a handle of the prefix has been written or purged, or when this instance may have missed that. */
@@ -88,7 +82,7 @@ export class PrefixMirror {
     if (this.#known === undefined) return undefined;
     const { handles, isWhole, listedAt, changes } = this.#known;
     // Without a lease, writes of other instances may be missing in a list of any age.
-    const isCurrent = changes === this.#changes && this.#parts.trustedSince() === 0;
+    const isCurrent = changes === this.#changes && this.#host.cache.trustedSince() === 0;
     return { handles, isWhole, listedAt, isCurrent };
   }
 
@@ -100,13 +94,16 @@ export class PrefixMirror {
 
   /** Returns the ages (s); Infinity before the first list or the first complete copy. */
   ages(): Record<'list' | 'records', number> {
-    const ageOf = (at = -Infinity): number => (this.#context.clock.now() - at) / 1000;
+    const ageOf = (at = -Infinity): number => (this.#host.clock.now() - at) / 1000;
     return { list: ageOf(this.#known?.listedAt), records: ageOf(this.#copiedAt) };
   }
 
   async #runCycle(): Promise<void> {
-    const { now, monotonic } = this.#context.clock;
-    for (let step = 0; step < MAX_LEASE_STEPS && this.#parts.trustedSince() > 0; step++)
+    const {
+      clock: { now, monotonic },
+      cache,
+    } = this.#host;
+    for (let step = 0; step < MAX_LEASE_STEPS && cache.trustedSince() > 0; step++)
       await this.#pause.sleep(LEASE_STEP_MS);
     const [listedAt, startedAt] = [now(), monotonic()];
     const previous = this.#known?.names ?? NONE;
@@ -119,7 +116,7 @@ export class PrefixMirror {
       // The first copy is not spread, because an outage would lose handles that it has not read yet.
       durationMs: this.#isSpread ? this.#cycleMs * SPREAD : 0,
       minAgeMs: this.#cycleMs,
-      entryOf: (key): Entry | undefined => this.#parts.memory.inspect(key)?.entry,
+      entryOf: (key) => cache.memory.inspect(key)?.entry,
     });
     this.#walk = walk;
     await Promise.all(Array.from({ length: MAX_IN_FLIGHT }, () => this.#readInTurn(walk, startedAt)));
@@ -132,7 +129,7 @@ export class PrefixMirror {
   async #list(listedAt: number): Promise<void> {
     const changes = this.#changes;
     try {
-      const list = await this.#parts.list(this.#known?.names ?? NONE);
+      const list = await this.#readList(this.#known?.names ?? NONE);
       this.#known = { ...list, listedAt, changes };
       this.#isListFailing = false;
       this.#pause.reset();
@@ -141,14 +138,14 @@ export class PrefixMirror {
       this.#pause.extend();
       // Clients get the refusal too.
       if (failure instanceof ListRefused) this.markChanged();
-      const line = { prefix: this.#parts.prefix, reason: failure.message };
-      if (!this.#isListFailing) this.#context.log.warn(line, 'mirrored prefix not listed');
+      const line = { prefix: this.#prefix, reason: failure.message };
+      if (!this.#isListFailing) this.#host.log.warn(line, 'mirrored prefix not listed');
       this.#isListFailing = true;
     }
   }
 
   async #readInTurn(walk: Walk, startedAt: number): Promise<void> {
-    const { now, monotonic } = this.#context.clock;
+    const { now, monotonic } = this.#host.clock;
     for (;;) {
       await this.#pause.wait();
       const step = walk.next(now(), monotonic() - startedAt);
@@ -162,12 +159,12 @@ export class PrefixMirror {
   async #read(visit: Visit, walk: Walk): Promise<void> {
     const { key, newerThan } = visit;
     try {
-      const read = await this.#parts.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
+      const read = await this.#host.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();
         // Counts as a use, because newcomers are evicted first.
-        this.#parts.memory.peek(key);
+        this.#host.cache.memory.peek(key);
         return;
       }
     } catch (failure) {
@@ -179,8 +176,8 @@ export class PrefixMirror {
 
   /** Ends a walk, and logs the first copy or missing records. */
   #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
-    const { log, clock } = this.#context;
-    const { prefix } = this.#parts;
+    const { log, clock } = this.#host;
+    const prefix = this.#prefix;
     const isFirst = this.#copiedAt === undefined;
     if (!isFirst && absent > checked * MAX_MISSING)
       log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');

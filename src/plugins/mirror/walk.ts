@@ -2,8 +2,6 @@
 import type { Clock } from '../../cache/clock.js';
 import type { Entry } from '../../cache/entry.js';
 
-type KnownEntry = Entry;
-
 export interface Visit {
   key: string;
   /** An entry is used only if it was requested after this time (ms since the epoch). */
@@ -26,7 +24,7 @@ export interface WalkPlan {
   /** Minimum age of an entry that is read again (ms). */
   minAgeMs: number;
   /** Returns the entry in memory. */
-  entryOf: (key: string) => KnownEntry | undefined;
+  entryOf: (key: string) => Entry | undefined;
 }
 
 /** Maximum names looked up per step, before the walk yields to requests. */

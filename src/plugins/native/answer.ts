@@ -1,4 +1,5 @@
 // Handles native requests, independent of the transport.
+import type { Host } from '../../app/plugin.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
@@ -44,13 +45,6 @@ export interface Incoming {
 
 type Answering = AnsweredMessage | Promise<AnsweredMessage>;
 
-interface AnswerParts {
-  prepared: PreparedMessages;
-  resolve: Resolve;
-  resolver: Resolver;
-  site: SiteInfo;
-}
-
 export interface NativeAnswer {
   /** Returns a prepared response, already reported; undefined if none exists. */
   answerPrepared: PreparedMessages['answer'];
@@ -62,12 +56,17 @@ export interface NativeAnswer {
   refuse: (problem: MessageProblem) => AnsweredMessage;
 }
 
-export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer {
+export function createAnswer(
+  host: Host,
+  prepared: PreparedMessages,
+  resolve: Resolve,
+  site: SiteInfo,
+): NativeAnswer {
+  const { resolver } = host;
   // Clients compare the expiration of a message with their wall clock.
-  const { wall: now } = context.clock;
-  const { prepared, resolver, site } = parts;
+  const { wall: now } = host.clock;
   const readExchange = createReadExchange(resolver);
-  const operate = createNativeOperations(context, parts);
+  const operate = createNativeOperations(host, resolve, site);
   const finish = createFinish(site, now);
 
   function refuse(problem: MessageProblem): AnsweredMessage {
@@ -114,7 +113,7 @@ interface Exchange {
   maxBytes: number;
 }
 
-function createReadExchange({ refOf }: AnswerParts['resolver']) {
+function createReadExchange({ refOf }: Resolver) {
   return function readExchange(incoming: Incoming): Exchange | MessageProblem {
     const { envelope, message, transport, admit, refusalOf } = incoming;
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);
@@ -166,7 +165,7 @@ const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 const isAdministration = (opCode: number): boolean =>
   (opCode >= 100 && opCode < 200) || (opCode >= 300 && opCode < 400) || opCode >= 1000;
 
-function createNativeOperations(context: Context, { resolve, site }: AnswerParts) {
+function createNativeOperations(context: Context, resolve: Resolve, site: SiteInfo) {
   const onUnexpected = createReportUnexpected(context);
   const asOutcome = (error: unknown): NativeOutcome => failedReply(asServiceError(error, onUnexpected));
 

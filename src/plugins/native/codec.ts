@@ -35,7 +35,8 @@ export interface Version {
 
 export const OWN_VERSION: Version = { major: 2, minor: 11 };
 
-export interface Envelope {
+/** An envelope without the length of its message. */
+export interface EnvelopeHead {
   version: Version;
   /** Highest version that the sender supports; major 0 means this message's version. */
   suggested: Version;
@@ -48,6 +49,9 @@ export interface Envelope {
   requestId: number;
   /** Packet number, from 0. */
   sequence: number;
+}
+
+export interface Envelope extends EnvelopeHead {
   /** Length of the whole message, not of the packet (bytes). */
   length: number;
 }
@@ -93,7 +97,7 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
 
 /** Returns the response version: the suggested version, at most our own, or else that of the message. */
-export function negotiateVersion({ version, suggested }: Envelope): Version {
+export function negotiateVersion({ version, suggested }: EnvelopeHead): Version {
   if (suggested.major === 0) return version;
   return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;
 }
@@ -114,10 +118,7 @@ export const packetsOf = (length: number): number => Math.max(1, Math.ceil(lengt
  * Splits a message into full packets and a last, shorter one. Each envelope
  * contains the whole message's length.
  */
-export function toPackets(
-  envelope: Omit<Envelope, 'length' | 'sequence' | 'isTruncated'>,
-  message: Buffer,
-): Buffer[] {
+export function toPackets(envelope: EnvelopeHead, message: Buffer): Buffer[] {
   const count = packetsOf(message.length);
   return Array.from({ length: count }, (_, sequence) => {
     const start = sequence * PACKET_BYTES;
@@ -211,7 +212,7 @@ function encodeHeader(header: Header): Buffer {
 }
 
 /** Concatenates envelope and message, as sent over TCP and HTTP. */
-export function frame(envelope: Omit<Envelope, 'length'>, message: Buffer): Buffer {
+export function frame(envelope: EnvelopeHead, message: Buffer): Buffer {
   return Buffer.concat([encodeEnvelope({ ...envelope, length: message.length }), message]);
 }
 

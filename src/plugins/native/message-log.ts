@@ -1,7 +1,8 @@
 // Counts and logs native messages.
 import type { Context } from '../../context.js';
-import type { Hooks, MessageSpan } from '../../hooks.js';
-import type { Hits, PreparedHit } from '../../observe/hits.js';
+import type { Host } from '../../app/plugin.js';
+import type { MessageSpan } from '../../hooks.js';
+import type { PreparedHit } from '../../observe/hits.js';
 import { OP_CODE } from './codec.js';
 import { type AnsweredMessage, existsByCode } from './reply.js';
 import { maybe } from '../../maybe.js';
@@ -45,7 +46,7 @@ export function createMessageReport({ metrics, log, isLogged, hooks }: Context):
             'request',
           );
         }
-        span?.describe(attributesOf({ family, handle, status, result }));
+        span?.describe(attributesOf(family, status, result, handle));
         span?.end(result === 'error');
         return answered;
       };
@@ -56,17 +57,12 @@ export function createMessageReport({ metrics, log, isLogged, hooks }: Context):
   };
 }
 
-interface DescribedMessage extends Pick<PreparedHit, 'family' | 'status'> {
-  handle: string | undefined;
-  result: string;
-}
-
-const attributesOf = ({
-  family,
-  handle,
-  status,
-  result,
-}: DescribedMessage): Record<string, string | number> => ({
+const attributesOf = (
+  family: string,
+  status: number,
+  result: string,
+  handle: string | undefined,
+): Record<string, string | number> => ({
   'handle_proxy.interface': family,
   'handle_proxy.result': result,
   'handle_proxy.response_code': status,
@@ -74,12 +70,12 @@ const attributesOf = ({
 });
 
 /** Creates the report for messages with a prepared response. */
-export function createReportHit({ spans }: Pick<Hooks, 'spans'>, { count }: Pick<Hits, 'count'>): ReportHit {
+export function createReportHit({ hooks: { spans }, hits }: Host): ReportHit {
   return function reportHit(hit, startedAt) {
-    count(hit, undefined, startedAt);
+    hits.count(hit, undefined, startedAt);
     for (const { run } of spans)
       run(hit.family, (span) => {
-        span.describe(attributesOf({ ...hit, result: 'hit' }));
+        span.describe(attributesOf(hit.family, hit.status, 'hit', hit.handle));
         span.end(false);
       });
   };

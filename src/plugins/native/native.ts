@@ -15,7 +15,7 @@ import { createUdpListener } from './udp.js';
 export function start(host: Host, settings: NativeConfig): Started {
   const answer = createNative(host, settings);
   return {
-    handlers: (parts) => ({ tunnel: createTunnelRoute(answer, { ...parts, runStepsOf: host.runStepsOf }) }),
+    handlers: (parts) => ({ tunnel: createTunnelRoute(answer, host, parts) }),
     listeners: createListeners(host, settings, answer),
   };
 }
@@ -23,25 +23,20 @@ export function start(host: Host, settings: NativeConfig): Started {
 /** Creates the message handling, independent of the transport. */
 export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
   const site = createSiteInfo(settings, host.resolver);
-  return createAnswer(host, {
-    resolver: host.resolver,
-    resolve: createResolve(host, host),
-    prepared: new PreparedMessages(host, { ...host, site }),
-    site,
-  });
+  return createAnswer(host, new PreparedMessages(host, site), createResolve(host), site);
 }
 
 /** Creates the listeners that have a port. */
-function createListeners(
-  host: Host,
-  { native: { tcp, udp, host: ownHost }, server }: NativeConfig,
-  native: NativeAnswer,
-): PluginListener[] {
+function createListeners(host: Host, config: NativeConfig, native: NativeAnswer): PluginListener[] {
+  const {
+    server,
+    native: { tcp, udp, host: ownHost },
+  } = config;
   const proved = createProvedSenders(host.clock.now);
   const address = ownHost ?? server.host;
   const listeners: PluginListener[] = [];
   if (tcp.port !== undefined) {
-    const tcpServer = createTcpServer(tcp, host, { ...host, native, onMessage: proved.add });
+    const tcpServer = createTcpServer(tcp, host, native, proved.add);
     listeners.push({
       name: 'nativeTcp',
       scheme: 'tcp',
@@ -52,12 +47,7 @@ function createListeners(
     });
   }
   if (udp.port !== undefined) {
-    const { bytesPerSecond } = udp;
-    const { socket, drain } = createUdpListener(
-      { bytesPerSecond, host: address, reusePort: server.reusePort },
-      host,
-      { native, slicer: host.slicer, isProved: proved.has },
-    );
+    const { socket, drain } = createUdpListener(config, host, native, proved.has);
     listeners.push({
       name: 'nativeUdp',
       scheme: 'udp',

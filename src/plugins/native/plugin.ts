@@ -1,5 +1,6 @@
 // The native Handle protocol: UDP, TCP, and a tunnel over HTTP.
 import { X509Certificate } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Plugin } from '../../app/plugin.js';
 import { isSameListener } from '../../config/addresses.js';
@@ -17,8 +18,9 @@ import {
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { fileProblem, pemProblem } from '../../config/start-problems.js';
+import { defineRoutes } from '../../http/route-table.js';
+import type { Target } from '../../http/target.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
-import { nativeRoutes } from './routes.js';
 
 export const METRICS = {
   udpLimited: {
@@ -173,3 +175,25 @@ function siteKeyProblem(pem: string, path: string): string | undefined {
     ? undefined
     : `${path} has no RSA key`;
 }
+
+export const MESSAGE_TYPE = 'application/x-hdl-message';
+
+const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
+
+/**
+ * Whether Accept and Content-Type both name the message type, regardless of letter case (recordings "tunnel:
+ * no Accept", "tunnel: Content-Type in capitals").
+ */
+const isTunnelled = ({ headers }: IncomingMessage): boolean =>
+  namesMessage(headers.accept) && namesMessage(headers['content-type']);
+
+/** Matches file paths of a Handle server, which accept no messages (recording "tunnel: path /static/x"). */
+const FILES = /^\/static\//i;
+
+const when = (req: IncomingMessage, { path }: Target): boolean => !FILES.test(path) && isTunnelled(req);
+
+/** Accepts messages at every path outside the APIs. */
+export const nativeRoutes = defineRoutes(
+  { interface: 'native', family: 'native-tunnel', handler: 'tunnel' },
+  { 'POST /': { id: 'sendMessage', when }, 'POST /{handle}': { id: 'sendMessageAnywhere', when } },
+);

@@ -1,10 +1,11 @@
 // Prepared responses to repeated native requests, updated only in request id, site serial and expiration.
-import type { Prepared, PreparedCache, PreparedName } from '../../cache/prepared-cache.js';
-import type { Context } from '../../context.js';
-import type { Hits, PreparedHit } from '../../observe/hits.js';
+import type { Host } from '../../app/plugin.js';
+import type { Prepared, PreparedName } from '../../cache/prepared-cache.js';
+import type { PreparedHit } from '../../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
 import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
 import { type ReportHit, createReportHit } from './message-log.js';
+import type { SiteInfo } from './site-record.js';
 
 interface PreparedMessage extends Prepared, PreparedHit {
   /** One character per byte. For UDP: concatenated packets, all but the last of full length. */
@@ -16,14 +17,6 @@ interface RawRequest {
   /** Raw envelope and message; undefined for a fragmented message. */
   received?: Buffer;
   transport: Transport;
-}
-
-interface PreparedMessagesParts {
-  /** Returns the current cache, because a reload replaces it. */
-  preparedCache: () => PreparedCache;
-  hits: Hits;
-  /** Serial number of this instance's site record. */
-  site: { readonly serial: number };
 }
 
 /** Maximum length of a request with a prepared response (bytes); longer ones list many types. */
@@ -43,15 +36,15 @@ const isPreparableMessage = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
 export class PreparedMessages {
-  readonly #parts: PreparedMessagesParts;
-  readonly #clock: Context['clock'];
+  readonly #host: Host;
+  readonly #site: SiteInfo;
   readonly #reportHit: ReportHit;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
-  constructor(context: Context, parts: PreparedMessagesParts) {
-    this.#parts = parts;
-    this.#clock = context.clock;
-    this.#reportHit = createReportHit(context.hooks, parts.hits);
+  constructor(host: Host, site: SiteInfo) {
+    this.#host = host;
+    this.#site = site;
+    this.#reportHit = createReportHit(host);
   }
 
   /**
@@ -60,10 +53,10 @@ export class PreparedMessages {
    * all but the last of full length.
    */
   answer(received: Buffer, transport: PreparedTransport, maxBytes = Infinity): Buffer | undefined {
-    const startedAt = this.#parts.hits.startTimer();
+    const startedAt = this.#host.hits.startTimer();
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
-    const prepared = this.#parts.preparedCache().current(name, this.#clock.now());
+    const prepared = this.#host.preparedCache().current(name, this.#host.clock.now());
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
     const bytes = this.#fill(prepared, received);
     this.#reportHit(prepared, startedAt);
@@ -79,7 +72,7 @@ export class PreparedMessages {
       return;
     const name = isPreparableMessage(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
-    this.#parts.preparedCache().prepare(name, { handle, entry }, (start, known) => {
+    this.#host.preparedCache().prepare(name, { handle, entry }, (start, known) => {
       if (known !== undefined) return known;
       const { envelope, message } = reply;
       const bytes =
@@ -120,8 +113,8 @@ export class PreparedMessages {
     const step = family === 'native-udp' ? FULL_PACKET_BYTES : text.length;
     const requestId = received.readInt32BE(REQUEST_ID_AT);
     for (let at = 0; at < text.length; at += step) bytes.writeInt32BE(requestId, at + REQUEST_ID_AT);
-    bytes.writeUInt16BE(this.#parts.site.serial, SITE_SERIAL_AT);
-    bytes.writeInt32BE(expirationAt(this.#clock.wall()), EXPIRATION_AT);
+    bytes.writeUInt16BE(this.#site.serial, SITE_SERIAL_AT);
+    bytes.writeInt32BE(expirationAt(this.#host.clock.wall()), EXPIRATION_AT);
     return bytes;
   }
 }

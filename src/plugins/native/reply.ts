@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import {
   type Envelope,
+  type EnvelopeHead,
   OWN_VERSION,
   isEarlier,
   negotiateVersion,
@@ -26,7 +27,7 @@ import { sized } from '../../handle/bytes.js';
 
 /** A response, independent of its transport. */
 export interface NativeReply {
-  envelope: Omit<Envelope, 'length'>;
+  envelope: EnvelopeHead;
   message: Buffer;
 }
 

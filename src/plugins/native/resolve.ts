@@ -3,26 +3,16 @@ import { type NativeOutcome, refusalMessage } from './reply.js';
 import { OP_FLAG, type ResolutionRequest as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import type { Context } from '../../context.js';
+import type { Host } from '../../app/plugin.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type HandleValue, type Selection, createValueFilter } from '../../handle/value.js';
 import type { Result } from '../../http/context.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import { type Resolution, resultOf } from '../../resolver/loader.js';
-import type { ResolverRead, Resolver } from '../../resolver/resolver.js';
+import type { ResolverRead } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
-import type { OriginOf } from '../../write/origin-record.js';
 import { maybe } from '../../maybe.js';
-
-interface ResolveParts {
-  resolver: Resolver;
-  originOf: OriginOf;
-}
-
-interface ResolveDeps extends ResolveParts {
-  countStale: Context['metrics']['countStale'];
-}
 
 /**
  * Applies the traffic rules to a memory miss, before the upstream request.
@@ -48,8 +38,7 @@ export type Resolve = (
   asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
 ) => NativeOutcome | Promise<NativeOutcome>;
 
-export function createResolve({ metrics: { countStale } }: Context, parts: ResolveParts): Resolve {
-  const deps: ResolveDeps = { ...parts, countStale };
+export function createResolve(host: Host): Resolve {
   return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
     if (!canExist(spelling)) return notFound('local');
     // Applies the traffic rules only once per request.
@@ -63,9 +52,9 @@ export function createResolve({ metrics: { countStale } }: Context, parts: Resol
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
       admit: () => (admitting ??= admit?.(handle)),
     };
-    if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
-    return maybe<Resolution, NativeOutcome>(deps.resolver.read(handle, asked), (resolution) =>
-      outcomeOf(resolution, asked, deps),
+    if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, host);
+    return maybe<Resolution, NativeOutcome>(host.resolver.read(handle, asked), (resolution) =>
+      outcomeOf(resolution, asked, host),
     );
   };
 }
@@ -80,11 +69,11 @@ const canExist = (handle: Buffer): boolean =>
 const notFound = (result: Result, text = ''): NativeOutcome =>
   refusalMessage(RESPONSE_CODE.handleNotFound, result, text);
 
-function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: ResolveDeps): NativeOutcome {
+function outcomeOf(resolution: Resolution, asked: Asked, { metrics }: Host): NativeOutcome {
   const result = resultOf(resolution, asked);
   if (resolution.kind === 'refused') return refused(resolution.refused.members, asked);
   const { entry, stale, from } = resolution;
-  if (stale !== undefined) countStale(stale);
+  if (stale !== undefined) metrics.countStale(stale);
   const outcome =
     entry.kind === 'not-found'
       ? notFound(result, entry.message)
@@ -110,16 +99,16 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): N
 }
 
 /** Resolves public and private values. A single private match turns the whole response into a challenge. */
-async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
+async function resolveAll(asked: Asked, host: Host): Promise<NativeOutcome> {
   if (asked.indexes.length > 0 && asked.types.length === 0) {
-    const resolution = await deps.resolver.read(asked.handle, asked);
-    if (hasAllAsked(resolution, asked)) return outcomeOf(resolution, asked, deps);
+    const resolution = await host.resolver.read(asked.handle, asked);
+    if (hasAllAsked(resolution, asked)) return outcomeOf(resolution, asked, host);
   }
-  return readWhole(asked, deps);
+  return readWhole(asked, host);
 }
 
 /** Reads all matches without credentials; the server refuses if any match is private. */
-async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<NativeOutcome> {
+async function readWhole(asked: Asked, { originOf }: Host): Promise<NativeOutcome> {
   const caller = await asked.admit();
   const { handle, authoritative, indexes, types } = asked;
   const selection = { indexes, types };

@@ -9,9 +9,6 @@ import type { Resolver } from '../../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
 import type { NativeConfig } from './plugin.js';
 
-/** Configuration sections that determine the site record. */
-export type SiteConfig = NativeConfig;
-
 /** Placeholder that makes clients resolve `domain` instead. */
 const NO_ADDRESS = '0.0.0.0';
 
@@ -21,7 +18,7 @@ const NO_ADDRESS = '0.0.0.0';
  *
  * @throws if the certificate cannot be read
  */
-export function siteRecord(config: SiteConfig, { isPrimary } = { isPrimary: false }): SiteJson {
+export function siteRecord(config: NativeConfig, { isPrimary } = { isPrimary: false }): SiteJson {
   const { address, domain, serialNumber, description, certificateFile } = config.native.site;
   return {
     version: 1,
@@ -54,7 +51,7 @@ const readPublicKey = (certificateFile: string): unknown =>
  * Returns the configured interfaces, else the enabled ones. Omits port 0, which
  * selects a new port at each start.
  */
-function interfacesOf({ native, server }: SiteConfig): NativeConfig['native']['site']['interfaces'] {
+function interfacesOf({ native, server }: NativeConfig): NativeConfig['native']['site']['interfaces'] {
   const { tcp, udp, tunnel, site } = native;
   if (site.interfaces.length > 0) return site.interfaces;
   const interfaces: typeof site.interfaces = [
@@ -74,9 +71,7 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-type SiteResolver = Resolver;
-
-export function createSiteInfo(config: SiteConfig, resolver: SiteResolver): SiteInfo {
+export function createSiteInfo(config: NativeConfig, resolver: Resolver): SiteInfo {
   const { address, domain, handle } = config.native.site;
   if (address !== undefined || domain !== undefined) return siteOfRecord(siteRecord(config));
   return handle === undefined ? NO_SITE : siteOfHandle(resolver.refOf(handle), resolver);
@@ -87,7 +82,7 @@ function siteOfRecord(record: SiteJson): SiteInfo {
   return { serial: record.serialNumber, read: () => Promise.resolve(data) };
 }
 
-function siteOfHandle(handle: HandleRef, resolver: SiteResolver): SiteInfo {
+function siteOfHandle(handle: HandleRef, resolver: Resolver): SiteInfo {
   let serial = UNKNOWN_SERIAL;
   return {
     get serial() {

@@ -1,13 +1,12 @@
 // TCP listener: one request and one response per connection, as on a Handle server.
 import { type Server, type Socket, createServer } from 'node:net';
-import type { Context } from '../../context.js';
+import type { Host } from '../../app/plugin.js';
 import { appendChunk } from '../../handle/bytes.js';
 import { type MemoryBudget, tooManyBodies } from '../../http/request-body.js';
-import { type Hooks, firstOf } from '../../hooks.js';
+import { firstOf } from '../../hooks.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type Use, boundConnections } from '../../server/connections.js';
-import type { ClientConnections } from '../../server/http-server.js';
-import { type CountUnsent, createUnsentCount } from '../../server/unsent.js';
+import { createUnsentCount } from '../../server/unsent.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import {
@@ -18,31 +17,30 @@ import {
   cutOff,
   problemOfLength,
 } from './reply.js';
-import { type TimeSlicer, inOneStep } from '../../time-slicer.js';
-import { type ReportMessage, createMessageReport } from './message-log.js';
+import { inOneStep } from '../../time-slicer.js';
+import { createMessageReport } from './message-log.js';
 import type { AdmitMessage } from './resolve.js';
 import type { NativeConfig } from './plugin.js';
-type TcpSettings = Omit<NativeConfig['native']['tcp'], 'port'>;
 
-interface TcpParts extends ClientConnections {
-  native: NativeAnswer;
-  slicer: TimeSlicer;
-  /** Memory budget for messages that arrive in several chunks. */
-  bodies: MemoryBudget;
-  /** Called with the client's address after each complete message. */
-  onMessage: (address: string) => void;
-  hooks: Hooks;
-}
-
-export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
+/** `onMessage` is called with the client's address after each complete message. */
+export function createTcpServer(
+  limits: NativeConfig['native']['tcp'],
+  host: Host,
+  native: NativeAnswer,
+  onMessage: (address: string) => void,
+): Server {
   /** Connections whose message has been received or rejected. */
   const answering = new WeakSet<Socket>();
-  const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
-  const report = createMessageReport(context);
+  const answer = createTcpAnswer(host, native, onMessage);
   // A client that half-closes after its request still reads (recording "half-close after the request").
   // Nagle's algorithm does not delay the response, because the FIN follows it.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    serveConnection(socket, { ...parts, limits, countUnsent, report }, answering);
+    // Undefined after the client has disconnected.
+    const { remoteAddress = '' } = socket;
+    receiveMessage(socket, limits, host.bodies, (received) => {
+      answering.add(socket);
+      answer(socket, remoteAddress, received);
+    });
   });
   const useOf = (socket: Socket): Use => {
     if (socket.bytesRead === 0) return 'unused';
@@ -50,50 +48,60 @@ export function createTcpServer(limits: TcpSettings, context: Context, parts: Tc
     // After the response, the client closes the connection.
     return socket.writableFinished ? 'idle' : 'busy';
   };
-  const { isTrustedProxy } = parts;
-  boundConnections(server, limits, context, { listener: 'native-tcp', isTrustedProxy, useOf });
+  const { isTrustedProxy } = host;
+  boundConnections(server, limits, host, { listener: 'native-tcp', isTrustedProxy, useOf });
   return server;
 }
 
-interface ConnectionDeps extends TcpParts {
-  /** `requestTimeoutMs` limits receiving the whole message, and separately sending the response. */
-  limits: TcpSettings;
-  countUnsent: CountUnsent;
-  report: ReportMessage;
-}
-
-function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSet<Socket>): void {
-  const { limits, bodies, report } = deps;
-  const { answerPrepared, answer, refuse } = deps.native;
-  // Undefined after the client has disconnected.
-  const { remoteAddress = '' } = socket;
-  const admit: AdmitMessage = (handle) =>
-    firstOf(deps.hooks.admitMessage, (judge) => judge(remoteAddress, handle));
-  const send = (bytes: Buffer): void => {
+/** Creates the function that answers what a connection has received. */
+function createTcpAnswer(host: Host, native: NativeAnswer, onMessage: (address: string) => void) {
+  const { hooks, slicer } = host;
+  const countUnsent = createUnsentCount(host.unsent, host, 'native-tcp');
+  const report = createMessageReport(host);
+  function send(socket: Socket, bytes: Buffer): void {
     socket.end(bytes);
-    deps.countUnsent(socket, socket);
+    countUnsent(socket, socket);
     // Drains the input: with unread bytes the kernel would reset the connection and lose the response.
     socket.resume();
+  }
+  function respond(socket: Socket, client: string, work: () => ReturnType<NativeAnswer['answer']>): void {
+    const inTurn = async (): Promise<AnsweredMessage> => slicer.run(inOneStep(work), { client });
+    void Promise.resolve(report('native-tcp', inTurn)).then(({ reply }) => {
+      send(socket, frame(reply.envelope, reply.message));
+    });
+  }
+  return function answer(socket: Socket, address: string, received: Received): void {
+    if ('problem' in received) {
+      respond(socket, address, () => native.refuse(received.problem));
+      return;
+    }
+    onMessage(address);
+    const admit: AdmitMessage = (handle) => firstOf(hooks.admitMessage, (judge) => judge(address, handle));
+    const prepared = native.answerPrepared(received.received, 'tcp');
+    if (prepared !== undefined) send(socket, prepared);
+    else respond(socket, address, () => native.answer({ ...received, admit }));
   };
-  const sendReply = ({ reply }: AnsweredMessage): void => {
-    send(frame(reply.envelope, reply.message));
-  };
-  const respond = (work: () => AnsweredMessage | Promise<AnsweredMessage>): void => {
-    const inTurn = async (): Promise<AnsweredMessage> =>
-      deps.slicer.run(inOneStep(work), { client: remoteAddress });
-    void Promise.resolve(report('native-tcp', inTurn)).then(sendReply);
-  };
+}
+
+/**
+ * Receives the message of a connection. `requestTimeoutMs` limits receiving the whole message, and separately
+ * sending the response.
+ */
+function receiveMessage(
+  socket: Socket,
+  limits: NativeConfig['native']['tcp'],
+  bodies: MemoryBudget,
+  onReceived: (received: Received) => void,
+): void {
+  let isReceived = false;
   const receiver = createReceiver(bodies, (received) => {
-    answering.add(socket);
+    isReceived = true;
     socket.off('data', receiver.onData).off('end', receiver.onEnd);
     timer.refresh();
-    if (!('problem' in received)) deps.onMessage(remoteAddress);
-    const prepared = 'problem' in received ? undefined : answerPrepared(received.received, 'tcp');
-    if (prepared !== undefined) send(prepared);
-    else respond(() => ('problem' in received ? refuse(received.problem) : answer({ ...received, admit })));
+    onReceived(received);
   });
   const onTimeout = (): void => {
-    if (answering.has(socket)) socket.destroy();
+    if (isReceived) socket.destroy();
     else receiver.finish({ problem: READ_TIMED_OUT });
   };
   const timer = setTimeout(onTimeout, limits.requestTimeoutMs).unref();

@@ -3,10 +3,9 @@ import { type RemoteInfo, type Socket, type SocketOptions, createSocket } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Config } from '../../config/schema.js';
-import type { Context } from '../../context.js';
+import type { Host } from '../../app/plugin.js';
 import { maybe } from '../../maybe.js';
-import { type TimeSlicer, inOneStep } from '../../time-slicer.js';
+import { inOneStep } from '../../time-slicer.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import {
@@ -28,18 +27,6 @@ import {
   problemOfLength,
 } from './reply.js';
 import { AnswerLimit } from './sender-limits.js';
-
-type UdpSettings = Pick<NativeConfig['native']['udp'], 'bytesPerSecond'> &
-  Pick<Config['server'], 'host' | 'reusePort'>;
-
-interface UdpParts {
-  native: NativeAnswer;
-  slicer: TimeSlicer;
-  /** Whether a TCP request has proved that the address is genuine. */
-  isProved: (address: string) => boolean;
-}
-
-type CountLimited = (reason: 'rate' | 'size' | 'busy') => void;
 
 interface UdpListener {
   socket: Socket;
@@ -63,34 +50,37 @@ const SENDERS = 'native-udp';
 /** Gives all senders one identity, because UDP addresses can be forged. */
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
-export function createUdpListener(settings: UdpSettings, context: Context, parts: UdpParts): UdpListener {
-  const count = context.metrics.counterOf(METRICS.udpLimited);
-  const countUdpLimited: CountLimited = (reason) => {
-    count({ reason });
-  };
-  const { now } = context.clock;
-  const { deny, refuse } = parts.native;
-  const socket = openSocket(settings);
-  const limit = new AnswerLimit(settings.bytesPerSecond);
+/** `isProved`: whether a TCP request has proved that an address is genuine. */
+export function createUdpListener(
+  config: NativeConfig,
+  host: Host,
+  native: NativeAnswer,
+  isProved: (address: string) => boolean,
+): UdpListener {
+  const countLimited = host.metrics.counterOf(METRICS.udpLimited);
+  const { now } = host.clock;
+  const { deny, refuse } = native;
+  const socket = openSocket(config);
+  const limit = new AnswerLimit(config.native.udp.bytesPerSecond);
   const reassembly = new Reassembly();
   const send: SendPacket = (packet, { port, address }) => {
     limit.count(address, packet.length);
     // Passes no callback, because one would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
-  const sendPrepared = createSendPreparedMessage(parts, send);
+  const sendPrepared = createSendPreparedMessage(native, isProved, send);
   const isWithinLimit = ({ address }: Peer): boolean => {
     const isWithin = limit.judge(address, now()) === 'answer';
-    if (!isWithin) countUdpLimited('rate');
+    if (!isWithin) countLimited({ reason: 'rate' });
     return isWithin;
   };
-  const { respond, pending } = createResponder(send, isWithinLimit, createMessageReport(context));
-  const answerWithin = createBoundedAnswer(parts, pending, countUdpLimited);
+  const { respond, pending } = createResponder(send, isWithinLimit, createMessageReport(host));
+  const answerWithin = createBoundedAnswer(native, host, isProved, pending);
 
   function receive(packet: Buffer, peer: Peer): void {
     if (packet.length < MIN_BYTES) return;
     const verdict = limit.judge(peer.address, now());
-    if (verdict !== 'answer') countUdpLimited('rate');
+    if (verdict !== 'answer') countLimited({ reason: 'rate' });
     else if (sendPrepared(packet, peer)) return;
     const { envelope, isPart, problem } = readPacket(packet);
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
@@ -114,8 +104,6 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   }
 
   socket.on('message', receive);
-  // Receiving or sending may fail; without a listener, the error would end the process.
-  socket.on('error', () => undefined);
   return {
     socket,
     async drain(timeoutMs) {
@@ -146,9 +134,9 @@ async function settleWithin(pending: ReadonlySet<Promise<unknown>>, timeoutMs: n
 }
 
 /** Opens the socket. `reusePort` lets other processes share the port. */
-function openSocket({ host, reusePort }: UdpSettings): Socket {
+function openSocket({ native, server: { host, reusePort } }: NativeConfig): Socket {
   const options: SocketOptions & { reusePort?: boolean } = {
-    type: isIPv6(host) ? 'udp6' : 'udp4',
+    type: isIPv6(native.host ?? host) ? 'udp6' : 'udp4',
     ...(reusePort && { reusePort }),
     // Skips the DNS lookup of IP addresses, which would delay each response by an event-loop turn.
     lookup: (name, options, found) => {
@@ -156,7 +144,8 @@ function openSocket({ host, reusePort }: UdpSettings): Socket {
       else found(null, name, isIP(name));
     },
   };
-  return createSocket(options);
+  // Receiving or sending may fail; without a listener, the error would end the process.
+  return createSocket(options).on('error', () => undefined);
 }
 
 type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessage>) => void;
@@ -165,7 +154,7 @@ type SendPacket = (packet: Buffer, peer: Peer) => void;
 
 /** Sends a prepared response; returns false if none exists. */
 const createSendPreparedMessage =
-  ({ native: { answerPrepared }, isProved }: UdpParts, send: SendPacket) =>
+  ({ answerPrepared }: NativeAnswer, isProved: (address: string) => boolean, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
     const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;
     const packets = answerPrepared(packet, 'udp', maxBytes);
@@ -206,17 +195,19 @@ function createResponder(
  * most one packet. Code 2 makes the client switch to TCP immediately.
  */
 function createBoundedAnswer(
-  { native: { answer, deny }, slicer, isProved }: UdpParts,
+  { answer, deny }: NativeAnswer,
+  { slicer, metrics }: Host,
+  isProved: (address: string) => boolean,
   pending: ReadonlySet<unknown>,
-  countLimited: CountLimited,
 ): (incoming: Incoming, peer: Peer) => AnsweredMessage | Promise<AnsweredMessage> {
+  const countLimited = metrics.counterOf(METRICS.udpLimited);
   return function answerWithin(incoming, { address }) {
     if (pending.size >= MAX_PENDING) {
-      countLimited('busy');
+      countLimited({ reason: 'busy' });
       return deny(incoming, TOO_MANY);
     }
     const countLong = (answered: AnsweredMessage): AnsweredMessage => {
-      if (answered.isTooLong) countLimited('size');
+      if (answered.isTooLong) countLimited({ reason: 'size' });
       return answered;
     };
     const maxAnswerBytes = isProved(address) ? undefined : PACKET_BYTES;

@@ -15,20 +15,18 @@ export const start = ({ settings }: Host): Started => ({
 });
 
 const createPublic = ({ settings: { page }, settings, routes }: HandlerParts) => ({
-  openApi: createOpenApi(settings, {
-    // Limited to five minutes, because an update of the proxy may change the document.
-    cacheControl: 'public, max-age=300',
-    describe: async () => (await import('./description.js')).describePublic(page.title, routes),
-  }),
+  // Limited to five minutes, because an update of the proxy may change the document.
+  openApi: createOpenApi(settings, 'public, max-age=300', async () =>
+    (await import('./description.js')).describePublic(page.title, routes),
+  ),
 });
 
 /** A reload may change the title and the branding. */
 function createAdminDocument(settings: Host['settings']): Listener {
   const create = (): Listener =>
-    createOpenApi(settings.current, {
-      cacheControl: 'no-store',
-      describe: async () => (await import('./description.js')).describeAdmin(settings.current.page.title),
-    });
+    createOpenApi(settings.current, 'no-store', async () =>
+      (await import('./description.js')).describeAdmin(settings.current.page.title),
+    );
   let openApi = create();
   settings.onReload(() => {
     openApi = create();
@@ -36,12 +34,7 @@ function createAdminDocument(settings: Host['settings']): Listener {
   return (req, res) => openApi(req, res);
 }
 
-interface OpenApiParts {
-  cacheControl: string;
-  describe: () => Promise<Description>;
-}
-
-function createOpenApi(config: Config, { cacheControl, describe }: OpenApiParts): Listener {
+function createOpenApi(config: Config, cacheControl: string, describe: () => Promise<Description>): Listener {
   const headers = { 'Cache-Control': cacheControl };
   const { gzipMinBytes } = config.http;
   const { renderPage, securityHeaders } = createPageLayout(brandingOf(config));

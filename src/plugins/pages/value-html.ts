@@ -29,7 +29,7 @@ export function shownPart(values: readonly HandleValue[]): ShownValue[] {
     const fields = createCutter(MAX_FIELD_CHARS);
     const { type, ttl, timestamp, permissions } = value;
     shown.push({
-      ...(fields.cut({ type, ttl, timestamp, permissions }) as Omit<HandleValue, 'index' | 'data'>),
+      ...(fields.cut({ type, ttl, timestamp, permissions }) as HandleValue),
       index: value.index,
       data: data.cut(value.data),
       isCut: data.isCut() || fields.isCut(),

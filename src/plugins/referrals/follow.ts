@@ -6,6 +6,7 @@ import type { SiteJson, SiteServer } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { HandleRead } from '../../upstream/contract.js';
 import type { UpstreamServer } from '../../upstream/upstream-server.js';
+import type { ReferralsConfig } from './plugin.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 
@@ -16,23 +17,21 @@ export interface Referral {
   handle?: string;
 }
 
-interface ReferralDeps {
-  /** Reads a prefix or service record through the cache; undefined if it does not exist. */
-  findReferral: (handle: string) => Promise<Referral | undefined>;
-  /** Returns the server at an address from the prefix record of `prefix`. */
-  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
-  /** Allowed ports. */
-  ports: Parameters<typeof addressesOf>[1]['ports'];
-  timeoutMs: number;
-}
-
 /** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_* */
 type ReadReferred = (read: HandleRead) => Promise<Outcome>;
 
 /** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;
 
-export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: ReferralDeps): ReadReferred {
+/**
+ * Creates the function that reads referred handles. `findReferral` reads a prefix or service record through the
+ * cache; `serverAt` returns the server at an address from the prefix record of `prefix`.
+ */
+export function createReferrals(
+  { referralPorts: ports, timeoutMs }: ReferralsConfig['upstream'],
+  findReferral: (handle: string) => Promise<Referral | undefined>,
+  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
+): ReadReferred {
   /**
    * Returns the sites in the values, else those of the service that the values name; undefined if the
    * record, or the service's record, does not exist.
@@ -50,13 +49,13 @@ export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: Re
   return async function readReferred(read) {
     const deadline = performance.now() + timeoutMs;
     const { text: handle, prefix } = read.handle;
-    const serverOf = (address: SiteAddress): UpstreamServer => serverAt(address, prefix);
     let referral = await findReferral(`0.NA/${prefix}`);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
       const sites = await sitesOf(referral, hops);
       if (sites === undefined) return { kind: 'not-found' };
       const addresses = addressesOf(sites, { ...read, handle, ports });
-      const outcome = await readAtSites(addresses, read, { serverAt: serverOf, deadline });
+      const servers = addresses.map((address) => () => serverAt(address, prefix));
+      const outcome = await readFirst(servers, read, deadline);
       referral = referralIn(outcome);
       if (referral === undefined) return outcome;
     }
@@ -64,17 +63,18 @@ export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: Re
   };
 }
 
-async function readAtSites(
-  addresses: readonly SiteAddress[],
+/** Reads from the first server that responds; each is created only when it is asked. */
+async function readFirst(
+  servers: readonly (() => UpstreamServer)[],
   read: HandleRead,
-  { serverAt, deadline }: { serverAt: (address: SiteAddress) => UpstreamServer; deadline: number },
+  deadline: number,
 ): Promise<Outcome> {
   let failure = failed('its prefix record names no HTTP interface');
-  for (const address of addresses) {
+  for (const open of servers) {
     const timeoutMs = deadline - performance.now();
     if (timeoutMs <= 0) break;
     try {
-      return await serverAt(address).read({ ...read, timeoutMs });
+      return await open().read({ ...read, timeoutMs });
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       failure = error;
@@ -163,13 +163,10 @@ export function addressesOf(
 ): SiteAddress[] {
   const primary = sites.filter(({ primarySite }) => primarySite);
   const asked = authoritative && primary.length > 0 ? primary : sites;
-  return asked.flatMap((site) => addressesAt(site, { handle, ports })).slice(0, MAX_ADDRESSES);
+  return asked.flatMap((site) => addressesAt(site, handle, ports)).slice(0, MAX_ADDRESSES);
 }
 
-function addressesAt(
-  site: SiteJson,
-  { handle, ports }: Pick<ReferredRead, 'handle' | 'ports'>,
-): SiteAddress[] {
+function addressesAt(site: SiteJson, handle: string, ports: ReferredRead['ports']): SiteAddress[] {
   const { servers, attributes = [] } = site;
   const server = servers[servers.length > 1 ? serverNumber(site, handle) : 0];
   if (server === undefined) return [];

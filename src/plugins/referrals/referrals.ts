@@ -16,13 +16,9 @@ export function start(host: Host, { upstream }: ReferralsConfig): Started {
   const configured = host.upstreams.servers.find(({ prefixes }) => prefixes.includes('0.NA'));
   const root = configured ?? createRoot(upstream, host);
   const servers = createReferredServers(upstream, host);
-  const readReferred = createReferrals({
-    findReferral: async (handle) =>
-      referralOf(await resolver.resolve(refOf(handle), { authoritative: false })),
-    serverAt: servers.serverAt,
-    ports: upstream.referralPorts,
-    timeoutMs: upstream.timeoutMs,
-  });
+  const findReferral = async (handle: string): Promise<Referral | undefined> =>
+    referralOf(await resolver.resolve(refOf(handle), { authoritative: false }));
+  const readReferred = createReferrals(upstream, findReferral, servers.serverAt);
   return {
     root,
     fallback: (read) => (isReferable(read.handle) ? readReferred(read) : undefined),

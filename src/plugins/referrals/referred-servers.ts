@@ -50,8 +50,8 @@ export function createReferredServers(upstream: ReferralsConfig['upstream'], hos
   host.metrics.addServer(REFERRED);
 
   function openServer({ url, publicKey }: SiteAddress): ReferredServer {
-    const { referralsToPrivateNetworks: allowPrivateNetworks, queue, queueTimeoutMs } = upstream;
-    const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
+    const { queue, queueTimeoutMs } = upstream;
+    const connect = createReferredConnector(publicKey, upstream.referralsToPrivateNetworks);
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
     const access = { pseudonym, slicer, dispatcher, limiter };
@@ -92,14 +92,12 @@ const PRIVATE_ADDRESS = 'ERR_REFERRAL_PRIVATE';
 /** Error `code` for a certificate that neither an authority nor the site record confirms. */
 const UNKNOWN_KEY = 'ERR_REFERRAL_KEY';
 
-interface ReferredOptions extends Pick<SiteAddress, 'publicKey'> {
-  allowPrivateNetworks: boolean;
-}
-
 const CONNECT_MS = 5000;
 
-function createReferredConnector(options: ReferredOptions): buildConnector.connector {
-  const { allowPrivateNetworks, publicKey } = options;
+function createReferredConnector(
+  publicKey: SiteAddress['publicKey'],
+  allowPrivateNetworks: boolean,
+): buildConnector.connector {
   const connect = buildConnector({
     timeout: CONNECT_MS,
     // `isTrusted` verifies instead: Handle server certificates are self-signed with the site record's key.

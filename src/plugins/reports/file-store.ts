@@ -7,13 +7,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
 import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
 import { readFileLines } from '../../handle/streams.js';
+import type { ReportsConfig } from './plugin.js';
 import { PrefixRow } from './prefix-row.js';
-
-interface FileStoreOptions {
-  /** Undefined: the reports end with the process. */
-  folder: string | undefined;
-  maxPrefixes: number;
-}
 
 /** Months before the current one whose files are kept, as in Redis. */
 const MONTHS_KEPT = 14;
@@ -24,13 +19,14 @@ type RowsByPrefix = Map<string, PrefixRow>;
 
 /** Holds the counts of one month, normally the current month, in memory. */
 export class FileReportStore implements ReportStore {
-  readonly #options: FileStoreOptions;
+  readonly #settings: ReportsConfig['reports'];
   readonly #log: Context['log'];
   #month = '';
   #rows: RowsByPrefix = new Map();
 
-  constructor(options: FileStoreOptions, { log }: Context) {
-    this.#options = options;
+  /** Without a folder, the reports end with the process. */
+  constructor(settings: ReportsConfig['reports'], { log }: Context) {
+    this.#settings = settings;
     this.#log = log;
   }
 
@@ -41,7 +37,7 @@ export class FileReportStore implements ReportStore {
       this.#month = month;
       await this.#deleteOld(month);
     }
-    const isFull = !this.#rows.has(prefix) && this.#rows.size >= this.#options.maxPrefixes;
+    const isFull = !this.#rows.has(prefix) && this.#rows.size >= this.#settings.maxPrefixes;
     addTo(this.#rows, isFull ? OTHER_PREFIXES : prefix, counts);
     await nextTurn();
     return true;
@@ -61,7 +57,7 @@ export class FileReportStore implements ReportStore {
   }
 
   async #deleteOld(current: string): Promise<void> {
-    const { folder } = this.#options;
+    const { folder } = this.#settings;
     if (folder === undefined) return;
     const oldest = new Date(`${current}-01T00:00:00Z`);
     oldest.setUTCMonth(oldest.getUTCMonth() - MONTHS_KEPT);
@@ -100,12 +96,12 @@ export class FileReportStore implements ReportStore {
   }
 
   #fileOf(month: string): string | undefined {
-    const { folder } = this.#options;
+    const { folder } = this.#settings;
     return folder === undefined ? undefined : join(folder, `reports-${month}.ndjson`);
   }
 }
 
-type StoredRow = PrefixCounts & Pick<CountedReads, 'prefix'>;
+type StoredRow = PrefixCounts & { prefix: string };
 
 function addTo(rows: RowsByPrefix, prefix: string, counts: PrefixCounts): void {
   const row = rows.get(prefix) ?? new PrefixRow();

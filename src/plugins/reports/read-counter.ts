@@ -17,19 +17,15 @@ interface CountedRead extends AnsweredRead {
   times?: number;
 }
 
-interface ReadCounterDeps {
-  now: () => number;
-  maxPrefixes: number;
-  caseSensitive: boolean;
-}
-
 /**
  * Maximum number of prepared responses with repeats hits; each stays in memory until its hits are counted.
  */
 const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
-  readonly #deps: ReadCounterDeps;
+  readonly #now: () => number;
+  readonly #maxPrefixes: number;
+  readonly #caseSensitive: boolean;
   /** Counts of the current month, by prefix. */
   #rows = new Map<string, PrefixRow>();
   /** Counts that are complete, but not taken yet. */
@@ -41,8 +37,10 @@ export class ReadCounter {
   readonly #prefixes = new Set<string>();
   #repeatedHits: PreparedHit[] = [];
 
-  constructor(deps: ReadCounterDeps) {
-    this.#deps = deps;
+  constructor(now: () => number, maxPrefixes: number, caseSensitive: boolean) {
+    this.#now = now;
+    this.#maxPrefixes = maxPrefixes;
+    this.#caseSensitive = caseSensitive;
   }
 
   count({ handle: { key, prefix }, interface: family, exists, times = 1 }: CountedRead): void {
@@ -62,7 +60,7 @@ export class ReadCounter {
   /** Counts the added hits. Call it about once a second, because it releases their responses. */
   countHits(): void {
     for (const hit of this.#repeatedHits) {
-      const handle = handleRef(hit.handle, this.#deps.caseSensitive);
+      const handle = handleRef(hit.handle, this.#caseSensitive);
       this.count({ handle, interface: hit.family, exists: hit.exists, times: hit.repeats });
       hit.repeats = 0;
     }
@@ -82,7 +80,7 @@ export class ReadCounter {
   }
 
   #rowOf(given: string, exists: boolean): PrefixRow {
-    const now = this.#deps.now();
+    const now = this.#now();
     if (now >= this.#monthEnd) this.#startMonth(new Date(now));
     const known = this.#rows.get(given);
     if (known !== undefined) return known;
@@ -100,7 +98,7 @@ export class ReadCounter {
    */
   #admits(prefix: string, exists: boolean): boolean {
     if (this.#prefixes.has(prefix)) return true;
-    const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.#deps.maxPrefixes;
+    const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.#maxPrefixes;
     if (!isFull) this.#prefixes.add(prefix);
     return !isFull;
   }

@@ -47,13 +47,6 @@ export interface ReportStore {
   read: (prefix: string, month: string) => Promise<PrefixCounts | undefined>;
 }
 
-interface ReportStoreDeps {
-  shared: RedisCommands;
-  maxPrefixes: number;
-  /** Identifies this run of the instance. */
-  runId: string;
-}
-
 /** Reports are kept for fourteen months. */
 const LIFE_MS = 425 * 86_400_000;
 
@@ -96,8 +89,8 @@ for _, key in ipairs({ KEYS[1], KEYS[2], KEYS[row], KEYS[row + 1], KEYS[row + 2]
 end
 return 1`;
 
-/** Creates a store in Redis. All keys of a month share a cluster slot. */
-export function createReportStore({ shared, maxPrefixes, runId }: ReportStoreDeps): ReportStore {
+/** Creates a store in Redis. All keys of a month share a cluster slot. `runId` identifies this run of the instance. */
+export function createReportStore(shared: RedisCommands, maxPrefixes: number, runId: string): ReportStore {
   const ofMonth = (month: string, name: string): string => `${shared.keyPrefix}{report:${month}}:${name}`;
   const rowOf = (prefix: string, month: string): [totals: string, handles: string, unknown: string] => [
     ofMonth(month, `totals:${prefix}`),

@@ -1,5 +1,6 @@
 // Adds the counts of this instance to the reports each minute, and reads the reports.
 import type { Host, Started } from '../../app/plugin.js';
+import type { Context } from '../../context.js';
 import type { AdminHandler } from '../../http/router.js';
 import {
   type NameCounts,
@@ -29,15 +30,16 @@ interface Reports {
 const HITS_EVERY_MS = 1000;
 const PUBLISH_EVERY_MS = 60_000;
 
-export function start(host: Host, { reports: { folder, maxPrefixes }, upstream }: ReportsConfig): Started {
-  const { clock, log, cache } = host;
-  const counter = new ReadCounter({ now: clock.wall, maxPrefixes, caseSensitive: upstream.caseSensitive });
-  const shared = cache.commands;
+export function start(host: Host, { reports, upstream: { caseSensitive } }: ReportsConfig): Started {
+  const { clock } = host;
+  const { maxPrefixes } = reports;
+  const counter = new ReadCounter(clock.wall, maxPrefixes, caseSensitive);
+  const shared = host.cache.commands;
   const store =
     shared === undefined
-      ? new FileReportStore({ folder, maxPrefixes }, host)
-      : createReportStore({ shared, maxPrefixes, runId: clock.randomId() });
-  const { read, close } = createReports({ clock, log }, counter, store);
+      ? new FileReportStore(reports, host)
+      : createReportStore(shared, maxPrefixes, clock.randomId());
+  const { read, close } = createReports(host, counter, store);
   return {
     sentPrepared: (hit) => {
       counter.addHit(hit);
@@ -65,11 +67,7 @@ const createReportHandler =
   };
 
 /** Adds the counts of `counter` to the store each minute, and reads the reports. */
-export function createReports(
-  { clock, log }: Pick<Host, 'clock' | 'log'>,
-  counter: ReadCounter,
-  store: ReportStore,
-): Reports {
+export function createReports({ clock, log }: Context, counter: ReadCounter, store: ReportStore): Reports {
   const publish = createPublish(() => counter.take(), store);
   const timers = [
     repeat(clock, HITS_EVERY_MS, () => {
@@ -127,7 +125,7 @@ function createPublish(take: () => TakenRow[], store: ReportStore): () => Promis
 }
 
 /** Repeats `work` until the returned function is called. */
-function repeat({ after }: Host['clock'], everyMs: number, work: () => unknown): () => void {
+function repeat({ after }: Context['clock'], everyMs: number, work: () => unknown): () => void {
   let cancel = (): void => undefined;
   const schedule = (): void => {
     cancel = after(everyMs, () => {

@@ -1,5 +1,4 @@
 // Landing pages whose URL is a template filled with the handle, such as pages of EPrints or OJS.
-import type { HandleRef } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
 import { inOneStep } from '../../time-slicer.js';
 import { type UpstreamReply, tooBusy } from '../../upstream/reply.js';
@@ -23,18 +22,17 @@ export const TEMPLATE = {
 } satisfies RecordSource;
 
 function createTemplateProtocol({ url: template, existenceCheck }: ServerConfig): SourceProtocol {
-  const outcomeFor = (handle: Pick<HandleRef, 'text'>): Outcome => {
-    const url = fillAddress(template, handle.text);
+  const outcomeFor = (handle: string): Outcome => {
+    const url = fillAddress(template, handle);
     return url === undefined ? { kind: 'not-found' } : urlRecord(url, VALUE);
   };
   return {
     read(handle) {
-      const outcome = outcomeFor(handle);
+      const outcome = outcomeFor(handle.text);
       if (!existenceCheck || outcome.kind !== 'found') return outcome;
       return { method: 'HEAD', path: pathOf(fillAddress(template, handle.text) ?? '') };
     },
-    outcomeOf: (reply) =>
-      inOneStep(() => (exists(reply) ? outcomeFor({ text: reply.handle }) : { kind: 'not-found' })),
+    outcomeOf: (reply) => inOneStep(() => (exists(reply) ? outcomeFor(reply.handle) : { kind: 'not-found' })),
     probe: () => ({ method: 'HEAD', path: '/', mayRedirect: true }),
   };
 }

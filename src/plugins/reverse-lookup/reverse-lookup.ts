@@ -13,8 +13,8 @@ import { sessionsOf } from '../../upstream/sessions.js';
 import { type ReverseLookupConfig, KEYS } from './plugin.js';
 
 export function start(host: Host, settings: ReverseLookupConfig): Started {
-  const { url = '', forwardLogin } = settings.reverseLookup;
-  const { timeoutMs, writeTimeoutMs, maxBodyBytes, connections } = settings.upstream;
+  const { url = '' } = settings.reverseLookup;
+  const { writeTimeoutMs, connections } = settings.upstream;
   const { pseudonym, upstreams } = host;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
@@ -26,24 +26,18 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
     handlers: ({ withBody }) => ({
       reverseLookup: createForward(host, withBody, forwardRequest),
     }),
-    search: createReverseLookup({ url, forwardLogin, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
+    search: createReverseLookup(settings, pseudonym, dispatcher),
     close,
   };
 }
 
-interface ReverseLookupOptions {
-  url: string;
-  forwardLogin: boolean;
-  pseudonym: string;
-  timeoutMs: number;
-  maxBodyBytes: number;
-  dispatcher: UpstreamDispatcher;
-}
-
 /** Client for a reverse lookup service (HRLS), which finds handles by value. */
-export function createReverseLookup(options: ReverseLookupOptions): SearchService {
-  const { pseudonym, forwardLogin, dispatcher, timeoutMs, maxBodyBytes } = options;
-  const { origin, basePath } = parseAddress(options.url);
+function createReverseLookup(
+  { reverseLookup: { url = '', forwardLogin }, upstream: { timeoutMs, maxBodyBytes } }: ReverseLookupConfig,
+  pseudonym: string,
+  dispatcher: UpstreamDispatcher,
+): SearchService {
+  const { origin, basePath } = parseAddress(url);
   async function find({ prefix, conditions, limit, ...given }: SearchQuery) {
     const query = [...conditions, ['limit', String(limit)] as const]
       .map((pair) => pair.map(encodeURIComponent).join('='))

@@ -72,9 +72,8 @@ function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore):
   if (file === undefined) return undefined;
   const { caseSensitive } = settings.upstream;
   const identity = JSON.stringify({ upstream: describeServers(upstreamServers(settings)), caseSensitive });
-  const { memory } = host.cache;
   const restoreOne = (kept: KeyedEntry, ticket: number): boolean => restore(kept, ticket) === 'restored';
-  return new Snapshot({ file, everyMs, identity, memory, restore: restoreOne }, host);
+  return new Snapshot({ file, everyMs, identity, restore: restoreOne }, host);
 }
 
 function registerRestoreMetrics({ metrics }: Host, snapshot: Snapshot | undefined): void {

@@ -4,11 +4,10 @@ import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
-import type { Cache } from '../../cache/cache.js';
+import type { Host } from '../../app/plugin.js';
 import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
-import type { Context } from '../../context.js';
 import { type Deletions, DeletionLog } from './deletions.js';
 import {
   type SnapshotRejection,
@@ -29,12 +28,11 @@ const SLICE_BYTES = 128 * 1024;
 const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
 
-interface SnapshotOptions {
+interface SnapshotPlan {
   file: string;
   everyMs: number;
   /** Names the upstream; a snapshot of a different upstream is rejected. */
   identity: string;
-  memory: Cache['memory'];
   /**
    * Restores an entry without revalidation. Returns whether it was stored. An entry that was deleted since the
    * ticket was issued is not stored.
@@ -43,8 +41,8 @@ interface SnapshotOptions {
 }
 
 export class Snapshot {
-  readonly #options: SnapshotOptions;
-  readonly #context: Context;
+  readonly #options: SnapshotPlan;
+  readonly #host: Host;
   readonly #deletions: DeletionLog;
   readonly #ending = new AbortController();
   #loading: Promise<void> | undefined;
@@ -58,9 +56,9 @@ export class Snapshot {
   #isFailing = false;
   #writtenAt = 0;
 
-  constructor(options: SnapshotOptions, context: Context) {
+  constructor(options: SnapshotPlan, host: Host) {
     this.#options = options;
-    this.#context = context;
+    this.#host = host;
     this.#deletions = new DeletionLog(options.file);
   }
 
@@ -98,29 +96,29 @@ export class Snapshot {
   async close(): Promise<void> {
     this.#cancelTimer();
     const deadline = new AbortController();
-    const cancel = this.#context.clock.after(LAST_SNAPSHOT_MS, () => {
+    const cancel = this.#host.clock.after(LAST_SNAPSHOT_MS, () => {
       deadline.abort(new Error('no time is left'));
     });
     this.#ending.abort();
     await Promise.all([this.#loading, this.#writing]);
-    if (this.#isLoaded) await this.#write({ pace: () => undefined, signal: deadline.signal });
+    if (this.#isLoaded) await this.#write(() => undefined, deadline.signal);
     cancel();
   }
 
   #schedule(): void {
-    const { clock } = this.#context;
+    const { clock } = this.#host;
     this.#cancelTimer = clock.after(this.#options.everyMs, () => {
       const { signal } = this.#ending;
-      this.#writing = this.#write({ pace: createPace(clock), signal }).finally(() => {
+      this.#writing = this.#write(createPace(clock), signal).finally(() => {
         this.#writing = undefined;
         if (!signal.aborted) this.#schedule();
       });
     });
   }
 
-  async #write({ pace, signal }: Pick<SnapshotSource, 'pace' | 'signal'>): Promise<void> {
+  async #write(pace: SnapshotSource['pace'], signal: AbortSignal): Promise<void> {
     const { file, identity } = this.#options;
-    const { clock, log } = this.#context;
+    const { clock, log } = this.#host;
     const startedAt = clock.monotonic();
     try {
       const forgetOlder = this.#deletions.begin();
@@ -139,16 +137,15 @@ export class Snapshot {
   /** Logs the first of consecutive failures. */
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
-      this.#context.log.warn(
-        { file: this.#options.file, reason: writeFailure(error) },
-        'snapshot not written',
-      );
+      this.#host.log.warn({ file: this.#options.file, reason: writeFailure(error) }, 'snapshot not written');
     this.#isFailing = true;
   }
 
   *#slices(): Generator<KeyedEntry[]> {
-    const { memory } = this.#options;
-    const { clock } = this.#context;
+    const {
+      clock,
+      cache: { memory },
+    } = this.#host;
     for (let at: number | undefined = 0; at !== undefined;) {
       const { entries, next } = memory.readFrom(at, SLICE_BYTES);
       const [now, wallTime] = [clock.now(), clock.wall()];
@@ -160,7 +157,8 @@ export class Snapshot {
   }
 
   async #load(): Promise<void> {
-    const { file, memory } = this.#options;
+    const { file } = this.#options;
+    const { memory } = this.#host.cache;
     // The ticket is taken before the log is read: memory knows later deletions, and the log contains earlier
     // ones.
     const ticket = memory.moment();
@@ -171,7 +169,7 @@ export class Snapshot {
       await this.#restore(handle, { deletions, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#context.log.warn({ file, reason: writeFailure(error) }, 'snapshot rejected');
+        this.#host.log.warn({ file, reason: writeFailure(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
@@ -182,7 +180,7 @@ export class Snapshot {
     { deletions, ticket }: { deletions: Deletions; ticket: number },
   ): Promise<void> {
     const { file, identity, restore } = this.#options;
-    const { clock, log, metrics } = this.#context;
+    const { clock, log, metrics } = this.#host;
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
     const rejections: SnapshotRejection[] = [];

@@ -19,16 +19,7 @@ export interface SpanSender {
   close: () => Promise<void>;
 }
 
-interface SpanSenderOptions {
-  /** Collector URL, for example `http://collector:4318/v1/traces`. */
-  endpoint: string;
-  serviceName: string;
-  /** Called when a batch has been exported and the buffer is at most half full. */
-  onSent: () => void;
-  /** Called with the number of spans lost, and the reason. */
-  onDropped: (count: number, reason: unknown) => void;
-}
-
+const NAME = 'handle-resolver-proxy';
 const KIND = { server: 2, client: 3 } as const;
 const STATUS_UNSET = 0;
 const STATUS_ERROR = 2;
@@ -41,10 +32,14 @@ const CLOSE_MS = 1000;
 
 /**
  * Exports spans to a collector by OTLP/HTTP with JSON (OpenTelemetry Protocol 1.x). A collector failure loses
- * only spans.
+ * only spans. `onSent` is called when a batch has been exported and the buffer is at most half full; `onDropped`
+ * with the number of spans lost, and the reason.
  */
-export function createSpanSender(options: SpanSenderOptions): SpanSender {
-  const { endpoint, serviceName, onSent, onDropped } = options;
+export function createSpanSender(
+  endpoint: string,
+  onSent: () => void,
+  onDropped: (count: number, reason: unknown) => void,
+): SpanSender {
   let buffer: Span[] = [];
   let sending: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -55,7 +50,7 @@ export function createSpanSender(options: SpanSenderOptions): SpanSender {
       const response = await globalThis.fetch(endpoint, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify(exportRequest(spans, serviceName)),
+        body: JSON.stringify(exportRequest(spans)),
         redirect: 'error',
         signal: AbortSignal.any([closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
       });
@@ -85,12 +80,8 @@ export function createSpanSender(options: SpanSenderOptions): SpanSender {
 
   return {
     add(span) {
-      if (buffer.length >= MAX_BUFFERED) {
-        onDropped(1, new Error('the collector is too slow'));
-        return;
-      }
-      buffer.push(span);
-      if (buffer.length >= BATCH) flush();
+      if (buffer.length >= MAX_BUFFERED) onDropped(1, new Error('the collector is too slow'));
+      else if (buffer.push(span) >= BATCH) flush();
       else timer ??= setTimeout(flush, SEND_EVERY_MS).unref();
     },
     async close() {
@@ -105,12 +96,12 @@ export function createSpanSender(options: SpanSenderOptions): SpanSender {
 }
 
 /** Returns the body of an export request. */
-function exportRequest(spans: readonly Span[], serviceName: string): unknown {
+function exportRequest(spans: readonly Span[]): unknown {
   return {
     resourceSpans: [
       {
-        resource: { attributes: otlpAttributes({ 'service.name': serviceName }) },
-        scopeSpans: [{ scope: { name: 'handle-resolver-proxy' }, spans: spans.map(toOtlp) }],
+        resource: { attributes: otlpAttributes({ 'service.name': NAME }) },
+        scopeSpans: [{ scope: { name: NAME }, spans: spans.map(toOtlp) }],
       },
     ],
   };

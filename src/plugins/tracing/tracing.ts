@@ -4,21 +4,12 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host, Started } from '../../app/plugin.js';
 import type { Spans, RequestSpan } from '../../hooks.js';
-import type { Logger } from '../../observe/logger.js';
-import type { Metrics } from '../../observe/metrics.js';
 import { createSpanSender, type SpanSender } from './otlp-sender.js';
 import type { TracingConfig } from './plugin.js';
 
 export function start(host: Host, settings: TracingConfig): Started {
   const { tracer, close } = createTracing(settings, host);
   return { spans: tracer, close };
-}
-
-interface TracingDeps {
-  log: Logger;
-  clock: { wall: () => number };
-  metrics: Metrics;
-  isTrustedProxy: (address: string) => boolean;
 }
 
 interface Tracing {
@@ -29,28 +20,26 @@ interface Tracing {
 
 export function createTracing(
   { tracing: { endpoint = '', samplePercent } }: TracingConfig,
-  { log, clock: { wall: now }, metrics, isTrustedProxy }: TracingDeps,
+  host: Host,
 ): Tracing {
+  const { log, metrics } = host;
   let isFailing = false;
   let dropped = 0;
-  const sender = createSpanSender({
-    endpoint,
-    serviceName: 'handle-resolver-proxy',
-    onSent() {
-      if (isFailing) log.info({ dropped }, 'traces are exported again');
-      isFailing = false;
-      dropped = 0;
-    },
-    onDropped(count, err) {
-      // Logs once per outage, not per batch.
-      if (!isFailing) log.warn({ err }, 'trace export failed');
-      isFailing = true;
-      dropped += count;
-      metrics.countDroppedTelemetry('trace', count);
-    },
-  });
+  function onSent(): void {
+    if (isFailing) log.info({ dropped }, 'traces are exported again');
+    isFailing = false;
+    dropped = 0;
+  }
+  function onDropped(count: number, err: unknown): void {
+    // Logs once per outage, not per batch.
+    if (!isFailing) log.warn({ err }, 'trace export failed');
+    isFailing = true;
+    dropped += count;
+    metrics.countDroppedTelemetry('trace', count);
+  }
+  const sender = createSpanSender(endpoint, onSent, onDropped);
   const storage = new AsyncLocalStorage<OpenSpan>();
-  const tracer = createTracer({ storage, sender, samplePercent, isTrustedProxy, random: Math.random, now });
+  const tracer = createTracer(samplePercent, host, storage, sender);
   async function close(): Promise<void> {
     await sender.close();
     // An enabled storage costs the process something for each promise.
@@ -66,30 +55,20 @@ export interface OpenSpan extends RequestSpan {
   send: (name: string, isFailure: boolean) => void;
 }
 
-interface TracerDeps {
-  /** Holds the current request's span. */
-  storage: AsyncLocalStorage<OpenSpan>;
-  sender: SpanSender;
-  /** Percentage of requests to trace among those without a `traceparent` of a trusted proxy. */
-  samplePercent: number;
-  isTrustedProxy: (address: string) => boolean;
-  random: () => number;
-  now: () => number;
-}
-
-/** Creates and exports trace spans, one per request and per upstream read, in the caller's W3C trace context. */
-export function createTracer(deps: TracerDeps): Spans {
-  const { storage, sender, samplePercent, isTrustedProxy, random, now } = deps;
-
-  /** Ignores the header of any other client, which could otherwise have each of its requests traced. */
-  function parentOf({ headers, socket }: IncomingMessage): string | undefined {
-    const header = headers['traceparent']?.toString();
-    return header !== undefined && isTrustedProxy(socket.remoteAddress ?? '') ? header : undefined;
-  }
-
+/**
+ * Creates and exports trace spans, one per request and per upstream read, in the caller's W3C trace context.
+ * `samplePercent` applies to requests without a `traceparent` of a trusted proxy; `storage` holds the span of the
+ * current request.
+ */
+function createTracer(
+  samplePercent: number,
+  { isTrustedProxy, clock: { wall: now } }: Host,
+  storage: AsyncLocalStorage<OpenSpan>,
+  sender: SpanSender,
+): Spans {
   function open(header?: string): OpenSpan {
     const parent = readTraceParent(header);
-    const { traceId = randomHex(16), isSampled = random() * 100 < samplePercent } = parent ?? {};
+    const { traceId = randomHex(16), isSampled = Math.random() * 100 < samplePercent } = parent ?? {};
     const attributes: OpenSpan['attributes'] = {};
     const started = { traceId, spanId: randomHex(8), startedAt: now(), attributes };
     return {
@@ -109,7 +88,9 @@ export function createTracer(deps: TracerDeps): Spans {
   return {
     wrap: (listener) =>
       function traced(req, res) {
-        const span = open(parentOf(req));
+        // Any other client could have each of its requests traced.
+        const isTrusted = isTrustedProxy(req.socket.remoteAddress ?? '');
+        const span = open(isTrusted ? req.headers['traceparent']?.toString() : undefined);
         // Runs after the other `close` listeners, which add attributes.
         if (span.isSampled) {
           res.once('close', () => {

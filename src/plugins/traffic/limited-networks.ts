@@ -1,7 +1,7 @@
 // Networks whose misses are temporarily refused, shared by all instances through Redis.
 import { ServiceError } from '../../errors.js';
 import type { RedisCommands } from '../../cache/redis/commands.js';
-import type { Live } from '../../config/live.js';
+import type { Host } from '../../app/plugin.js';
 import type { Context } from '../../context.js';
 import { LIMIT_REASONS, type LimitReason, type TrafficConfig } from './plugin.js';
 
@@ -11,18 +11,6 @@ interface LimitedNetwork {
   /** End of the limit (ms since the epoch). */
   until: number;
   reason: LimitReason;
-}
-
-/** Callbacks for limits that this instance has set. */
-interface LimitReports {
-  onLimited: (limited: LimitedNetwork) => void;
-  onEnded: (limited: LimitedNetwork) => void;
-}
-
-interface LimitedDeps extends LimitReports {
-  /** Wall clock: instances share the ends of limits. */
-  now: () => number;
-  shared?: RedisCommands | undefined;
 }
 
 interface LimitEntry extends LimitedNetwork {
@@ -50,12 +38,17 @@ return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[
  * starts or ends.
  */
 export class LimitedNetworks {
-  readonly #deps: LimitedDeps;
+  readonly #log: Context['log'];
+  /** Wall clock: instances share the ends of limits. */
+  readonly #now: () => number;
+  readonly #shared: RedisCommands | undefined;
   readonly #entries = new Map<string, LimitEntry>();
   #onLimited: (network: string) => void = () => undefined;
 
-  constructor(deps: LimitedDeps) {
-    this.#deps = deps;
+  constructor({ log, clock }: Context, shared?: RedisCommands) {
+    this.#log = log;
+    this.#now = clock.wall;
+    this.#shared = shared;
   }
 
   /** Calls `listener` for each network that any instance limits. */
@@ -65,23 +58,22 @@ export class LimitedNetworks {
 
   find(network: string): LimitedNetwork | undefined {
     const entry = this.#entries.get(network);
-    return entry !== undefined && entry.until > this.#deps.now() ? entry : undefined;
+    return entry !== undefined && entry.until > this.#now() ? entry : undefined;
   }
 
   list(): LimitedNetwork[] {
-    const now = this.#deps.now();
+    const now = this.#now();
     return [...this.#entries.values()]
       .filter(({ until }) => until > now)
       .map(({ network, until, reason }) => ({ network, until, reason }));
   }
 
   limit(limited: LimitedNetwork): void {
-    const { now, shared, onLimited } = this.#deps;
     const { network, until, reason } = limited;
     this.#put({ ...limited, isOwn: true, isShared: false });
-    onLimited(limited);
-    const at = now();
-    const sharing = shared?.run('limit', (redis) =>
+    this.#log.warn(shown(limited), 'network limited for its misses');
+    const at = this.#now();
+    const sharing = this.#shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
     );
     // Any instance may end the limit from now on.
@@ -97,7 +89,7 @@ export class LimitedNetworks {
    */
   async lift(network: string): Promise<boolean> {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
-    const { shared } = this.#deps;
+    const shared = this.#shared;
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
     // The next refresh would otherwise restore the limit.
     if (shared !== undefined && removed === undefined)
@@ -109,10 +101,10 @@ export class LimitedNetworks {
 
   /** Drops expired limits, and loads the limits of other instances. */
   async refresh(): Promise<void> {
-    const { now, shared } = this.#deps;
-    for (const { network, until } of [...this.#entries.values()]) if (until <= now()) this.#drop(network);
-    const listed = await shared?.run('limit', (redis) =>
-      redis.zrangebyscore(this.#key(), `(${now()}`, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_NETWORKS),
+    const now = this.#now();
+    for (const { network, until } of [...this.#entries.values()]) if (until <= now) this.#drop(network);
+    const listed = await this.#shared?.run('limit', (redis) =>
+      redis.zrangebyscore(this.#key(), `(${now}`, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_NETWORKS),
     );
     if (listed !== undefined) this.#follow(listed);
   }
@@ -155,49 +147,33 @@ export class LimitedNetworks {
   #drop(network: string): void {
     const entry = this.#entries.get(network);
     if (entry === undefined || !this.#entries.delete(network) || !entry.isOwn) return;
-    const { until, reason } = entry;
-    this.#deps.onEnded({ network, until, reason });
+    this.#log.info(shown(entry), 'network no longer limited');
   }
 
   #key(): string {
-    return `${this.#deps.shared?.keyPrefix ?? ''}limited`;
+    return `${this.#shared?.keyPrefix ?? ''}limited`;
   }
 }
 
 const REFRESH_MS = 1000;
 
-export type EnumerationSettings = Live<{ traffic: TrafficConfig['traffic'] }>;
-
 /** Creates the limited networks, and refreshes them until the proxy closes. */
-export function createLimitedNetworks(
-  settings: EnumerationSettings,
-  context: Context,
-  shared: LimitedDeps['shared'],
-): LimitedNetworks {
-  const networks = new LimitedNetworks({ now: context.clock.wall, shared, ...logLimits(context) });
+export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetworks {
+  const { settings, cache, hooks } = host;
+  const networks = new LimitedNetworks(host, cache.commands);
   const timer = setInterval(() => {
     if (settings.current.traffic.enumeration.perMinute > 0) void networks.refresh();
     else networks.clear();
   }, REFRESH_MS).unref();
-  context.hooks.close.push(() => {
+  hooks.close.push(() => {
     clearInterval(timer);
   });
   return networks;
 }
 
-/** Returns callbacks that log the limits set by this instance. */
-function logLimits({ log }: Context): LimitReports {
-  const shown = ({ network, reason, until }: LimitedNetwork): object => ({
-    network,
-    reason,
-    until: new Date(until).toISOString(),
-  });
-  return {
-    onLimited(limited) {
-      log.warn(shown(limited), 'network limited for its misses');
-    },
-    onEnded(limited) {
-      log.info(shown(limited), 'network no longer limited');
-    },
-  };
-}
+/** Returns a limit as it is logged by the instance that has set it. */
+const shown = ({ network, reason, until }: LimitedNetwork): object => ({
+  network,
+  reason,
+  until: new Date(until).toISOString(),
+});

@@ -1,28 +1,20 @@
 // Refuses the misses of limited networks, and counts the misses of other networks to decide whether to limit
 // them.
-import type { Context } from '../../context.js';
-import type { EnumerationSettings, LimitedNetworks } from './limited-networks.js';
+import type { Host } from '../../app/plugin.js';
+import type { LimitedNetworks } from './limited-networks.js';
 import { ServiceError } from '../../errors.js';
 import type { AroundMiss } from '../../upstream/caller.js';
-import type { LimiterUsage } from '../../upstream/concurrency-limiter.js';
-import { ERRORS, type LimitReason, METRICS } from './plugin.js';
-
-interface MissLimitParts {
-  networks: LimitedNetworks;
-  /** The Handle servers. */
-  servers: readonly { usage: () => { read: LimiterUsage } }[];
-}
+import { ERRORS, type LimitReason, METRICS, type TrafficConfig } from './plugin.js';
 
 const WHY: Readonly<Record<LimitReason, string>> = {
   'unknown-names': 'too many reads of handles that do not exist',
   'most-misses': 'most of the reads while the Handle server is under pressure',
 };
 
-/** Creates the miss limit. `settings` is called for each miss, because a reload may change them. */
+/** Creates the miss limit. It reads the settings at each miss, because a reload may change them. */
 export function createMissLimit(
-  settings: EnumerationSettings,
-  { metrics, clock: { wall: now } }: Context,
-  { networks, servers }: MissLimitParts,
+  { settings, metrics, upstreams: { servers }, clock: { wall: now } }: Host<TrafficConfig>,
+  networks: LimitedNetworks,
 ): AroundMiss {
   const window = new MissWindow();
   const countLimited = metrics.counterOf(METRICS.limitedMisses);

@@ -1,10 +1,10 @@
 // The traffic policy: judges each request by the first matching rule, and enforces its limit.
 import type { ServerResponse } from 'node:http';
+import type { Host } from '../../app/plugin.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import type { RequestJudge, Judgement } from '../../hooks.js';
 import { maybe, maybeAll } from '../../maybe.js';
-import type { Resolver } from '../../resolver/resolver.js';
 import { clientOf, networkOf } from '../../server/client-address.js';
 import type { RuleCounts } from './rule-counts.js';
 import {
@@ -18,12 +18,6 @@ import {
 import type { TrafficRule } from './schema.js';
 import { type BucketState, type TakeTokens, untilTokens, type BucketLimit } from './token-bucket.js';
 import { ERRORS } from './plugin.js';
-
-interface PolicyParts {
-  takeTokens: TakeTokens;
-  resolver: Resolver;
-  counts: RuleCounts;
-}
 
 interface CompiledRule extends TrafficRule {
   matches: Matches;
@@ -39,13 +33,14 @@ interface Applied {
 /** Creates the judge of requests; undefined without rules. */
 export function createTrafficPolicy(
   rules: readonly TrafficRule[],
-  context: Context,
-  { takeTokens, resolver, counts }: PolicyParts,
+  host: Host,
+  takeTokens: TakeTokens,
+  counts: RuleCounts,
 ): RequestJudge | undefined {
   if (rules.length === 0) return undefined;
   for (const { name } of rules) counts.add(name);
-  const readFacts = createReadFacts(resolver);
-  const { judge, judgementOf } = createApply(rules, takeTokens, createRuleReport(context, counts));
+  const readFacts = createReadFacts(host.resolver);
+  const { judge, judgementOf } = createApply(rules, takeTokens, createRuleReport(host, counts));
   return {
     judgesHits: rules.some(concernsHits),
     judgesHandles: rules.some(isOfHandles),

@@ -40,21 +40,25 @@ export function createReadFacts(
   return function readFacts(req, place, address) {
     const { method = '', headers } = req;
     const named = handleName(place);
-    const facts = {
+    const facts: TrafficFacts = {
       address,
       userAgent: headers['user-agent'] ?? '',
       method,
       credentials: headers.authorization,
       interface: named.interface,
       handle: named.handle === undefined ? undefined : resolver.refOf(named.handle),
+      reads: undefined,
     };
-    return { ...facts, reads: readsOf({ ...named, ...facts }, isFresh) };
+    return { ...facts, reads: readsOf(named, facts, isFresh) };
   };
 }
 
-interface NamedByTarget {
+interface NamedHandle {
   interface: InterfaceName;
   handle: string | undefined;
+}
+
+interface NamedByTarget extends NamedHandle {
   /** Whether the request names many handles. */
   isBatch: boolean;
   isAuthoritative: boolean;
@@ -72,7 +76,7 @@ function handleName(place: RequestContext): NamedByTarget {
   };
 }
 
-function handleAt(place: RequestContext, of: Interface): Pick<NamedByTarget, 'interface' | 'handle'> {
+function handleAt(place: RequestContext, of: Interface): NamedHandle {
   const { routes: [route] = [] } = place.match ?? {};
   switch (of) {
     case 'native':
@@ -102,12 +106,13 @@ function decodePath(rawHandle: string): string | undefined {
  * to the Handle server, and so do batches, because any of their handles may need it.
  */
 function readsOf(
-  facts: Omit<NamedByTarget, 'handle'> & Pick<TrafficFacts, 'method' | 'credentials' | 'handle'>,
+  named: NamedByTarget,
+  facts: TrafficFacts,
   isFresh: (handle: HandleRef) => boolean,
 ): TrafficFacts['reads'] {
-  if (facts.isBatch) return 'misses';
+  if (named.isBatch) return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
-  if (facts.credentials !== undefined || facts.isAuthoritative || facts.interface === 'list') return 'misses';
+  if (facts.credentials !== undefined || named.isAuthoritative || facts.interface === 'list') return 'misses';
   return facts.handle !== undefined && isFresh(facts.handle) ? 'hits' : 'misses';
 }
 

@@ -40,12 +40,6 @@ if after > interval * tonumber(ARGV[2]) then return { 0, math.ceil(debt) } end
 redis.call('SET', KEYS[1], string.format('%.3f', now + after), 'PX', math.ceil(after) + 1)
 return { 1, math.ceil(after) }`;
 
-interface TokenDeps {
-  now: () => number;
-  /** Undefined without Redis. */
-  shared?: RedisCommands | undefined;
-}
-
 /** Maximum number of buckets; above it, the least recently used buckets are reset to full. */
 const MAX_NAMES = 100_000;
 
@@ -53,7 +47,7 @@ const MAX_NAMES = 100_000;
  * Creates token buckets. The package rate-limiter-flexible does not fit: it counts in fixed windows, and
  * would access Redis without the `redis.*` timeouts.
  */
-export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
+export function createTokenBuckets(now: () => number, shared: RedisCommands | undefined): TakeTokens {
   /** Time at which each bucket is full (ms). */
   const fullAt = new LRUCache<string, number>({
     // The `max` option would preallocate memory for all names.

@@ -12,16 +12,11 @@ import { createRuleCounts } from './rule-counts.js';
 import { createTokenBuckets } from './token-bucket.js';
 
 export function start(host: Host<TrafficConfig>): Started {
-  const { settings, cache, clock, metrics, resolver, upstreams } = host;
-  const shared = cache.commands;
-  const networks = createLimitedNetworks(settings, host, shared);
-  const counts = createRuleCounts(metrics);
+  const { settings, cache, clock, metrics } = host;
   // A reload preserves these parts.
-  const parts = {
-    takeTokens: createTokenBuckets({ now: clock.now, shared }),
-    resolver,
-    counts,
-  };
+  const networks = createLimitedNetworks(host);
+  const counts = createRuleCounts(metrics);
+  const takeTokens = createTokenBuckets(clock.now, cache.commands);
   const report = (): TrafficReport => {
     const clients = metrics.recent.clients();
     return {
@@ -32,8 +27,8 @@ export function start(host: Host<TrafficConfig>): Started {
     };
   };
   return {
-    admission: () => createTrafficPolicy(settings.current.traffic.rules, host, parts),
-    aroundMiss: createMissLimit(settings, host, { networks, ...upstreams }),
+    admission: () => createTrafficPolicy(settings.current.traffic.rules, host, takeTokens, counts),
+    aroundMiss: createMissLimit(host, networks),
     status: () => ({ traffic: shortened(report()) }),
     adminHandlers: {
       traffic(_req, res) {

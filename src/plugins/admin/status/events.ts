@@ -2,12 +2,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../../errors.js';
 
-interface EventStreamDeps {
-  status: () => Promise<object>;
-  /** Called if collecting the statistics fails. */
-  onUnexpected?: ((error: unknown) => void) | undefined;
-}
-
 const INTERVAL_MS = 1000;
 
 /** Maximum viewers. Each costs a connection and about 10 kB a second. */
@@ -16,8 +10,14 @@ export const MAX_VIEWERS = 16;
 /** Maximum consecutive missed messages before a viewer is disconnected. */
 const MAX_SKIPPED = 30;
 
-/** Collects statistics once for all viewers, and only while a viewer is connected. */
-export function createEventStream({ status, onUnexpected }: EventStreamDeps): RequestHandler {
+/**
+ * Collects statistics once for all viewers, and only while a viewer is connected; `onUnexpected` is called if that
+ * fails.
+ */
+export function createEventStream(
+  status: () => Promise<object>,
+  onUnexpected: (error: unknown) => void,
+): RequestHandler {
   /** Consecutive missed messages by viewer. */
   const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
@@ -30,7 +30,7 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
       latest = message;
       for (const [viewer, skipped] of viewers) viewers.set(viewer, sendEvent(viewer, message, skipped));
     } catch (error) {
-      onUnexpected?.(error);
+      onUnexpected(error);
       // The page reports the lost connection and reconnects.
       for (const viewer of viewers.keys()) viewer.destroy();
     }
