@@ -10,6 +10,26 @@ interface VariableProblem {
   text: string;
 }
 
+/** Keys that have become constants, by their value and what to do instead. */
+const CONSTANTS: Readonly<Record<string, string>> = {
+  'server.headersTimeout': '15 s',
+  'server.requestTimeout': '60 s',
+  'server.responseTimeout': '5 minutes',
+  'server.answerTimeout': '5 minutes',
+  'server.idleTimeout': '2 minutes, or longer if upstream.writeTimeout needs it',
+  'http.maxRequestLine': '8 KiB',
+  'http.maxBufferedBodyBytes': '64 MiB, or one body of http.maxBodySize if that is more',
+  'http.bodiesMaxBytes': '64 MiB, or one body of http.maxBodySize if that is more',
+  'http.maxUnsentResponseBytes': '256 MiB',
+  'http.unsentMaxBytes': '256 MiB',
+  'http.responseCache.enabled': 'true, with at most 200,000 responses and 128 MiB',
+  'http.responseCache.maxEntries': '200,000',
+  'http.responseCache.maxBytes': '128 MiB; size the memory with cache.maxBytes',
+  'http.hotPath.enabled': 'true, with at most 200,000 responses and 128 MiB',
+  'http.hotPath.maxEntries': '200,000',
+  'http.hotPath.maxBytes': '128 MiB; size the memory with cache.maxBytes',
+};
+
 /**
  * Removed keys and their replacements. A removed key prevents startup, because an upgrade must not silently
  * drop a limit.
@@ -20,13 +40,6 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'http.rateLimit.perMinute':
     'removed: use traffic.rules, such as [{ name: everybody, limit: { perMinute: 600 } }]',
   'native.udp.answersPerSecond': 'removed: use native.udp.bytesPerSecond, such as 100KiB',
-  'server.answerTimeout': 'renamed to server.responseTimeout',
-  'http.bodiesMaxBytes': 'renamed to http.maxBufferedBodyBytes',
-  'http.unsentMaxBytes': 'renamed to http.maxUnsentResponseBytes',
-  'http.hotPath': 'renamed to http.responseCache',
-  'http.hotPath.enabled': 'renamed to http.responseCache.enabled',
-  'http.hotPath.maxEntries': 'renamed to http.responseCache.maxEntries',
-  'http.hotPath.maxBytes': 'renamed to http.responseCache.maxBytes',
   'upstream.maxRest': 'renamed to upstream.maxRetryAfter',
   'traffic.unknown': 'renamed to traffic.enumeration',
   'traffic.unknown.notFoundShare': 'renamed to traffic.enumeration.notFoundRatio',
@@ -36,6 +49,12 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'upstream.mirrors': 'renamed to upstream.secondaries',
   'upstream.mirrorMaxTtl': 'renamed to upstream.secondaryMaxTtl',
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
+  ...Object.fromEntries(
+    Object.entries(CONSTANTS).map(([key, value]) => [
+      key,
+      `no longer a key: remove it; the value is ${value}`,
+    ]),
+  ),
 };
 
 /** Returns the replacement hint for a removed key or section; undefined for a name that never existed. */

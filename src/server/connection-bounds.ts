@@ -215,7 +215,7 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
     'raise maxConnections of this listener, and the file limit (ulimit -n, LimitNOFILE= of systemd) where it is lower',
   network:
     'raise maxConnectionsPerNetwork of this listener, or name the proxy in front in http.trustedProxies',
-  unread: 'raise http.maxUnsentResponseBytes',
+  unread: 'add an instance, or bound the clients that read slowly with traffic.rules',
 };
 
 /** Minimum interval between log lines, because thousands of connections may be closed. */

@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
+import { maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
@@ -38,10 +39,13 @@ const HEADER_BYTES = 16 * 1024;
 
 const MAX_HEADER_FIELDS = 1000;
 
+/** Time to relay an upstream response, or its timeout (ms). */
+const RELAY_MS = 1000;
+
 /** Creates the public server. */
 export function createHttpServer(
   listener: RequestListener,
-  { server: limits, http }: Pick<Config, 'server' | 'http'>,
+  { server: limits, http, upstream, upstreams }: Pick<Config, 'server' | 'http' | 'upstream' | 'upstreams'>,
   context: Context,
   { isTrustedProxy, unsent }: ClientConnections,
 ): Server {
@@ -53,10 +57,10 @@ export function createHttpServer(
     connectionsCheckingInterval: REQUEST_CHECK_INTERVAL_MS,
     requireHostHeader: false,
   });
-  server.setTimeout(limits.idleTimeoutMs);
-  if (limits.responseTimeoutMs > 0) {
-    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
-  }
+  // A client waits without traffic for the longest write, and for its answer.
+  const longestWriteMs = maxWriteMs([upstream, ...upstreams]) + RELAY_MS;
+  server.setTimeout(Math.max(limits.idleTimeoutMs, longestWriteMs));
+  limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
   handleInOrder(server, (req, res) => {

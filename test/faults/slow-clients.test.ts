@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange, openSocket } from '../support/raw-socket.js';
 
@@ -23,8 +24,7 @@ describe('slow clients', () => {
   test('receive 408 and lose their connection for a late head or body', async () => {
     const proxy = await startProxy({
       ...env,
-      SERVER_HEADERS_TIMEOUT: '1s',
-      SERVER_REQUEST_TIMEOUT: '1s',
+      ...fixed({ server: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } }),
     });
     const [head, body] = await Promise.all([
       exchange(proxy.url, 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nX-Slow: '),
@@ -66,7 +66,7 @@ describe('slow clients', () => {
       const proxy = await startProxy({
         ...env,
         HTTP_MAX_BODY_SIZE: '2KiB',
-        HTTP_MAX_BUFFERED_BODY_BYTES: '4KiB',
+        ...fixed({ http: { maxBufferedBodyBytes: 4096 } }),
       });
       const part = ' '.repeat(1500);
       const slow = [];

@@ -7,6 +7,7 @@ import { setInterval as every } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 
@@ -76,13 +77,13 @@ describe('slow readers', () => {
     piecesEveryMs = undefined;
   });
 
-  test('are disconnected after server.responseTimeout', async () => {
+  test('are disconnected after the timeout for a response', async () => {
     const demo = await startDemoServer();
     demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_MAX_RECORD_SIZE: '256MiB',
-      SERVER_RESPONSE_TIMEOUT: '300ms',
+      ...fixed({ server: { responseTimeoutMs: 300 } }),
     });
     const socket = await openSocket(proxy.url);
     socket.write('GET /api/handles/21.T11998/large HTTP/1.1\r\nHost: x\r\n\r\n');

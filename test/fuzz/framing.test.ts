@@ -4,6 +4,7 @@
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
+import { fixed } from '../support/fixed.js';
 import {
   type RecordedRequest,
   type RecordingUpstream,
@@ -122,9 +123,8 @@ describe('proxy with fuzzed request framing (smuggling)', () => {
       UPSTREAM_BREAKER_FAILURES: '10000',
       DELETION_HANDLES: 'true',
       DELETION_VALUES: 'true',
-      SERVER_HEADERS_TIMEOUT: '2s',
       LOG_REQUESTS: 'all',
-      SERVER_REQUEST_TIMEOUT: '4s',
+      ...fixed({ server: { headersTimeoutMs: 2000, requestTimeoutMs: 4000 } }),
     });
     const { streams, complaints, statuses } = await exchangeAll(proxy.url);
     expect(await proxy.stop()).toEqual({ code: 0, signal: null });

@@ -8,6 +8,7 @@ import { toBytes } from '../../src/handle/bytes.js';
 import { upperAscii } from '../../src/handle/handle.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startConnectedProxy, useBuiltProxies } from '../support/built-proxy.js';
+import { fixed } from '../support/fixed.js';
 import { exchangeOn, openSocket } from '../support/raw-socket.js';
 import { describeWithRedis } from '../support/redis-server.js';
 import { useRedis } from '../support/use-redis.js';
@@ -169,7 +170,7 @@ describe('built program', () => {
   describe('exception during a request', () => {
     test.each([
       ['the fast path', {}, `/api/handles/${GOOD}?throw`],
-      ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
+      ['Express', fixed({ http: { responseCache: { maxEntries: 0 } } }), `/api/handles/${GOOD}?throw`],
       ['a redirect', {}, `/${GOOD}?throw`],
       ['ePIC v2', {}, `/api/v2/handles/${GOOD}?throw`],
       [

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { exchangeTcp, askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse, textIn } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
@@ -110,7 +111,7 @@ describe('native TCP listener', () => {
     mockUpstream();
     const { tcpPort } = await startProxy({
       ...ON,
-      HTTP_MAX_BUFFERED_BODY_BYTES: '1KiB',
+      ...fixed({ http: { maxBufferedBodyBytes: 1024 } }),
       HTTP_MAX_BODY_SIZE: '100KiB',
     });
     const large = nativeRequest('a'.repeat(200_000));
