@@ -41,7 +41,7 @@ export const server = section({
     'Maximum open client connections. Beyond it, a new connection replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new connection is closed immediately. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
-    'Maximum open client connections per network (IPv4 /24, IPv6 /56); further connections are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
+    'Maximum open client connections per network (IPv4 /24, IPv6 /56) of the public listener, and as many of the native one; further connections are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
   ),
   keepAliveTimeout: duration({ min: '0s', max: '1h', byDefault: '65s' }).describe(
     'Timeout for the next request on an idle keep-alive connection.',
@@ -69,16 +69,6 @@ export const http = section({
   maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '1MiB' }).describe(
     'Maximum bytes of a request body; larger ones get 413.',
   ),
-  jsonpWithCredentials: reloadable(
-    flag(false).describe(
-      'Whether to accept GET with `callback` and `Authorization`, which otherwise gets 403. If accepted, any website could load the response as a script, with the login that the browser remembers, and read private values.',
-    ),
-  ),
-  gzipMinBytes: reloadable(
-    size({ min: '0B', max: '1GiB', byDefault: '1KiB' }).describe(
-      'Minimum bytes of a response to compress for clients that accept gzip.',
-    ),
-  ),
   trustedProxies: reloadable(
     list({
       allowed: 'IP addresses, networks such as `10.0.0.0/8`, or loopback, linklocal, uniquelocal',
@@ -89,6 +79,8 @@ export const http = section({
         'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
   ),
+  // Below it, compression costs more time than the network does.
+  gzipMinBytes: fixed(KIB),
   // The longest handle (2 KiB), with every byte percent-encoded, has 6 KiB.
   maxRequestLineBytes: fixed(8 * KIB),
   // 64 bodies of the default maximum size arrive concurrently. Beyond it, the body that has been arriving longest gets 503.
@@ -118,9 +110,9 @@ export const admin = section({
         'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',
       ),
   ),
-  maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
-    'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after a single longer block of the event loop; `0ms` disables both.',
-  ),
+  // `/readyz` fails above it (99th percentile over a second), and `/healthz` for 10 s after a single longer block. The
+  // longest step of a request takes some 20 ms.
+  maxEventLoopDelayMs: fixed(1000),
   readyWithoutUpstream: flag(false).describe(
     'Whether `/readyz` reports ready before the first response of the upstream or a secondary. Otherwise an instance without records to serve is not ready.',
   ),

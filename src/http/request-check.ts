@@ -34,17 +34,16 @@ interface CheckStepParts {
   check: RequestCheck;
   /** Name of this proxy in `Via`. */
   pseudonym: string;
-  jsonpWithCredentials: boolean;
 }
 
 /** Creates the step of the checks. The step throws the error that rejects the request. */
-export function createCheckStep({ check, pseudonym, jsonpWithCredentials }: CheckStepParts): Listener {
+export function createCheckStep({ check, pseudonym }: CheckStepParts): Listener {
   return function checkStep(req, res) {
     const context = contextOf(res);
     const { via = '', authorization } = req.headers;
     const refusal = check(req, context.target.raw, via.includes(pseudonym));
     if (refusal) throw refusal;
-    if (authorization !== undefined && !jsonpWithCredentials) refuseScript(req, context);
+    if (authorization !== undefined) refuseScript(req, context);
     assertKnownMethod(req);
   };
 }

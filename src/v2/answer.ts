@@ -46,7 +46,7 @@ export function createV2(config: Pick<Config, 'v2' | 'http'>, context: Context, 
   };
   return {
     route: (req, res) => answer(deps, { req, res, run: deps.runStepsOf(res) }),
-    renderError: (failure, call) => renderProblem(failure, { ...call, ...config.v2 }),
+    renderError: renderProblem,
   };
 }
 

@@ -19,7 +19,6 @@ import type { CarryOut } from '../write/write.js';
 
 export interface V2Settings {
   anonymousRead: boolean;
-  realm: string;
   /** Base URL of Location headers, before `/api/v2/handles`. Default: the request's base URL. */
   publicUrl?: string | undefined;
   /** Prefixes without a trailing slash. */

@@ -36,14 +36,14 @@ export function send(res: ServerResponse, { status, headers, contentType, body }
   res.end(body === undefined ? undefined : bytes);
 }
 
+/** The realm of a Handle server, so that a browser sends the login that it remembers. */
+const CHALLENGE = 'Basic realm="handle"';
+
 /** Default Retry-After for 503 (s). */
 const RETRY_AFTER_SECONDS = '1';
 
 /** Renders an error as a problem document. */
-export function renderProblem(
-  error: ServiceError,
-  { res, handle, requestId, realm }: FailedCall & { realm: string },
-): ErrorReply {
+export function renderProblem(error: ServiceError, { res, handle, requestId }: FailedCall): ErrorReply {
   const failure = asRefusal(error);
   contextOf(res).failure = failure;
   const { status, retryAfter } = statusOf(failure);
@@ -57,7 +57,7 @@ export function renderProblem(
     contentType: 'application/problem+json',
     text: writeJson(handle === undefined ? problem : { ...problem, handle }),
     headers: {
-      ...(status === 401 && { 'WWW-Authenticate': `Basic realm="${realm}"` }),
+      ...(status === 401 && { 'WWW-Authenticate': CHALLENGE }),
       ...errorHeaders(failure, requestId),
       ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
     },

@@ -45,12 +45,15 @@ describe('documents', () => {
 
   const SPECIFICATION = 'src/cache/coherence/README.md';
 
-  it.each(readmes.filter((path) => path !== SPECIFICATION))('have 20 to 80 lines besides the table of files: %s', (path) => {
-    const lines = readDocument(path).trimEnd().split('\n');
-    const written = lines.filter((line) => !/^\| \[[^\]]+\.ts\]/.test(line)).length;
-    expect(lines.length).toBeGreaterThanOrEqual(20);
-    expect(written).toBeLessThanOrEqual(80);
-  });
+  it.each(readmes.filter((path) => path !== SPECIFICATION))(
+    'have 20 to 80 lines besides the table of files: %s',
+    (path) => {
+      const lines = readDocument(path).trimEnd().split('\n');
+      const written = lines.filter((line) => !/^\| \[[^\]]+\.ts\]/.test(line)).length;
+      expect(lines.length).toBeGreaterThanOrEqual(20);
+      expect(written).toBeLessThanOrEqual(80);
+    },
+  );
 
   it('include a root README of at most 200 lines', () => {
     expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);

@@ -52,7 +52,11 @@ describe('slow clients', () => {
   const OTHER = '/api/handles/21.T11998/page';
 
   test('block no other reader or writer, even of the same handle, while their bodies trickle in', async () => {
-    const proxy = await startProxy({ ...env, UPSTREAM_CONCURRENCY: '1', UPSTREAM_QUEUE_TIMEOUT: '1s' });
+    const proxy = await startProxy({
+      ...env,
+      UPSTREAM_CONCURRENCY: '1',
+      ...fixed({ upstream: { queueTimeoutMs: 1000 } }),
+    });
     await proxy.ask(OTHER);
     for (let count = 0; count < 5; count++) (await openSocket(proxy.url)).write(`${headOf(500, OTHER)}[`);
     expect((await proxy.ask(OTHER)).headers['cache-status']).toContain('hit');

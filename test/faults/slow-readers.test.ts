@@ -45,7 +45,7 @@ async function sendPieces(res: ServerResponse, everyMs: number): Promise<void> {
 const env = {
   UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
   UPSTREAM_CONCURRENCY: '1',
-  UPSTREAM_QUEUE_TIMEOUT: '600ms',
+  ...fixed({ upstream: { queueTimeoutMs: 600 } }),
   UPSTREAM_WRITE_TIMEOUT: '5s',
 };
 
@@ -59,7 +59,11 @@ async function beginToRead(url: string): Promise<Socket> {
 
 describe('slow readers', () => {
   test('are disconnected when they read nothing while other requests wait for the permit they hold', async () => {
-    const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
+    const proxy = await startProxy({
+      ...env,
+      ...fixed({ upstream: { queueTimeoutMs: 2000 } }),
+      UPSTREAM_WRITE_TIMEOUT: '90s',
+    });
     const idle = await beginToRead(proxy.url);
     // On a busy machine, data of the list may still be in transit, so the first request may not preempt it.
     await expect.poll(async () => (await proxy.ask(SITE)).status, { timeout: 60_000 }).toBe(200);

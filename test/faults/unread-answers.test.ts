@@ -24,9 +24,8 @@ describe('unread responses', () => {
   test('are not all buffered when 1,000 of 1 MiB each are pipelined, and their connection is closed', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
-      ...fixed({ server: { idleTimeoutMs: 1000 } }),
+      ...fixed({ server: { idleTimeoutMs: 1000 }, upstream: { queueTimeoutMs: 100 } }),
       UPSTREAM_WRITE_TIMEOUT: '500ms',
-      UPSTREAM_QUEUE_TIMEOUT: '100ms',
     });
     expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(MIB);
     const before = usedMiB();

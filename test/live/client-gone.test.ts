@@ -51,7 +51,7 @@ describe('write whose client disconnects', () => {
   );
 
   test('completes when the client leaves while the write is queued for an upstream connection', async () => {
-    const proxy = await startAndRead({ UPSTREAM_CONNECTIONS: '1' });
+    const proxy = await startAndRead(fixed({ upstream: { connections: 1 } }));
     demo.hold.begin('PUT');
     const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
     const body = numberedBody(2);

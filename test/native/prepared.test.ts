@@ -113,7 +113,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
 
   it('is used near the end of the TTL when no refresh is due', async () => {
     mockUpstream();
-    const proxy = await startProxy({ ...ON, CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    const proxy = await startProxy({ ...ON, ...fixed({ cache: { refreshAhead: { minHits: 0 } } }) });
     await askTwice(proxy);
     proxy.pass(0.9 * HOUR + 1);
     await send(proxy);

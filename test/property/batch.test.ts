@@ -72,10 +72,10 @@ async function singleGets(proxy: Proxy, handles: string[], query: string): Promi
 
 describe('batch request', () => {
   test('returns the responses of single GETs, by query and by body, from a cold and a warm cache', async () => {
-    const env = {
-      UPSTREAM_BREAKER_FAILURES: '10000',
-      ...fixed({ http: { maxRequestLineBytes: 65_536 } }),
-    };
+    const env = fixed({
+      upstream: { breaker: { failures: 10_000 } },
+      http: { maxRequestLineBytes: 65_536 },
+    });
     const [single, batch] = [await startProxy(env), await startProxy(env)];
     let known: ((handle: string) => Answer)[] = [];
     mockUpstream((target) => {

@@ -194,7 +194,7 @@ describe('redirect and page caching', () => {
 
   test('evicts no record during a flood of unknown handles', async () => {
     const leads = await startLeads(records, {
-      CACHE_NOT_FOUND_MAX_ENTRIES: '50',
+      ...fixed({ cache: { notFound: { maxEntries: 50 } } }),
       CACHE_FOUND_MAX_ENTRIES: '50',
     });
     await leads.to('abc');

@@ -55,8 +55,10 @@ describeWithRedis('memory in a long run', () => {
         LOG_LEVEL: 'info',
         NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`,
         CACHE_MAX_BYTES: '256KiB',
-        CACHE_NOT_FOUND_MAX_ENTRIES: '100',
-        ...fixed({ http: { responseCache: { maxBytes: 256 * 1024 } } }),
+        ...fixed({
+          cache: { notFound: { maxEntries: 100 } },
+          http: { responseCache: { maxBytes: 256 * 1024 } },
+        }),
       });
       const lefts = (): Left[] =>
         [...proxy.output().matchAll(/^LEFT (.*)$/gm)].map(([, json]) => JSON.parse(json!) as Left);

@@ -9,8 +9,13 @@ const REPLACED = `const loadStartConfig = (sources) => {
   return { ...start, config: globalThis.replaceFixed(start.config) };
 };`;
 
-const values = JSON.parse(process.env.FIXED_VALUES);
-globalThis.replaceFixed = (config) => replaceFixed(config, values);
+/** @type {unknown} */
+const given = JSON.parse(process.env['FIXED_VALUES'] ?? '{}');
+const values = /** @type {{ upstream?: unknown }} */ (given);
+Object.assign(globalThis, {
+  /** @type {(config: { upstreams: readonly unknown[] }) => unknown} */
+  replaceFixed: (config) => replaceFixed(config, values),
+});
 
 const hooks = `export async function load(url, context, next) {
   const loaded = await next(url, context);

@@ -6,16 +6,14 @@ import { configFrom, problemsFrom } from '../support/load-config.js';
 
 const RENAMED = [
   ['upstream.maxRest', 'upstream.maxRetryAfter'],
-  ['traffic.unknown.notFoundShare', 'traffic.enumeration.notFoundRatio'],
   ['traffic.unknown.perMinute', 'traffic.enumeration.perMinute'],
-  ['traffic.unknown.for', 'traffic.enumeration.for'],
   ['redis.writesWithout', 'redis.disconnectedWrites'],
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
 ] as const;
 
 /** Renamed names in YAML: a section, a key, and a key inside `upstreams`. */
 const IN_FILE = [
-  ['traffic: { unknown: { for: 1m } }', 'traffic.unknown', 'traffic.enumeration'],
+  ['traffic: { unknown: { perMinute: 1 } }', 'traffic.unknown', 'traffic.enumeration'],
   [
     'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, maxRest: 5s }]',
     'upstreams.0.maxRest',
@@ -41,6 +39,40 @@ const CONSTANTS = [
   ['http.hotPath.enabled', 'true'],
   ['http.hotPath.maxEntries', '200,000'],
   ['http.hotPath.maxBytes', '128 MiB'],
+  ['http.gzipMinBytes', '1 KiB'],
+  ['http.jsonpWithCredentials', 'false'],
+  ['upstream.failoverAfter', '3 s'],
+  ['upstream.connections', '128'],
+  ['upstream.queueTimeout', '2 s'],
+  ['upstream.maxBodySize', '8 MiB'],
+  ['upstream.breaker.failures', '10'],
+  ['upstream.breaker.openFor', '5 s'],
+  ['redis.lockWait', '5 s'],
+  ['cache.notFound.maxEntries', '100,000'],
+  ['cache.refreshAhead.minHits', '3'],
+  ['cache.snapshot.every', '5 minutes'],
+  ['v2.realm', 'handle'],
+  ['v2.search.maxHandles', '2,000'],
+  ['v2.search.concurrency', '8'],
+  ['v2.lockWait', '10 s'],
+  ['redirect.prefixLocations', 'true'],
+  ['page.footerUrl', 'none'],
+  ['admin.maxEventLoopDelay', '1 s'],
+  ['traffic.enumeration.notFoundRatio', '0.9'],
+  ['traffic.unknown.notFoundShare', '0.9'],
+  ['traffic.enumeration.for', '10 minutes'],
+  ['traffic.unknown.for', '10 minutes'],
+  ['audit.readsPerSecond', '10'],
+  ['mirror.maxHandles', 'that'],
+  ['changes.maxEntries', '100,000'],
+  ['reports.maxPrefixes', '200'],
+  ['batch.enabled', 'true'],
+  ['native.tunnel', 'true'],
+  ['native.tcp.maxConnections', '1,000'],
+  ['native.tcp.maxConnectionsPerNetwork', 'that'],
+  ['native.tcp.idleTimeout', '15 s'],
+  ['native.tcp.requestTimeout', '30 s'],
+  ['native.site.description', 'Caching mirror'],
 ] as const;
 
 /** Returns YAML that sets a key. */
@@ -56,7 +88,9 @@ describe('configuration keys that have become constants', () => {
       expect.stringContaining(`  ${key} (variable ${variable}): ${remedy}`),
     ]);
     expect(problemsFrom({ yaml: yamlOf(key) })).toEqual([
-      expect.stringMatching(/ \(file \/etc\/proxy.yaml\): no longer a key: remove it; the value is /),
+      expect.stringMatching(
+        / \(file \/etc\/proxy.yaml\): (?:no longer a key: remove it; the value is |renamed to traffic.enumeration)/,
+      ),
     ]);
   });
 

@@ -154,7 +154,7 @@ export interface ListReaderDeps {
   parseList: ParseLocationList;
   values: RedirectValues;
   otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
-  /** Undefined when `redirect.prefixLocations` is off. */
+  /** Undefined without the locations of prefixes. */
   prefixRecords: PrefixRecords | undefined;
 }
 

@@ -18,9 +18,10 @@ import { PrefixMirror } from './prefix-mirror.js';
 const MAX_WRITTEN = 100_000;
 
 /** Starts the mirrors once stored records have been restored, so that they do not read its records again. */
-export function start(host: Host, { mirror }: MirrorConfig): Started {
+export function start(host: Host, settings: MirrorConfig): Started {
   const { log, metrics, resolver, refOf, whenRestored } = host;
-  const mirrors = createPrefixMirrors(mirror, host);
+  const { mirror } = settings;
+  const mirrors = createPrefixMirrors(settings, host);
   const findMirror = (key: string): PrefixMirror | undefined => mirrors.get(refOfKey(key).prefix);
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error in the mirror');
@@ -98,10 +99,15 @@ function statisticsOf(prefix: string, mirror: PrefixMirror) {
   };
 }
 
-function createPrefixMirrors(settings: MirrorConfig['mirror'], host: Host): PrefixMirrors {
+function createPrefixMirrors(
+  { mirror: settings, cache: { found } }: MirrorConfig,
+  host: Host,
+): PrefixMirrors {
   const { cache, refOf, resolver } = host;
+  // A name without room for its record is of no use.
+  const maxHandles = found.maxEntries;
   const { memory, trustedSince } = cache;
-  const { intervalMs, maxHandles, prefixes } = settings;
+  const { intervalMs, prefixes } = settings;
   return new Map(
     prefixes.map((prefix) => {
       const readPage = createReadPage(settings, refOf(`${prefix}/`), host);

@@ -41,7 +41,11 @@ function createListeners(
   const address = ownHost ?? server.host;
   const listeners: PluginListener[] = [];
   if (tcp.port !== undefined) {
-    const tcpServer = createTcpServer(tcp, host, { ...host, native, onMessage: proved.add });
+    const tcpServer = createTcpServer(
+      { ...tcp, maxConnectionsPerNetwork: server.maxConnectionsPerNetwork },
+      host,
+      { ...host, native, onMessage: proved.add },
+    );
     listeners.push({
       name: 'nativeTcp',
       scheme: 'tcp',

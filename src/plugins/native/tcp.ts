@@ -22,7 +22,8 @@ import { type TimeSlicer, inOneStep } from '../../time-slicer.js';
 import { type ReportMessage, createReport } from './message-log.js';
 import type { AdmitMessage } from './resolve.js';
 import type { NativeConfig } from './plugin.js';
-type TcpSettings = Omit<NativeConfig['native']['tcp'], 'port'>;
+type TcpSettings = Omit<NativeConfig['native']['tcp'], 'port'> &
+  Pick<NativeConfig['server'], 'maxConnectionsPerNetwork'>;
 
 export interface TcpParts extends ClientConnections {
   native: NativeAnswer;
