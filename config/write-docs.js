@@ -21,6 +21,18 @@ const MANUAL_HEAD = `# Every configuration key with its default. The variable CO
 # that differ. The variable above a key takes precedence over the file. Write durations as 250ms, 60s, 5m, 24h or
 # 7d, and sizes as 8KiB, 256MiB or 1GiB. SIGHUP applies changes to keys marked "reloadable"; other keys need a
 # restart.
+#
+# Most files set some of these ten keys:
+#   upstream.url         address of the Handle server
+#   server.port          port of the public listener
+#   http.trustedProxies  reverse proxies in front
+#   redis.url            cache shared by several instances
+#   cache.maxBytes       memory for records
+#   cache.found.maxTtl   maximum age of a record
+#   cache.snapshot.file  records survive a restart
+#   deletion.allowedFor  handles that may be deleted
+#   native.tcp.port      native Handle protocol
+#   admin.token          metrics and purge from another machine
 `;
 
 function wrap(text, indent) {

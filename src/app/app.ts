@@ -243,6 +243,6 @@ function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Rea
   const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
   metrics.registerEventLoopDelay(() => [eventLoop.delayMs()]);
-  readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);
+  readiness.register('event loop', () => eventLoop.delayMs() <= mostMs);
   return eventLoop;
 }

@@ -94,7 +94,7 @@ function createListener(
       // Before all steps that may fail, so that a refusal is logged, and readable by scripts.
       step(createRequestLog(host)),
       step(allowOrigin),
-      step(createCheckStep(check, pseudonym, config.http.jsonpWithCredentials)),
+      step(createCheckStep(check, pseudonym)),
     ],
     // Last, because it takes tokens, for which it may ask Redis.
     admit: async (req, res) => {

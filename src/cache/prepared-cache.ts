@@ -129,8 +129,8 @@ export class PreparedCache {
   }
 
   #put(name: string, prepared: Prepared): void {
-    const { enabled, maxEntries, maxBytes } = this.#bounds;
-    if (!enabled) return;
+    const { maxEntries, maxBytes } = this.#bounds;
+    if (maxEntries === 0) return;
     this.#old.delete(name);
     this.#young.set(name, prepared);
     this.#youngBytes += name.length + prepared.bytes + OVERHEAD_BYTES;

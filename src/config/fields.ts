@@ -37,14 +37,24 @@ export function nameWithUnit(name: string, schema: z.ZodType): string {
   return `${name.replace(/Size$/, '')}Bytes`;
 }
 
+/** Puts a constant among the parsed values of a section. No key sets it; tests replace it there. */
+export const fixed = <T>(value: T): z.ZodType<T> => z.custom<T>().meta({ fixed: { value } });
+
+const fixedOf = (schema: z.ZodType) => schema.meta()?.['fixed'] as { value: unknown } | undefined;
+
 /** Builds a mapping that rejects unknown keys. Parsed durations and sizes have their unit in the name. */
-export const mapping = <T extends Shape>(keys: T) => {
-  const named = Object.entries(keys).map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
-  return z.strictObject(keys).transform((given) => {
+export const mapping = <T extends Shape>(shape: T) => {
+  const entries = Object.entries(shape);
+  const constants = entries.flatMap(([name, schema]) => {
+    const constant = fixedOf(schema);
+    return constant === undefined ? [] : [[name, constant.value] as const];
+  });
+  const keys = entries.filter(([, schema]) => fixedOf(schema) === undefined);
+  const named = keys.map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
+  return z.strictObject(Object.fromEntries(keys) as T).transform((given) => {
     const values: Readonly<Record<string, unknown>> = given;
-    return Object.fromEntries(named.map(([name, withUnit]) => [withUnit, values[name]])) as WithUnits<
-      z.output<z.ZodObject<T>>
-    >;
+    const parsedKeys = named.map(([name, withUnit]) => [withUnit, values[name]] as const);
+    return Object.fromEntries([...parsedKeys, ...constants]) as WithUnits<z.output<z.ZodObject<T>>>;
   });
 };
 

@@ -141,13 +141,7 @@ function withInheritedKeys(tree: unknown): unknown {
   const { upstream } = tree;
   const entries = isTree(upstream) ? Object.entries(upstream) : [];
   const inherited = Object.fromEntries(entries.filter(([key]) => INHERITED_KEYS.includes(key)));
-  const { breaker } = inherited;
-  const inherit = (server: unknown): unknown => {
-    if (!isTree(server)) return server;
-    const ownBreaker =
-      isTree(breaker) && isTree(server['breaker']) ? { ...breaker, ...server['breaker'] } : undefined;
-    return { ...inherited, ...server, ...(ownBreaker && { breaker: ownBreaker }) };
-  };
+  const inherit = (server: unknown): unknown => (isTree(server) ? { ...inherited, ...server } : server);
   return { ...tree, upstreams: tree['upstreams'].map(inherit) };
 }
 

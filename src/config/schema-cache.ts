@@ -2,6 +2,7 @@
 import { readRedisNode, readRedisUrl } from './addresses.js';
 import {
   duration,
+  fixed,
   list,
   normalised,
   oneOf,
@@ -36,9 +37,8 @@ const notFound = section({
       'TTL of "not found" and of records without public values; `0s` disables negative caching.',
     ),
   ),
-  maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 100_000 }).describe(
-    'Maximum "not found" entries in memory.',
-  ),
+  // A flood of unknown names keeps 100,000 of them, and evicts no record.
+  maxEntries: fixed(100_000),
 });
 
 /** Keys of the core; plugins add others. */
@@ -53,13 +53,8 @@ export const cache = {
       'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767): a duration, `forever`, or a mapping of prefixes with a default, such as `{default: 24h, 21.T1: forever}`.',
     ),
   ),
-  refreshAhead: section({
-    minHits: reloadable(
-      wholeNumber({ min: 0, max: 1_000_000, byDefault: 3 }).describe(
-        'Minimum hits after which a record is refreshed before its TTL ends; `0` disables refresh-ahead.',
-      ),
-    ),
-  }),
+  // Hits after which a record is refreshed before its TTL ends: a client that asks twice may not ask again.
+  refreshAhead: fixed({ minHits: 3 }),
 };
 
 const NODE = 'host:port or redis(s):// addresses';
@@ -102,9 +97,8 @@ export const redis = section({
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
     'Timeout for one Redis command, which then counts as a miss.',
   ),
-  lockWait: duration({ min: '1ms', max: '10m', byDefault: '5s' }).describe(
-    'Timeout for locking a handle across instances, for a conditional write (other than `If-None-Match: *`) or an ePIC v2 write that changes a record; then 503.',
-  ),
+  // For a lock of Redis, which a conditional write or an ePIC v2 write needs: a hundred times `commandTimeout`.
+  lockWaitMs: fixed(5000),
   disconnectedWrites: oneOf(['wait', 'reject'], 'wait').describe(
     'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, or responds with 503 if the connection was lost three more times meanwhile; `reject` responds with 503.',
   ),

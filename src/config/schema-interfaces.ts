@@ -1,17 +1,7 @@
 // Configuration keys for deletion, reverse lookup, ePIC v2, redirects and pages, and the native protocol.
 import { z } from 'zod';
 import { readBaseUrl, readLinkUrl, readWebUrl } from './addresses.js';
-import {
-  duration,
-  flag,
-  list,
-  mappings,
-  normalised,
-  reloadable,
-  section,
-  text,
-  wholeNumber,
-} from './fields.js';
+import { fixed, flag, list, mappings, normalised, reloadable, section, text, wholeNumber } from './fields.js';
 
 const readPattern = (given: string): string | undefined => (/^\S+$/.test(given) ? given : undefined);
 
@@ -51,17 +41,6 @@ const v2Admin = reloadable(
   }),
 );
 
-const search = reloadable(
-  section({
-    maxHandles: wholeNumber({ min: 0, max: 10_000_000, byDefault: 2000 }).describe(
-      'Maximum handles under a prefix for a search without `reverseLookup.url`; more are 501.',
-    ),
-    concurrency: wholeNumber({ min: 1, max: 1000, byDefault: 8 }).describe(
-      'Maximum concurrent reads of one search.',
-    ),
-  }),
-);
-
 /** Parses a prefix with or without its slash. */
 function readPrefix(given: string): string | undefined {
   return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
@@ -89,11 +68,6 @@ export const v2 = section({
       'Whether ePIC v2 serves anonymous reads from the shared cache; otherwise they need a login.',
     ),
   ),
-  realm: reloadable(
-    text({ allowed: 'printable ASCII without quotes and backslashes', pattern: /^[ !#-[\]-~]{1,100}$/ })
-      .prefault('handle')
-      .describe('Realm in `WWW-Authenticate` of ePIC v2 responses with 401.'),
-  ),
   publicUrl: reloadable(
     baseUrl
       .optional()
@@ -114,10 +88,10 @@ export const v2 = section({
       ),
   ),
   admin: v2Admin,
-  search,
-  lockWait: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
-    'Timeout for a write to wait for other writes to the same handle; then 503.',
-  ),
+  // A search without `reverseLookup.url` reads every record of the prefix, eight at a time.
+  search: fixed({ maxHandles: 2000, concurrency: 8 }),
+  // For other writes to the same handle, of half a second each in practice.
+  lockWaitMs: fixed(10_000),
 });
 
 const readHost = (given: string): string | undefined => {
@@ -187,9 +161,6 @@ export const page = reloadable(
     footer: line
       .optional()
       .describe('Text in the footer of every page, such as the operator of the service.'),
-    footerUrl: normalised({ allowed: 'an http:// or https:// address', read: readWebUrl })
-      .optional()
-      .describe('URL that `page.footer` links to.'),
     footerLinks: mappings(footerLink).describe(
       'Links in the footer of every page, such as imprint, privacy and contact, each with `text` and an http, https or mailto `url`; the first mailto link is the contact on error pages.',
     ),

@@ -2,6 +2,7 @@
 import { readNetwork } from './addresses.js';
 import {
   duration,
+  fixed,
   flag,
   list,
   oneOf,
@@ -12,6 +13,9 @@ import {
   text,
   wholeNumber,
 } from './fields.js';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
 
 /** Log levels from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -37,35 +41,18 @@ export const server = section({
     'Maximum open client connections. Beyond it, a new connection replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new connection is closed immediately. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
-    'Maximum open client connections per network (IPv4 /24, IPv6 /56); further connections are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
-  ),
-  headersTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
-    'Timeout for receiving the headers of a request; then 408.',
-  ),
-  requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '60s' }).describe(
-    'Timeout for receiving a whole request; then 408.',
-  ),
-  responseTimeout: duration({ min: '0s', max: '1d', byDefault: '5m' }).describe(
-    'Timeout for sending a response; then the connection is closed. `0s` is unlimited.',
+    'Maximum open client connections per network (IPv4 /24, IPv6 /56) of the public listener, and as many of the native one; further connections are closed immediately. `http.trustedProxies` are exempt. `0` is unlimited.',
   ),
   keepAliveTimeout: duration({ min: '0s', max: '1h', byDefault: '65s' }).describe(
     'Timeout for the next request on an idle keep-alive connection.',
   ),
-  idleTimeout: duration({ min: '0s', max: '1d', byDefault: '2m' }).describe(
-    'Timeout without any byte read or written during a request; then the connection is closed. Must exceed `upstream.writeTimeout` plus `upstream.queueTimeout`; `0s` is unlimited.',
-  ),
-});
-
-const responseCache = section({
-  enabled: flag(true).describe(
-    'Whether to serialise repeated HTTP and native responses once, and reuse them while their entry is current.',
-  ),
-  maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
-    'Maximum prepared HTTP and native responses.',
-  ),
-  maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '128MiB' }).describe(
-    'Maximum bytes of prepared HTTP and native responses, in addition to `cache.maxBytes`.',
-  ),
+  // A head is sent in one piece, also over the slowest lines; a body of the maximum size needs 17 KiB/s.
+  headersTimeoutMs: fixed(15_000),
+  requestTimeoutMs: fixed(60_000),
+  // A response of 2 MiB, the largest record by default, reaches a client that reads 7 KiB/s.
+  responseTimeoutMs: fixed(5 * 60_000),
+  // Longer than any wait for the first byte of a response; the server raises it for a longer `upstream.writeTimeout`.
+  idleTimeoutMs: fixed(2 * 60_000),
 });
 
 export const http = section({
@@ -79,27 +66,8 @@ export const http = section({
       'Maximum `s-maxage` of records and redirects: how long a shared cache (a CDN, Varnish) may reuse them without a request, at most their remaining TTL. It receives no invalidations: its clients may see the old record for that time. `0s` sends no `s-maxage`.',
     ),
   ),
-  maxRequestLine: size({ min: '1KiB', max: '1MiB', byDefault: '8KiB' }).describe(
-    'Maximum bytes of a request line; longer ones get 414.',
-  ),
   maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '1MiB' }).describe(
     'Maximum bytes of a request body; larger ones get 413.',
-  ),
-  maxBufferedBodyBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
-    'Maximum bytes of all buffered request bodies and native messages, at least one of maximum size; beyond it, the request whose body has been arriving longest gets 503.',
-  ),
-  maxUnsentResponseBytes: size({ min: '1MiB', max: '1024GiB', byDefault: '256MiB' }).describe(
-    'Maximum bytes of all responses above 64 KiB that clients have not read yet; beyond it, the connections that have read nothing for longest are closed. These responses use up to twice as much memory.',
-  ),
-  jsonpWithCredentials: reloadable(
-    flag(false).describe(
-      'Whether to accept GET with `callback` and `Authorization`, which otherwise gets 403. If accepted, any website could load the response as a script, with the login that the browser remembers, and read private values.',
-    ),
-  ),
-  gzipMinBytes: reloadable(
-    size({ min: '0B', max: '1GiB', byDefault: '1KiB' }).describe(
-      'Minimum bytes of a response to compress for clients that accept gzip.',
-    ),
   ),
   trustedProxies: reloadable(
     list({
@@ -111,7 +79,16 @@ export const http = section({
         'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
   ),
-  responseCache,
+  // Below it, compression costs more time than the network does.
+  gzipMinBytes: fixed(KIB),
+  // The longest handle (2 KiB), with every byte percent-encoded, has 6 KiB.
+  maxRequestLineBytes: fixed(8 * KIB),
+  // 64 bodies of the default maximum size arrive concurrently. Beyond it, the body that has been arriving longest gets 503.
+  maxBufferedBodyBytes: fixed(64 * MIB),
+  // Bounds responses above 64 KiB that clients have not read. Beyond it, those that read nothing for longest are closed.
+  maxUnsentResponseBytes: fixed(256 * MIB),
+  // Prepared HTTP and native responses, of 700 bytes each in addition to their text.
+  responseCache: fixed({ maxEntries: 200_000, maxBytes: 128 * MIB }),
 });
 
 export const admin = section({
@@ -133,9 +110,9 @@ export const admin = section({
         'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',
       ),
   ),
-  maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
-    'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after a single longer block of the event loop; `0ms` disables both.',
-  ),
+  // `/readyz` fails above it (99th percentile over a second), and `/healthz` for 10 s after a single longer block. The
+  // longest step of a request takes some 20 ms.
+  maxEventLoopDelayMs: fixed(1000),
   readyWithoutUpstream: flag(false).describe(
     'Whether `/readyz` reports ready before the first response of the upstream or a secondary. Otherwise an instance without records to serve is not ready.',
   ),

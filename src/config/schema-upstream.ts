@@ -2,6 +2,7 @@
 import { readFingerprints, readOrigin, readServerAddress } from './addresses.js';
 import {
   duration,
+  fixed,
   flag,
   list,
   mapping,
@@ -9,7 +10,6 @@ import {
   normalised,
   oneOf,
   readPrefixPattern,
-  section,
   size,
   text,
   wholeNumber,
@@ -20,14 +20,8 @@ export const NO_SERVER = 'none';
 
 export const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
 
-const breaker = section({
-  failures: wholeNumber({ min: 1, max: 10_000, byDefault: 10 }).describe(
-    "Number of consecutive failures that opens a server's circuit breaker. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.",
-  ),
-  openFor: duration({ min: '10ms', max: '1h', byDefault: '5s' }).describe(
-    'Time a circuit breaker stays open: an unreachable server is not contacted, any other server gets requests for at most `failures` handles.',
-  ),
-});
+/** Concurrent reads by default; `connections` suffice for it. */
+export const DEFAULT_CONCURRENCY = 64;
 
 const trust = {
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
@@ -49,9 +43,8 @@ const times = {
   timeout: duration({ min: '10ms', max: '10m', byDefault: '10s' }).describe(
     'Timeout for an upstream read, including secondaries.',
   ),
-  failoverAfter: duration({ min: '10ms', max: '10m', byDefault: '3s' }).describe(
-    'Timeout for a read from one server; then the next secondary is tried.',
-  ),
+  // A third of `timeout`, so that a read tries two secondaries.
+  failoverAfterMs: fixed(3000),
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
   ),
@@ -61,31 +54,30 @@ const times = {
 };
 
 const limits = {
-  connections: wholeNumber({ min: 1, max: 10_000, byDefault: 128 }).describe(
-    'Maximum connections to each server for reads and ePIC v2; forwarded requests have a separate pool of the same size, and a retry opens one more.',
-  ),
-  concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
+  // Twice the reads, because ePIC v2 shares them. `upstreamServers` adds two for each read that `concurrency` adds.
+  connections: fixed(2 * DEFAULT_CONCURRENCY),
+  concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: DEFAULT_CONCURRENCY }).describe(
     'Maximum concurrent reads per server; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
   ),
   minConcurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 8 }).describe(
     'Minimum of the adaptive limit of concurrent reads per server, which falls while the server is slow; `upstream.concurrency` or more turns the adaptation off.',
   ),
   queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum reads, and maximum forwarded requests, queued for `upstream.concurrency`; beyond it a stale record is served, or 503.',
+    'Maximum reads, and maximum forwarded requests, queued for `upstream.concurrency`; beyond it, or after 2 s in the queue, a stale record is served, or 503.',
   ),
-  queueTimeout: duration({ min: '1ms', max: '10m', byDefault: '2s' }).describe(
-    'Timeout in the queue; then a stale record is served, or 503.',
-  ),
+  // Longer than a client without a stale record should wait for its turn.
+  queueTimeoutMs: fixed(2000),
   maxRecordSize: size({ min: '1KiB', max: '256MiB', byDefault: '2MiB' }).describe(
-    "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Parsing blocks the event loop for about 6 ms per MiB.",
+    "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Parsing blocks the event loop for about 6 ms per MiB. Any other response, such as a list, may have 8 MiB.",
   ),
-  maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '8MiB' }).describe(
-    'Maximum bytes of any other parsed upstream response, such as a list for ePIC v2; a larger response is a failure.',
-  ),
+  // Any other parsed response: a list of 100,000 handles of 80 characters.
+  maxBodyBytes: fixed(8 * 2 ** 20),
+  // An unreachable server fails ten reads within milliseconds. Trial reads every 5 s cost it nothing.
+  breaker: fixed({ failures: 10, openForMs: 5000 }),
 };
 
 /** Keys of `upstream` that each server in `upstreams` may override. */
-const perServer = { ...times, ...limits, breaker };
+const perServer = { ...times, ...limits };
 
 const secondaries = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
@@ -145,7 +137,7 @@ const server = mapping({
 });
 
 export const upstreams = mappings(server).describe(
-  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, timeouts, limits and `breaker` to override `upstream.*`. The longest matching prefix determines the server.',
+  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, timeouts and limits to override `upstream.*`. The longest matching prefix determines the server.',
 );
 
 /** Keys of `upstream` that are defaults for each server in `upstreams`. */

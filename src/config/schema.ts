@@ -5,12 +5,7 @@ import { deletion, page, redirect, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './sections.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
-import {
-  type ConfiguredServer,
-  type UpstreamSections,
-  maxWriteMs,
-  upstreamServers,
-} from './upstream-servers.js';
+import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
 
 export const SECTIONS = {
   server,
@@ -33,17 +28,10 @@ export type Config = SectionsOf<typeof SECTIONS>;
 
 /** Rules that involve several keys. */
 export function rules({ server: listener, ...config }: Config): Rule[] {
-  const { idleTimeoutMs, headersTimeoutMs, requestTimeoutMs } = listener;
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtlMs, maxTtlMs } = config.cache.found;
   return [
     ...upstreamRules(config),
-    [headersTimeoutMs > requestTimeoutMs, 'server.headersTimeout', 'give at most server.requestTimeout'],
-    [
-      idleTimeoutMs !== 0 && idleTimeoutMs <= maxWriteMs([config.upstream, ...config.upstreams]),
-      'server.idleTimeout',
-      'give more than upstream.writeTimeout and queueTimeout together, or 0s',
-    ],
     [
       config.redis.cluster !== undefined && config.redis.sentinels !== undefined,
       'redis.sentinels',

@@ -1,6 +1,6 @@
 // Derives the list of configured servers from `upstream` or `upstreams`.
 import type { z } from 'zod';
-import { NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
+import { DEFAULT_CONCURRENCY, NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
 import type { SectionsOf } from './sections.js';
 
 type ListedServer = z.output<typeof upstreams>[number];
@@ -35,13 +35,18 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   const { url } = upstream;
   if (url === NO_SERVER) return [];
   if (url !== undefined) {
-    return [{ ...upstream, ...HANDLE_SERVER, prefixes: ['*'], url, key: 'upstream' }];
+    return [{ ...upstream, ...HANDLE_SERVER, ...sized(upstream), prefixes: ['*'], url, key: 'upstream' }];
   }
   return upstreams.flatMap(({ kind, url: listed, ...server }, at) => {
     if (kind === 'none' || listed === undefined) return [];
-    return [{ ...server, kind, url: listed, key: `upstreams.${at}` }];
+    return [{ ...server, ...sized(server), kind, url: listed, key: `upstreams.${at}` }];
   });
 }
+
+/** Returns the connections of a server, with two more for each read beyond the default `concurrency`. */
+const sized = ({ connections, concurrency }: Pick<ListedServer, 'connections' | 'concurrency'>) => ({
+  connections: connections + 2 * Math.max(0, concurrency - DEFAULT_CONCURRENCY),
+});
 
 /** Returns the prefixes with `kind: none`, whose records come from a seed, a snapshot or an import. */
 export const unservedPrefixes = ({ upstreams }: Pick<UpstreamSections, 'upstreams'>): string[] =>

@@ -10,6 +10,60 @@ interface VariableProblem {
   text: string;
 }
 
+/** Keys that have become constants, by their value and what to do instead. */
+const CONSTANTS: Readonly<Record<string, string>> = {
+  'server.headersTimeout': '15 s',
+  'server.requestTimeout': '60 s',
+  'server.responseTimeout': '5 minutes',
+  'server.answerTimeout': '5 minutes',
+  'server.idleTimeout': '2 minutes, or longer if upstream.writeTimeout needs it',
+  'http.maxRequestLine': '8 KiB',
+  'http.maxBufferedBodyBytes': '64 MiB, or one body of http.maxBodySize if that is more',
+  'http.bodiesMaxBytes': '64 MiB, or one body of http.maxBodySize if that is more',
+  'http.maxUnsentResponseBytes': '256 MiB',
+  'http.unsentMaxBytes': '256 MiB',
+  'http.responseCache.enabled': 'true, with at most 200,000 responses and 128 MiB',
+  'http.responseCache.maxEntries': '200,000',
+  'http.responseCache.maxBytes': '128 MiB; size the memory with cache.maxBytes',
+  'http.hotPath.enabled': 'true, with at most 200,000 responses and 128 MiB',
+  'http.hotPath.maxEntries': '200,000',
+  'http.hotPath.maxBytes': '128 MiB; size the memory with cache.maxBytes',
+  'http.gzipMinBytes': '1 KiB',
+  'http.jsonpWithCredentials': 'false',
+  'upstream.failoverAfter': '3 s',
+  'upstream.connections': '128, and two more for each read that upstream.concurrency allows beyond 64',
+  'upstream.queueTimeout': '2 s',
+  'upstream.maxBodySize': '8 MiB',
+  'upstream.breaker.failures': '10, and the breaker stays open for 5 s',
+  'upstream.breaker.openFor': '5 s, after 10 failures',
+  'redis.lockWait': '5 s',
+  'cache.notFound.maxEntries': '100,000',
+  'cache.refreshAhead.minHits': '3',
+  'cache.snapshot.every': '5 minutes',
+  'v2.realm': 'handle',
+  'v2.search.maxHandles': '2,000, of which 8 are read concurrently; for more set reverseLookup.url',
+  'v2.search.concurrency': '8',
+  'v2.lockWait': '10 s',
+  'redirect.prefixLocations': 'true',
+  'page.footerUrl': 'none; give the link in page.footerLinks',
+  'admin.maxEventLoopDelay': '1 s',
+  'traffic.enumeration.notFoundRatio': '0.9',
+  'traffic.unknown.notFoundShare': '0.9',
+  'traffic.enumeration.for': '10 minutes',
+  'traffic.unknown.for': '10 minutes',
+  'audit.readsPerSecond': '10',
+  'mirror.maxHandles': 'that of cache.found.maxEntries',
+  'changes.maxEntries': '100,000',
+  'reports.maxPrefixes': '200',
+  'batch.enabled': 'true; reject batches with traffic.rules',
+  'native.tunnel': 'true; reject native messages with traffic.rules',
+  'native.tcp.maxConnections': '1,000',
+  'native.tcp.maxConnectionsPerNetwork': 'that of server.maxConnectionsPerNetwork',
+  'native.tcp.idleTimeout': '15 s',
+  'native.tcp.requestTimeout': '30 s',
+  'native.site.description': 'Caching mirror',
+};
+
 /**
  * Removed keys and their replacements. A removed key prevents startup, because an upgrade must not silently
  * drop a limit.
@@ -20,22 +74,19 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'http.rateLimit.perMinute':
     'removed: use traffic.rules, such as [{ name: everybody, limit: { perMinute: 600 } }]',
   'native.udp.answersPerSecond': 'removed: use native.udp.bytesPerSecond, such as 100KiB',
-  'server.answerTimeout': 'renamed to server.responseTimeout',
-  'http.bodiesMaxBytes': 'renamed to http.maxBufferedBodyBytes',
-  'http.unsentMaxBytes': 'renamed to http.maxUnsentResponseBytes',
-  'http.hotPath': 'renamed to http.responseCache',
-  'http.hotPath.enabled': 'renamed to http.responseCache.enabled',
-  'http.hotPath.maxEntries': 'renamed to http.responseCache.maxEntries',
-  'http.hotPath.maxBytes': 'renamed to http.responseCache.maxBytes',
-  'upstream.maxRest': 'renamed to upstream.maxRetryAfter',
   'traffic.unknown': 'renamed to traffic.enumeration',
-  'traffic.unknown.notFoundShare': 'renamed to traffic.enumeration.notFoundRatio',
   'traffic.unknown.perMinute': 'renamed to traffic.enumeration.perMinute',
-  'traffic.unknown.for': 'renamed to traffic.enumeration.for',
   'redis.writesWithout': 'renamed to redis.disconnectedWrites, with reject instead of refuse',
+  'upstream.maxRest': 'renamed to upstream.maxRetryAfter',
   'upstream.mirrors': 'renamed to upstream.secondaries',
   'upstream.mirrorMaxTtl': 'renamed to upstream.secondaryMaxTtl',
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
+  ...Object.fromEntries(
+    Object.entries(CONSTANTS).map(([key, value]) => [
+      key,
+      `no longer a key: remove it; the value is ${value}`,
+    ]),
+  ),
 };
 
 /** Returns the replacement hint for a removed key or section; undefined for a name that never existed. */

@@ -34,7 +34,6 @@ export interface PageBranding {
   /** `#rgb` or `#rrggbb`. */
   accentColor?: string | undefined;
   footer?: string | undefined;
-  footerUrl?: string | undefined;
   /** Links with http, https or mailto URLs. */
   footerLinks: readonly FooterLink[];
   /** Prefix for the example in the lookup form. */
@@ -119,10 +118,9 @@ export function createPageLayout(branding: PageBranding): PageLayout {
   };
 }
 
-function renderFooter({ footer, footerUrl, footerLinks }: PageBranding): Html {
-  const note = footerUrl === undefined ? footer : html`<a href="${footerUrl}">${footer}</a>`;
+function renderFooter({ footer, footerLinks }: PageBranding): Html {
   const links = footerLinks.map(({ text, url }) => html`<li><a href="${url}">${text}</a></li>`);
-  return html`${footer === undefined ? undefined : html`<p>${note}</p>`}
+  return html`${footer === undefined ? undefined : html`<p>${footer}</p>`}
   ${
     links.length === 0
       ? undefined

@@ -39,7 +39,7 @@ export interface MemoryBudget extends BodyMemory {
   free: (bytes: number) => void;
 }
 
-/** Creates the body receiver. It has no timeout, because `server.requestTimeout` applies. */
+/** Creates the body receiver. It has no timeout, because that of the server for a whole request applies. */
 export function createWithBody(budget: MemoryBudget, maxBodyBytes: number): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);

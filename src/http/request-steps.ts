@@ -32,17 +32,13 @@ export function createRequestCheck(
 }
 
 /** Creates the step of the checks. The step throws the error that rejects the request. */
-export function createCheckStep(
-  check: RequestCheck,
-  pseudonym: string,
-  jsonpWithCredentials: boolean,
-): Listener {
+export function createCheckStep(check: RequestCheck, pseudonym: string): Listener {
   return function checkStep(req, res) {
     const context = contextOf(res);
     const { via = '', authorization } = req.headers;
     const refusal = check(req, context.target.raw, via.includes(pseudonym));
     if (refusal) throw refusal;
-    if (authorization !== undefined && !jsonpWithCredentials) refuseScript(req, context);
+    if (authorization !== undefined) refuseScript(req, context);
     assertKnownMethod(req);
   };
 }

@@ -82,10 +82,10 @@ export class BlockWatch {
   #beatAt: number;
   #last = { blockedMs: 0, endedAt: -Infinity };
 
-  /** `limitMs` is the maximum block duration; 0 is unlimited. */
+  /** `limitMs` is the maximum block duration. */
   constructor({ everyMs, limitMs, now }: { everyMs: number; limitMs: number; now: number }) {
     this.#everyMs = everyMs;
-    this.#limitMs = limitMs === 0 ? Infinity : limitMs;
+    this.#limitMs = limitMs;
     this.#beatAt = now;
   }
 
@@ -114,7 +114,7 @@ const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;
 
-/** Monitors the event loop. `maxBlockedMs` is the maximum block duration; 0 is unlimited. */
+/** Monitors the event loop. `maxBlockedMs` is the maximum block duration. */
 export function watchEventLoop(maxBlockedMs: number) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();

@@ -195,7 +195,7 @@ export const METRICS = {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'Client connections closed because of a limit, by reason (total: new connections above `server.maxConnections` or `native.tcp.maxConnections`; network: new connections above `maxConnectionsPerNetwork` of either; unread: unread responses above `http.maxUnsentResponseBytes`).',
+    help: 'Client connections closed because of a limit, by reason (total: new connections above `server.maxConnections`, or 1,000 native connections; network: new connections above `server.maxConnectionsPerNetwork`; unread: unread responses above 256 MiB together).',
     fromStart: VALUES.dropReason.map((reason) => ({ reason })),
   },
   idleConnectionsClosed: {

@@ -261,10 +261,9 @@ type DropReason = Parameters<Context['metrics']['countDroppedConnection']>[0];
 
 const REMEDIES: Readonly<Record<DropReason, string>> = {
   total:
-    'raise maxConnections of this listener, and the file limit (ulimit -n, LimitNOFILE= of systemd) where it is lower',
-  network:
-    'raise maxConnectionsPerNetwork of this listener, or name the proxy in front in http.trustedProxies',
-  unread: 'raise http.maxUnsentResponseBytes',
+    'raise server.maxConnections, and the file limit (ulimit -n, LimitNOFILE= of systemd) where it is lower; native connections have at most 1,000',
+  network: 'raise server.maxConnectionsPerNetwork, or name the proxy in front in http.trustedProxies',
+  unread: 'add an instance, or bound the clients that read slowly with traffic.rules',
 };
 
 /** Minimum interval between log lines, because thousands of connections may be closed. */

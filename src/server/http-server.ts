@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
+import { maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/error-reply.js';
@@ -40,10 +41,13 @@ const HEADER_BYTES = 16 * 1024;
 
 const MAX_HEADER_FIELDS = 1000;
 
+/** Time to relay an upstream response, or its timeout (ms). */
+const RELAY_MS = 1000;
+
 /** Creates the public server. */
 export function createHttpServer(
   listener: RequestListener,
-  { server: limits, http }: Config,
+  { server: limits, http, upstream, upstreams }: Config,
   context: Context,
   { isTrustedProxy, unsent }: ClientConnections,
 ): Server {
@@ -55,10 +59,10 @@ export function createHttpServer(
     connectionsCheckingInterval: REQUEST_CHECK_INTERVAL_MS,
     requireHostHeader: false,
   });
-  server.setTimeout(limits.idleTimeoutMs);
-  if (limits.responseTimeoutMs > 0) {
-    limitResponseTime(server, limits.responseTimeoutMs);
-  }
+  // A client waits without traffic for the longest write, and for its answer.
+  const longestWriteMs = maxWriteMs([upstream, ...upstreams]) + RELAY_MS;
+  server.setTimeout(Math.max(limits.idleTimeoutMs, longestWriteMs));
+  limitResponseTime(server, limits.responseTimeoutMs);
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
   handleInOrder(server, (req, res) => {

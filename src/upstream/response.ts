@@ -77,7 +77,7 @@ export function assertHandle(
 
 export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError {
   const cause = `a response of more than ${maxBodyBytes} bytes (HTTP ${status})`;
-  const diagnosis = { cause, remedy: 'see upstream.maxBodySize' };
+  const diagnosis = { cause, remedy: 'see upstream.maxRecordSize; a list may have 8 MiB' };
   return new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis, upstreamStatus: status });
 }
 

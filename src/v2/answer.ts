@@ -47,7 +47,7 @@ export function createV2(config: Config, host: Host, writes: V2Writes): V2Interf
   const v2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
   return {
     route: (req, res) => answerCall(v2, { req, res, run: host.runStepsOf(res) }),
-    renderError: (failure, call) => renderV2Problem(failure, call, config.v2.realm),
+    renderError: renderV2Problem,
   };
 }
 

@@ -117,12 +117,11 @@ export function sendV2(res: ServerResponse, { status, headers, contentType, body
 /** Default Retry-After for 503 (s). */
 const RETRY_AFTER_SECONDS = '1';
 
+/** The realm of a Handle server, so that a browser sends the login that it remembers. */
+const CHALLENGE = 'Basic realm="handle"';
+
 /** Renders an error as a problem document. */
-export function renderV2Problem(
-  error: ServiceError,
-  { res, handle, requestId }: FailedCall,
-  realm: string,
-): ErrorReply {
+export function renderV2Problem(error: ServiceError, { res, handle, requestId }: FailedCall): ErrorReply {
   const failure = asRefusal(error);
   contextOf(res).failure = failure;
   const { status, retryAfter } = passedStatus(failure);
@@ -136,7 +135,7 @@ export function renderV2Problem(
     contentType: 'application/problem+json',
     text: writeJson(handle === undefined ? problem : { ...problem, handle }),
     headers: {
-      ...(status === 401 && { 'WWW-Authenticate': `Basic realm="${realm}"` }),
+      ...(status === 401 && { 'WWW-Authenticate': CHALLENGE }),
       ...errorHeaders(failure, requestId),
       ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
     },

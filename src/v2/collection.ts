@@ -112,7 +112,7 @@ const slicingAll =
 async function sendRecords(v2: V2, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
   const { maxHandles, concurrency } = v2.config.v2.search;
   if (handles.length > maxHandles) {
-    const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;
+    const detail = `give a limit of at most ${maxHandles}`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
   const call = { ...own, run: slicingAll(run) };
@@ -232,7 +232,7 @@ function assertScannable(count: number, maxHandles: number): void {
   if (count <= maxHandles) return;
   const detail =
     `the prefix has ${count} handles, and at most ${maxHandles} are read for one search;` +
-    ' the operator can set reverseLookup.url, or raise v2.search.maxHandles';
+    ' the operator can set reverseLookup.url';
   throw new ServiceError('V2_NOT_SUPPORTED', { detail });
 }
 

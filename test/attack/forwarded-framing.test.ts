@@ -4,6 +4,7 @@ import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/app/config.js';
 import { serve } from '../../src/app/serve.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.js';
@@ -41,7 +42,7 @@ async function startBoth(): Promise<{ upstream: RecordingUpstream; url: string }
     UPSTREAM_URL: upstream.url,
     REVERSE_LOOKUP_URL: upstream.url,
     DELETION_HANDLES: 'true',
-    UPSTREAM_CONNECTIONS: '1',
+    ...fixed({ upstream: { connections: 1 } }),
   });
   return { upstream, url };
 }

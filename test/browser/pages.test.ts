@@ -176,14 +176,15 @@ describeInBrowser('pages in a browser', (open) => {
       PAGE_TITLE: 'Example PIDs',
       PAGE_LOGO_URL: logo,
       PAGE_FOOTER: 'Run by Example <Library>',
-      PAGE_FOOTER_URL: 'https://example.org/about',
+      PAGE_FOOTER_LINKS: '[{text: About, url: https://example.org/about}]',
     });
     const { page, complaints } = await open();
     await page.goto(proxy.url);
     expect(await page.getByRole('banner').textContent()).toContain('Example PIDs');
     expect(await page.evaluate('document.images[0].naturalWidth')).toBe(9);
-    const footer = page.getByRole('link', { name: 'Run by Example <Library>' });
-    expect(await footer.getAttribute('href')).toBe('https://example.org/about');
+    expect(await page.getByRole('contentinfo').textContent()).toContain('Run by Example <Library>');
+    const link = page.getByRole('link', { name: 'About' });
+    expect(await link.getAttribute('href')).toBe('https://example.org/about');
     expect(complaints).toEqual([]);
   });
 

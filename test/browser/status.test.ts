@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../../src/dev-server/server.js';
 import { ask } from '../support/ask.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
+import { fixed } from '../support/fixed.js';
 import { freePort } from '../support/free-port.js';
 import { startProxy } from '../support/proxy.js';
 
@@ -64,7 +65,7 @@ describeInBrowser('status page in a browser', (open) => {
   });
 
   test('shows a failing Handle server and its errors in dark mode', async () => {
-    const { demo, proxy, admin } = await startWorld({ UPSTREAM_BREAKER_FAILURES: '2' });
+    const { demo, proxy, admin } = await startWorld(fixed({ upstream: { breaker: { failures: 2 } } }));
     const { page, findings } = await open({ colorScheme: 'dark' });
     demo.fail('reset');
     for (const name of ['a', 'b', 'c']) await ask(proxy.url, `/api/handles/21.T11998/${name}`);

@@ -18,7 +18,7 @@ beforeEach(() => {
   Object.assign(state, { stamp: 1, trustedSince: 0 });
 });
 
-const ON = { enabled: true, maxEntries: 1000, maxBytes: 1_000_000 };
+const ON = { maxEntries: 1000, maxBytes: 1_000_000 };
 
 function cacheOf(bounds = ON): PreparedCache {
   const memory = {
@@ -59,8 +59,8 @@ describe('prepared response cache', () => {
     expect(textOf(cache, 'unused')).toBeUndefined();
   });
 
-  test('stores nothing with http.responseCache.enabled: false', () => {
-    const cache = cacheOf({ ...ON, enabled: false });
+  test('stores nothing without room for an entry', () => {
+    const cache = cacheOf({ ...ON, maxEntries: 0 });
     expect(prepare(cache, 'x').text).toBe('+');
     expect(textOf(cache, 'x')).toBeUndefined();
   });

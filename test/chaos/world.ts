@@ -7,6 +7,7 @@ import { type DemoServer, createDemoServer } from '../../src/dev-server/server.j
 import { ask } from '../support/ask.js';
 import { linesOf, startWebhookReceiver } from '../support/changes.js';
 import { type Program, startMain } from '../support/built-proxy.js';
+import { fixed } from '../support/fixed.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import type { Event, RedisFault } from './plan.js';
 import type { Line } from './published.js';
@@ -79,7 +80,7 @@ const ENVIRONMENT = {
   UPSTREAM_STALE_AFTER: '300ms',
   UPSTREAM_WRITE_TIMEOUT: '2s',
   UPSTREAM_RETRY_AFTER: '500ms',
-  UPSTREAM_BREAKER_OPEN_FOR: '500ms',
+  ...fixed({ upstream: { breaker: { openForMs: 500 } }, cache: { snapshot: { everyMs: 1000 } } }),
   CACHE_NOT_FOUND_TTL: '2s',
   DELETION_HANDLES: 'true',
   AUDIT_HITS: '0.5',
@@ -265,7 +266,7 @@ function createProxy(letter: string, shared: Record<string, string>, folder: str
   // A killed proxy restarts from its last snapshot.
   const snapshot = join(folder, letter);
   const auditFile = `${snapshot}.audit`;
-  const files = { CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: '1s', AUDIT_FILE: auditFile };
+  const files = { CACHE_SNAPSHOT_FILE: snapshot, AUDIT_FILE: auditFile };
   const env = { ...shared, ...files };
   let program: Program | undefined;
   let adminUrl = '';

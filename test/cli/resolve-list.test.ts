@@ -1,6 +1,7 @@
 // `resolve -`: resolves the handles of standard input in batches.
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
+import { PLUGINS } from '../../src/app/plugins.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import type { BatchElement } from '../support/batch.js';
 import { cliWith } from '../support/cli.js';
@@ -70,7 +71,10 @@ describe('resolve -', () => {
   });
 
   test('reports a proxy that rejects the batch', async () => {
-    const proxy = await startProxy({ UPSTREAM_URL: demo.url, BATCH_ENABLED: 'false' });
+    const proxy = await startProxy(
+      { UPSTREAM_URL: demo.url },
+      { plugins: PLUGINS.filter(({ name }) => name !== 'batch') },
+    );
     const { code, stderr } = await cliWith(DEMO, ['resolve', '-'], { PROXY_URL: proxy.url });
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^status 404: .*Unknown HTTP API endpoint/)]);
   });

@@ -82,7 +82,7 @@ describe('site-record command', () => {
     const { UPSTREAM_URL, NATIVE_SITE_ADDRESS } = ENV;
     const unknown = await cli(['site-record'], { UPSTREAM_URL });
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('native.site.address')]);
-    const off = await cli(['site-record'], { UPSTREAM_URL, NATIVE_SITE_ADDRESS, NATIVE_TUNNEL: 'false' });
+    const off = await cli(['site-record'], { UPSTREAM_URL, NATIVE_SITE_ADDRESS, PORT: '0' });
     expect([off.code, off.stderr]).toEqual([2, expect.stringContaining('native.udp.port')]);
   });
 });

@@ -8,6 +8,7 @@ import { ask } from '../support/ask.js';
 import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { type Operated, startOperated } from '../support/operated-proxy.js';
 import { itWithProgram } from '../support/programs.js';
 import { CTRL_C, startOnTerminal } from '../support/terminal.js';
@@ -39,7 +40,7 @@ const answeredBy = async ({ place }: Operated): Promise<unknown> =>
 
 // On a slow machine the handles wait longer for each other than by default.
 const start = (): Promise<Operated> =>
-  startOperated(demo.url, { UPSTREAM_QUEUE_TIMEOUT: '20s', UPSTREAM_TIMEOUT: '20s' });
+  startOperated(demo.url, { ...fixed({ upstream: { queueTimeoutMs: 20_000 } }), UPSTREAM_TIMEOUT: '20s' });
 
 describe('warm command', () => {
   itWithProgram('script', 'resumes after Ctrl-C without requesting a handle twice', async () => {

@@ -32,6 +32,12 @@ describe('config/default.yaml', () => {
     expect(configFrom({ yaml })).toEqual(configFrom({}));
   });
 
+  it('names first ten keys that most files set', () => {
+    const named = [...yaml.matchAll(/^# {3}([a-z]\S+) {2,}[a-z]/gim)].map(([, key]) => key);
+    expect(named).toHaveLength(10);
+    expect(configKeys().map(({ key }) => key)).toEqual(expect.arrayContaining(named));
+  });
+
   it('contains every key in schema order with its default', () => {
     expect(commented.map(({ key, value }) => ({ key, value }))).toEqual(
       configKeys().map(({ key, byDefault }) => ({ key, value: byDefault })),

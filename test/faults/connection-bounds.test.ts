@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { configFrom } from '../support/load-config.js';
 import { askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
 import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
@@ -213,7 +214,7 @@ describe('native listener at its connection limit', () => {
   const urlOf = ({ tcpPort }: Proxy): string => `http://127.0.0.1:${tcpPort}`;
 
   test('closes a silent connection for a new connection, but no connection with a request in flight', async () => {
-    const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '3' });
+    const proxy = await start({ ...ON, ...fixed({ native: { tcp: { maxConnections: 3 } } }) });
     const silent = await openSocket(urlOf(proxy));
     const slow = await openNativeSocket(proxy.tcpPort);
     const waiting = await openNativeSocket(proxy.tcpPort);
@@ -233,7 +234,7 @@ describe('native listener at its connection limit', () => {
   });
 
   test('applies a separate limit to each network', async () => {
-    const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS_PER_NETWORK: '1' });
+    const proxy = await start({ ...ON, SERVER_MAX_CONNECTIONS_PER_NETWORK: '1' });
     await openSocket(urlOf(proxy), '127.0.1.1');
     await closed(await openSocket(urlOf(proxy), '127.0.1.2'));
     expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
 import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -40,7 +41,7 @@ async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[
 
 describe('slow native TCP sender', () => {
   test('is disconnected in favour of a new client when it has been sending for longest', async () => {
-    const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
+    const proxy = await start(fixed({ native: { tcp: { maxConnections: 2 } } }));
     const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
     for (let sent = 30; sent < 34; sent++) {
       for (const socket of [oldest, other]) socket.write(REQUEST.subarray(sent, sent + 1));
@@ -55,7 +56,7 @@ describe('slow native TCP sender', () => {
   });
 
   test('stays connected during its first second, while the new client is disconnected', async () => {
-    const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
+    const proxy = await start(fixed({ native: { tcp: { maxConnections: 1 } } }));
     const [slow] = (await openSlow(proxy, 1)) as [Socket];
     vi.advanceTimersByTime(500);
     expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
@@ -65,7 +66,7 @@ describe('slow native TCP sender', () => {
   });
 
   test('stays connected while its request waits for the Handle server', async () => {
-    const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
+    const proxy = await start(fixed({ native: { tcp: { maxConnections: 1 } } }));
     demo.hold.begin('GET');
     const waiting = await openNativeSocket(proxy.tcpPort);
     const answer = readToEnd(waiting);

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 
 const SECONDS = Number(process.env['OVERLOAD_SECONDS'] ?? '2');
 const CAPACITY = 40;
@@ -64,7 +65,7 @@ describe('overloaded proxy', () => {
         UPSTREAM_URL: demo.url,
         UPSTREAM_CONCURRENCY: '8',
         UPSTREAM_QUEUE: '20',
-        UPSTREAM_QUEUE_TIMEOUT: '500ms',
+        ...fixed({ upstream: { queueTimeoutMs: 500 } }),
         LOG_LEVEL: 'info',
       });
       expect((await ask(proxy.url, HIT)).status).toBe(200);

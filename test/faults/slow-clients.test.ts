@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange, openSocket } from '../support/raw-socket.js';
 
@@ -23,8 +24,7 @@ describe('slow clients', () => {
   test('receive 408 and lose their connection for a late head or body', async () => {
     const proxy = await startProxy({
       ...env,
-      SERVER_HEADERS_TIMEOUT: '1s',
-      SERVER_REQUEST_TIMEOUT: '1s',
+      ...fixed({ server: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } }),
     });
     const [head, body] = await Promise.all([
       exchange(proxy.url, 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nX-Slow: '),
@@ -52,7 +52,11 @@ describe('slow clients', () => {
   const OTHER = '/api/handles/21.T11998/page';
 
   test('block no other reader or writer, even of the same handle, while their bodies trickle in', async () => {
-    const proxy = await startProxy({ ...env, UPSTREAM_CONCURRENCY: '1', UPSTREAM_QUEUE_TIMEOUT: '1s' });
+    const proxy = await startProxy({
+      ...env,
+      UPSTREAM_CONCURRENCY: '1',
+      ...fixed({ upstream: { queueTimeoutMs: 1000 } }),
+    });
     await proxy.ask(OTHER);
     for (let count = 0; count < 5; count++) (await openSocket(proxy.url)).write(`${headOf(500, OTHER)}[`);
     expect((await proxy.ask(OTHER)).headers['cache-status']).toContain('hit');
@@ -66,7 +70,7 @@ describe('slow clients', () => {
       const proxy = await startProxy({
         ...env,
         HTTP_MAX_BODY_SIZE: '2KiB',
-        HTTP_MAX_BUFFERED_BODY_BYTES: '4KiB',
+        ...fixed({ http: { maxBufferedBodyBytes: 4096 } }),
       });
       const part = ' '.repeat(1500);
       const slow = [];

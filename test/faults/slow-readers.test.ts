@@ -7,6 +7,7 @@ import { setInterval as every } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 
@@ -44,7 +45,7 @@ async function sendPieces(res: ServerResponse, everyMs: number): Promise<void> {
 const env = {
   UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
   UPSTREAM_CONCURRENCY: '1',
-  UPSTREAM_QUEUE_TIMEOUT: '600ms',
+  ...fixed({ upstream: { queueTimeoutMs: 600 } }),
   UPSTREAM_WRITE_TIMEOUT: '5s',
 };
 
@@ -58,7 +59,11 @@ async function beginToRead(url: string): Promise<Socket> {
 
 describe('slow readers', () => {
   test('are disconnected when they read nothing while other requests wait for the permit they hold', async () => {
-    const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s', UPSTREAM_WRITE_TIMEOUT: '90s' });
+    const proxy = await startProxy({
+      ...env,
+      ...fixed({ upstream: { queueTimeoutMs: 2000 } }),
+      UPSTREAM_WRITE_TIMEOUT: '90s',
+    });
     const idle = await beginToRead(proxy.url);
     // On a busy machine, data of the list may still be in transit, so the first request may not preempt it.
     await expect.poll(async () => (await proxy.ask(SITE)).status, { timeout: 60_000 }).toBe(200);
@@ -76,13 +81,13 @@ describe('slow readers', () => {
     piecesEveryMs = undefined;
   });
 
-  test('are disconnected after server.responseTimeout', async () => {
+  test('are disconnected after the timeout for a response', async () => {
     const demo = await startDemoServer();
     demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
       UPSTREAM_MAX_RECORD_SIZE: '256MiB',
-      SERVER_RESPONSE_TIMEOUT: '300ms',
+      ...fixed({ server: { responseTimeoutMs: 300 } }),
     });
     const socket = await openSocket(proxy.url);
     socket.write('GET /api/handles/21.T11998/large HTTP/1.1\r\nHost: x\r\n\r\n');

@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 
@@ -23,9 +24,8 @@ describe('unread responses', () => {
   test('are not all buffered when 1,000 of 1 MiB each are pipelined, and their connection is closed', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
-      SERVER_IDLE_TIMEOUT: '1s',
+      ...fixed({ server: { idleTimeoutMs: 1000 }, upstream: { queueTimeoutMs: 100 } }),
       UPSTREAM_WRITE_TIMEOUT: '500ms',
-      UPSTREAM_QUEUE_TIMEOUT: '100ms',
     });
     expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(MIB);
     const before = usedMiB();

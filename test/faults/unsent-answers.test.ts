@@ -10,6 +10,7 @@ import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import { testContext } from '../support/context.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 
@@ -24,7 +25,7 @@ demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 /** Two responses fit into the budget. */
 const env = {
   UPSTREAM_URL: demo.url,
-  HTTP_MAX_UNSENT_RESPONSE_BYTES: '32MiB',
+  ...fixed({ http: { maxUnsentResponseBytes: 32 * MIB } }),
   UPSTREAM_MAX_RECORD_SIZE: '16MiB',
 };
 
@@ -65,7 +66,7 @@ describe('budget for unsent responses', () => {
   );
 
   test('counts a batch while it is written: disconnects clients that do not read it, and serves a client that reads', async () => {
-    const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '4MiB' });
+    const proxy = await startProxy({ ...env, ...fixed({ http: { maxUnsentResponseBytes: 4 * MIB } }) });
     const path = `/api/handles?${Array<string>(3).fill(`handle=${HANDLE}`).join('&')}`;
     // The kernel takes most of an element of 12 MiB, and the proxy holds the rest.
     for (let count = 0; count < 10; count++) await askAndNotRead(proxy.url, path);
@@ -75,7 +76,7 @@ describe('budget for unsent responses', () => {
   });
 
   test('allows one response larger than the budget', async () => {
-    const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '1MiB' });
+    const proxy = await startProxy({ ...env, ...fixed({ http: { maxUnsentResponseBytes: MIB } }) });
     for (let times = 0; times < 3; times++) {
       expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(SIZE);
     }

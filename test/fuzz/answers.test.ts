@@ -7,6 +7,7 @@ import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { type FuzzedUpstream, startFuzzedUpstream } from './answers.js';
 import { marker, STRANGER } from './corpus.js';
 import { ROUTES } from './routes.js';
+import { fixed } from '../support/fixed.js';
 
 const COUNT = Number(process.env['FUZZ_ANSWERS'] ?? 60);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
@@ -54,7 +55,7 @@ async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }>
     UPSTREAM_STALE_AFTER: '500ms',
     UPSTREAM_RETRY_AFTER: '0s',
     UPSTREAM_MAX_RETRY_AFTER: '0s',
-    UPSTREAM_BREAKER_FAILURES: '10000',
+    ...fixed({ upstream: { breaker: { failures: 10_000 } } }),
     CACHE_NOT_FOUND_TTL: '1h',
     V2_ANONYMOUS_READ: 'true',
   });

@@ -4,6 +4,7 @@
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
+import { fixed } from '../support/fixed.js';
 import {
   type RecordedRequest,
   type RecordingUpstream,
@@ -114,17 +115,17 @@ describe('proxy with fuzzed request framing (smuggling)', () => {
     const proxy = await startBuiltProxy({
       UPSTREAM_URL: upstream.url,
       // Redirects would otherwise read prefix records.
-      REDIRECT_PREFIX_LOCATIONS: 'false',
       REVERSE_LOOKUP_URL: upstream.url,
       // A search would otherwise verify the login by a separate read.
       REVERSE_LOOKUP_FORWARD_LOGIN: 'true',
-      UPSTREAM_CONNECTIONS: '4',
-      UPSTREAM_BREAKER_FAILURES: '10000',
       DELETION_HANDLES: 'true',
       DELETION_VALUES: 'true',
-      SERVER_HEADERS_TIMEOUT: '2s',
       LOG_REQUESTS: 'all',
-      SERVER_REQUEST_TIMEOUT: '4s',
+      ...fixed({
+        server: { headersTimeoutMs: 2000, requestTimeoutMs: 4000 },
+        upstream: { connections: 4, breaker: { failures: 10_000 } },
+        redirect: { prefixLocations: false },
+      }),
     });
     const { streams, complaints, statuses } = await exchangeAll(proxy.url);
     expect(await proxy.stop()).toEqual({ code: 0, signal: null });

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { fuzzRequests } from './requests.js';
 
 const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 3000);
@@ -19,8 +20,7 @@ describe('proxy with fuzzed HTTP requests', () => {
       UPSTREAM_URL: demo.url,
       UPSTREAM_TIMEOUT: '2s',
       UPSTREAM_STALE_AFTER: '1s',
-      SERVER_HEADERS_TIMEOUT: '2s',
-      SERVER_REQUEST_TIMEOUT: '4s',
+      ...fixed({ server: { headersTimeoutMs: 2000, requestTimeoutMs: 4000 } }),
     });
     const clean = await Promise.all(HANDLES.map((handle) => ask(demo.url, `/api/handles/${handle}`)));
     const sent = await fuzzRequests(proxy.url, { seed: SEED, count: COUNT });

@@ -2,6 +2,7 @@
 import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { fixed } from '../support/fixed.js';
 import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -68,7 +69,7 @@ describe('audit of hits', () => {
 
   it('counts a hit as older-within-ttl after a write that bypassed the proxy, and replaces the entry', async () => {
     const upstream = mockUpstream(old);
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     await proxy.ask(PATH);
     upstream.answers(fresh);
     proxy.pass(90_000);
@@ -80,7 +81,7 @@ describe('audit of hits', () => {
 
   it('counts a hit as older-within-ttl after a deletion that bypassed the proxy', async () => {
     const upstream = mockUpstream(old);
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     await proxy.ask(PATH);
     upstream.answers(notFound());
     await proxy.ask(PATH);
@@ -91,7 +92,7 @@ describe('audit of hits', () => {
     const upstream = mockUpstream(old);
     const { opened, open } = gate();
     const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: opened });
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     await proxy.ask(PATH);
     const writing = proxy.ask(PATH, write);
     await expect.poll(() => sent.length).toBe(1);
@@ -106,7 +107,7 @@ describe('audit of hits', () => {
     const { opened, open } = gate();
     const upstream = mockUpstream(old);
     mockWrites();
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     await proxy.ask(PATH);
     upstream.answers({ ...fresh, after: opened });
     await proxy.ask(PATH);
@@ -119,7 +120,7 @@ describe('audit of hits', () => {
 
   it('is inconclusive if the Handle server fails', async () => {
     const upstream = mockUpstream(old);
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     await proxy.ask(PATH);
     upstream.answers({ status: 500, body: 'broken' });
     expect((await proxy.ask(PATH)).status).toBe(200);
@@ -130,7 +131,7 @@ describe('audit of hits', () => {
     vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
     const upstream = mockUpstream(old);
     mockWrites();
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     await proxy.ask(PATH);
     proxy.pass(10);
     await proxy.ask(PATH, write);
@@ -140,9 +141,9 @@ describe('audit of hits', () => {
     await expect.poll(() => auditsOf(proxy)).toMatchObject({ 'hit older-after-acknowledged-write': 1 });
   });
 
-  it('reads at most `audit.readsPerSecond` handles per second', async () => {
+  it('reads at most `readsPerSecond` handles per second', async () => {
     const upstream = mockUpstream(old);
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '2' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 2 } }));
     await proxy.ask(PATH);
     for (let times = 0; times < 10; times++) await proxy.ask(PATH);
     await expect.poll(() => auditsOf(proxy)).toMatchObject({ 'hit equal': 2 });
@@ -163,7 +164,7 @@ describe('audit of hits', () => {
 
   it('reports in GET /stats how many hits in the last 24 hours were equal to the Handle server’s record', async () => {
     const upstream = mockUpstream(old);
-    const proxy = await startAudited({ AUDIT_READS_PER_SECOND: '1' });
+    const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
     const audit = async () =>
       ((await request(proxy.app.admin).get('/stats')).body as { audit: unknown }).audit;
     expect(await audit()).toEqual({ compared: 0, equal: 0 });

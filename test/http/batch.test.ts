@@ -2,6 +2,7 @@
 import { gunzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
+import { PLUGINS } from '../../src/app/plugins.js';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -186,9 +187,9 @@ describe('batch of handles', () => {
     expect(JSON.parse(text)).toMatchObject({ responseCode: 1, handle: HANDLE });
   });
 
-  test('is rejected without an upstream request when BATCH_ENABLED is false', async () => {
+  test('is rejected without an upstream request without the plugin', async () => {
     const upstream = mockUpstream();
-    const proxy = await startProxy({ BATCH_ENABLED: 'false' });
+    const proxy = await startProxy({}, { plugins: PLUGINS.filter(({ name }) => name !== 'batch') });
     expect((await proxy.ask(batchTarget([A]))).status).toBe(400);
     expect((await postBatch(proxy, { handles: [A] })).status).toBe(404);
     expect((await proxy.ask('/openapi.json')).text).not.toContain('/api/resolve');

@@ -2,6 +2,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
+import { fixed } from '../support/fixed.js';
 import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -68,11 +69,14 @@ test('a small ePIC v2 body costs no read of the login', async () => {
 
 describe('decompressed body', () => {
   test.each(['gzip', 'deflate', 'br'] as const)(
-    'uses http.maxBufferedBodyBytes until its request ends (%s)',
+    'uses the budget for bodies until its request ends (%s)',
     async (coding) => {
       const { opened, open } = gate();
       const upstream = mockUpstream({ status: 401, body: '', after: opened });
-      const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '64KiB', HTTP_MAX_BUFFERED_BODY_BYTES: '64KiB' });
+      const proxy = await startProxy({
+        HTTP_MAX_BODY_SIZE: '64KiB',
+        ...fixed({ http: { maxBufferedBodyBytes: 65_536 } }),
+      });
       const text = VALUES.padEnd(60_000, ' ');
       const waiting = sendPacked(proxy, text, { coding });
       await expect.poll(() => upstream.asked).toBe(1);

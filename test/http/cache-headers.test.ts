@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { gunzipSync } from 'node:zlib';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
@@ -29,7 +30,10 @@ describe('caching headers', () => {
 
   test('let shared caches reuse a record for http.sharedMaxAge, but at most for its remaining TTL', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
-    const proxy = await startProxy({ HTTP_SHARED_MAX_AGE: '40s', CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    const proxy = await startProxy({
+      HTTP_SHARED_MAX_AGE: '40s',
+      ...fixed({ cache: { refreshAhead: { minHits: 0 } } }),
+    });
     const control = async (path = PATH) => (await proxy.ask(path)).headers['cache-control'];
     for (let times = 0; times < 3; times++) expect(await control()).toBe(`${revalidate}, s-maxage=40`);
     proxy.pass(30_000);
@@ -73,7 +77,7 @@ describe('caching headers', () => {
 
   test('give each representation a separate ETag', async () => {
     mockUpstream();
-    const proxy = await startProxy({ HTTP_GZIP_MIN_BYTES: '1B' });
+    const proxy = await startProxy(fixed({ http: { gzipMinBytes: 1 } }));
     const targets = [
       PATH,
       `${PATH}?pretty`,
@@ -86,7 +90,7 @@ describe('caching headers', () => {
     expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
   });
 
-  test('include Content-Encoding: gzip for bodies of at least http.gzipMinBytes if the client accepts gzip', async () => {
+  test('include Content-Encoding: gzip for bodies of at least 1 KiB if the client accepts gzip', async () => {
     mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
     const proxy = await startProxy();
     const plain = await proxy.ask(PATH);

@@ -9,6 +9,7 @@ import { ask } from '../support/ask.js';
 import { newAuditFile, readFeed } from '../support/changes.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberedBody, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { askV2, urlTo } from '../support/v2.js';
 
@@ -232,7 +233,10 @@ describe('change feed', () => {
   });
 
   it('starts with a gap when changes after the given id are no longer retained', async () => {
-    const { adminUrl, proxy } = await startAudited({ CHANGES_ENABLED: 'true', CHANGES_MAX_ENTRIES: '100' });
+    const { adminUrl, proxy } = await startAudited({
+      CHANGES_ENABLED: 'true',
+      ...fixed({ changes: { maxEntries: 100 } }),
+    });
     const purge = (handles: string[]) =>
       request(proxy.app.admin).post('/purge').send({ handles }).expect(200);
     const reader = await readFeed(adminUrl);

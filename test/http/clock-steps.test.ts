@@ -1,5 +1,6 @@
 // TTLs while the wall clock of the machine is set, through the real app.
 import nock from 'nock';
+import { fixed } from '../support/fixed.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { type Clock, createSteadyTime } from '../../src/cache/clock.js';
@@ -19,7 +20,7 @@ async function start(ttl: number | string = TTL_SECONDS) {
   const machine = { wall: STARTED_AT, monotonic: 0 };
   const wall = (): number => machine.wall;
   const clock: Partial<Clock> = { wall, now: createSteadyTime({ wall, monotonic: () => machine.monotonic }) };
-  const proxy = await startProxy({ CACHE_REFRESH_AHEAD_MIN_HITS: '0' }, { clock });
+  const proxy = await startProxy(fixed({ cache: { refreshAhead: { minHits: 0 } } }), { clock });
   const pass = (ms: number): void => {
     machine.wall += ms;
     machine.monotonic += ms;

@@ -1,6 +1,7 @@
 // The proxy diagnoses a failing Handle server in its log and hides the diagnosis from readers.
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { type Answer, PATH, UPSTREAM_URL, mockUpstream, recordOf } from '../support/upstream.js';
@@ -11,7 +12,7 @@ useNock();
 const REFUSED: Answer = { status: 0, body: '', error: 'ECONNREFUSED' };
 const UNTRUSTED: Answer = { status: 0, body: '', error: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
 /** Disables the failure cache and the circuit breaker, so that each read reaches the server. */
-const FORGETFUL = { UPSTREAM_RETRY_AFTER: '0s', UPSTREAM_BREAKER_FAILURES: '1000' };
+const FORGETFUL = { UPSTREAM_RETRY_AFTER: '0s', ...fixed({ upstream: { breaker: { failures: 1000 } } }) };
 
 type Line = Record<string, unknown>;
 

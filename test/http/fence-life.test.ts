@@ -1,5 +1,6 @@
-// The fence of a write with an unknown outcome lasts for upstream.queueTimeout + writeTimeout + 15 s.
+// The fence of a write with an unknown outcome lasts for upstream.writeTimeout, 2 s in the queue and 15 s.
 import { describe, expect, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type MockUpstream, PATH, mockUpstream, recordOf } from '../support/upstream.js';
@@ -39,7 +40,10 @@ describe('fence of a write with an unknown outcome', () => {
   });
 
   test('lasts for the configured queue and write timeouts plus 15 s', async () => {
-    const world = await writeWithUnknownEnd({ UPSTREAM_WRITE_TIMEOUT: '5s', UPSTREAM_QUEUE_TIMEOUT: '1s' });
+    const world = await writeWithUnknownEnd({
+      UPSTREAM_WRITE_TIMEOUT: '5s',
+      ...fixed({ upstream: { queueTimeoutMs: 1000 } }),
+    });
     world.proxy.pass(20_999);
     expect(await isStored(world)).toBe(false);
     world.proxy.pass(1);

@@ -49,12 +49,4 @@ describe('JSONP with a login', () => {
     expect((await proxy.ask(PATH, { headers: { Authorization } })).status).toBe(200);
     expect(upstream.asked).toBe(2);
   });
-
-  test('is allowed when http.jsonpWithCredentials is true', async () => {
-    const upstream = mockUpstream(secret);
-    const proxy = await startProxy({ HTTP_JSONP_WITH_CREDENTIALS: 'true' });
-    const target = `${PATH}?${callback}`;
-    expect((await proxy.ask(target, { headers: { Authorization } })).status).toBe(200);
-    expect(upstream.targets).toEqual([target]);
-  });
 });

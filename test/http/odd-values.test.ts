@@ -1,6 +1,7 @@
 // Every route serves malformed values or reports an invalid response, and never returns a 500.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { useProxy } from '../support/proxy.js';
 import { HANDLE, PATH, VALUES, mockUpstream, recordOf } from '../support/upstream.js';
@@ -8,7 +9,7 @@ import { HANDLE, PATH, VALUES, mockUpstream, recordOf } from '../support/upstrea
 useNock();
 const proxy = useProxy({
   V2_ANONYMOUS_READ: 'true',
-  UPSTREAM_BREAKER_FAILURES: '10000',
+  ...fixed({ upstream: { breaker: { failures: 10_000 } } }),
   UPSTREAM_MAX_RECORD_SIZE: '16MiB',
 });
 

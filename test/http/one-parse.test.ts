@@ -1,6 +1,7 @@
 // Each request parses its handle once, and lookup, load and routing share the result.
 import { describe, expect, test, vi } from 'vitest';
 import * as parsing from '../../src/handle/handle.js';
+import { fixed } from '../support/fixed.js';
 import { askNative } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -29,7 +30,10 @@ describe('handle parsing', () => {
     ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
   ])('runs once on a cache miss: %s', async (_what, read) => {
     const upstream = mockUpstream();
-    const proxy = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false', V2_ANONYMOUS_READ: 'true' });
+    const proxy = await startProxy({
+      ...fixed({ redirect: { prefixLocations: false } }),
+      V2_ANONYMOUS_READ: 'true',
+    });
     vi.clearAllMocks();
     await read(proxy);
     expect(upstream.targets).toContain(PATH);

@@ -3,6 +3,7 @@ import { Router } from 'express';
 import nock from 'nock';
 import { describe, expect, test, vi } from 'vitest';
 import { readTarget } from '../../src/http/target.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -68,7 +69,7 @@ describe('reads', () => {
   test('are handled by Express for each hit when prepared responses are disabled', async () => {
     const upstream = mockUpstream();
     const entries = countEntries();
-    const proxy = await startProxy({ HTTP_RESPONSE_CACHE_ENABLED: 'false' });
+    const proxy = await startProxy(fixed({ http: { responseCache: { maxEntries: 0 } } }));
     for (let times = 0; times < 3; times++) expect((await proxy.ask(PATH)).status).toBe(200);
     expect(upstream.asked).toBe(1);
     expect(entries()).toBe(3);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
@@ -28,9 +29,9 @@ describe('refresh ahead', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('is disabled when cache.refreshAhead.minHits is 0', async () => {
+  test('is disabled by a minimum of 0 hits', async () => {
     const upstream = mockUpstream();
-    const proxy = await startProxy({ CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    const proxy = await startProxy(fixed({ cache: { refreshAhead: { minHits: 0 } } }));
     for (let times = 0; times < 10; times++) await proxy.ask(PATH);
     proxy.pass(0.95 * HOUR);
     for (let times = 0; times < 10; times++) await proxy.ask(PATH);

@@ -46,13 +46,6 @@ describe('configuration reload', () => {
       'public, max-age=0, must-revalidate, s-maxage=5',
     ],
     [
-      'HTTP_GZIP_MIN_BYTES',
-      { HTTP_GZIP_MIN_BYTES: '0B' },
-      header('content-encoding', PAGE, { 'accept-encoding': 'gzip' }),
-      undefined,
-      'gzip',
-    ],
-    [
       'DELETION_VALUES',
       { DELETION_VALUES: 'true' },
       status(`${PAGE}?index=9`, { method: 'DELETE' }),
@@ -74,13 +67,6 @@ describe('configuration reload', () => {
       200,
     ],
     ['V2_ANONYMOUS_READ', { V2_ANONYMOUS_READ: 'true' }, status('/api/v2/handles/21.T11998/page'), 401, 200],
-    [
-      'V2_REALM',
-      { V2_REALM: 'example' },
-      header('www-authenticate', '/api/v2/handles/21.T11998/page'),
-      expect.stringContaining('handle'),
-      expect.stringContaining('example'),
-    ],
     [
       'PAGE_TITLE',
       { PAGE_TITLE: 'Example PIDs' },

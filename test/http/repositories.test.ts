@@ -154,7 +154,7 @@ describe('DSpace handle', () => {
   it('is resolved in a batch, next to a handle at a Handle server', async () => {
     dspaceAnswers('/server/resolve/123456/1', [PAGE]);
     const upstream = mockUpstream(recordOf());
-    const { ask } = await start(UPSTREAMS, { BATCH_ENABLED: 'true' });
+    const { ask } = await start(UPSTREAMS);
     const { body } = await ask('/api/handles?handle=123456/1&handle=21.T11998/abc');
     expect(body.toString()).toContain(PAGE);
     expect(upstream.targets).toEqual(['/api/handles/21.T11998/abc']);

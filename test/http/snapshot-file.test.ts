@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { BLOCK_HEAD_BYTES, MAGIC_BYTES, decodeBlockHead } from '../../src/plugins/snapshot/format.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { importLines } from '../support/record-files.js';
 import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
@@ -59,7 +60,7 @@ describe('snapshot file', () => {
   test('is written at each interval', async () => {
     mockUpstream();
     const file = join(newFolder(), 'snapshot');
-    const proxy = await startLogged(file, { CACHE_SNAPSHOT_EVERY: '1s' });
+    const proxy = await startLogged(file, fixed({ cache: { snapshot: { everyMs: 1000 } } }));
     await proxy.ask(PATH);
     await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
   });
@@ -67,7 +68,10 @@ describe('snapshot file', () => {
   test('is complete, and leaves no temporary file, when the proxy stops while writing it', async () => {
     mockUpstream();
     const folder = newFolder();
-    const proxy = await startLogged(join(folder, 'snapshot'), { CACHE_SNAPSHOT_EVERY: '1s' });
+    const proxy = await startLogged(
+      join(folder, 'snapshot'),
+      fixed({ cache: { snapshot: { everyMs: 1000 } } }),
+    );
     const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
     const lines = Array.from({ length: 20_000 }, (_, at) =>
       JSON.stringify({ handle: `21.T11998/${at}`, ...times, values: [urlValue('https://example.org/')] }),
@@ -82,7 +86,7 @@ describe('snapshot file', () => {
   test('affects no request, and is reported once, when it cannot be written', async () => {
     mockUpstream();
     // Even root cannot create a file in /sys.
-    const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
+    const proxy = await startLogged('/sys/snapshot', fixed({ cache: { snapshot: { everyMs: 1000 } } }));
     await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
     await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     expect((await proxy.ask(PATH)).status).toBe(200);
@@ -195,7 +199,7 @@ describe('snapshot file', () => {
     const file = join(folder, 'snapshot');
     await snapshotOf(file);
     spoil(file);
-    const proxy = await startLogged(file, { CACHE_SNAPSHOT_EVERY: '1s' });
+    const proxy = await startLogged(file, fixed({ cache: { snapshot: { everyMs: 1000 } } }));
     const purge = () => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     await purge();
     await purge();

@@ -1,5 +1,6 @@
 // Traffic classes prioritise upstream requests on every interface.
 import { describe, expect, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { gate } from '../support/gate.js';
 import { startProxy } from '../support/proxy.js';
@@ -20,9 +21,9 @@ describe('traffic class', () => {
     }));
     const proxy = await startProxy({
       UPSTREAM_CONCURRENCY: '2',
-      UPSTREAM_MIN_CONCURRENCY: '2',
       V2_ANONYMOUS_READ: 'true',
-      REDIRECT_PREFIX_LOCATIONS: 'false',
+      UPSTREAM_MIN_CONCURRENCY: '2',
+      ...fixed({ redirect: { prefixLocations: false } }),
       HTTP_TRUSTED_PROXIES: 'loopback',
       TRAFFIC_RULES: JSON.stringify([
         { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },

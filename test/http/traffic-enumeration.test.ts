@@ -6,6 +6,7 @@ import { createLogger } from '../../src/observe/logger.js';
 import { type Asked, type Question } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { configFrom } from '../support/load-config.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { metric } from '../support/sharing-proxies.js';
@@ -26,7 +27,6 @@ const ENV = {
   HTTP_TRUSTED_PROXIES: '127.0.0.1,10.0.0.0/8',
   V2_ANONYMOUS_READ: 'true',
   TRAFFIC_ENUMERATION_PER_MINUTE: '5',
-  TRAFFIC_ENUMERATION_FOR: '10m',
 };
 const GUESSER = '198.51.100.7';
 const OTHER = '192.0.2.1';
@@ -258,7 +258,10 @@ describe('enumeration limit (traffic.enumeration)', () => {
     const reload = (env: Record<string, string>): void => {
       proxy.app.reload(configFrom({ env: { ...ENV, ...env } }));
     };
-    reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '1000', TRAFFIC_ENUMERATION_FOR: '1m' });
+    reload({
+      TRAFFIC_ENUMERATION_PER_MINUTE: '1000',
+      ...fixed({ traffic: { enumeration: { forMs: 60_000 } } }),
+    });
     expect(await isLimited(proxy, GUESSER)).toBe(true);
     reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
     expect(await isLimited(proxy, GUESSER)).toBe(false);

@@ -1,6 +1,7 @@
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { PLUGINS } from '../../src/app/plugins.js';
 import { createLogger } from '../../src/observe/logger.js';
 import type { Asked, Question } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
@@ -68,9 +69,12 @@ describe('traffic rules', () => {
     });
   });
 
-  test('match a POST of a native message as a redirect while the tunnel is disabled', async () => {
+  test('match a POST of a native message as a redirect without the native protocol', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
-    const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
+    const proxy = await startProxy(
+      { UPSTREAM_URL: demo.url, TRAFFIC_RULES: JSON.stringify([refused]) },
+      { plugins: PLUGINS.filter(({ name }) => name !== 'native') },
+    );
     const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
     expect(status).toBe(403);
   });

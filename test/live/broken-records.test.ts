@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { listenHttp } from './upstream-loopback.js';
+import { fixed } from '../support/fixed.js';
 
 const BROKEN = Array.from({ length: 16 }, (_, at) => `21.T11998/broken-${at}`);
 const GOOD = 150;
@@ -74,7 +75,11 @@ const recordOf = (handle: string): unknown => {
   return { responseCode: 1, handle, values: [value] };
 };
 
-const HANGING = { UPSTREAM_TIMEOUT: '3s', UPSTREAM_STALE_AFTER: '1s', UPSTREAM_QUEUE_TIMEOUT: '10s' };
+const HANGING = {
+  UPSTREAM_TIMEOUT: '3s',
+  UPSTREAM_STALE_AFTER: '1s',
+  ...fixed({ upstream: { queueTimeoutMs: 10_000 } }),
+};
 
 describe('broken records requested repeatedly', () => {
   test.each([

@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { exchange, openSocket } from '../support/raw-socket.js';
 import { HANDLE, PATH } from '../support/upstream.js';
@@ -50,7 +51,7 @@ describe('write whose client disconnects', () => {
   );
 
   test('completes when the client leaves while the write is queued for an upstream connection', async () => {
-    const proxy = await startAndRead({ UPSTREAM_CONNECTIONS: '1' });
+    const proxy = await startAndRead(fixed({ upstream: { connections: 1 } }));
     demo.hold.begin('PUT');
     const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
     const body = numberedBody(2);
@@ -82,7 +83,7 @@ describe('write whose client disconnects', () => {
   });
 
   test('returns 408, and invalidates nothing, when the client stops sending in the middle of its body', async () => {
-    const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
+    const proxy = await startAndRead(fixed({ server: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } }));
     const body = numberedBody(2);
     const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));
     expect(answers.map(({ status }) => status)).toEqual([408]);

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { startSharing } from '../support/sharing-proxies.js';
 import { HANDLE, PATH } from '../support/upstream.js';
@@ -43,7 +44,10 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
       });
       const redis = await startDumpingRedis();
       const { client } = redis;
-      const env = { V2_LOCK_WAIT: '60s', REDIS_LOCK_WAIT: '60s', REDIS_KEY_PREFIX: 't:' };
+      const env = {
+        REDIS_KEY_PREFIX: 't:',
+        ...fixed({ v2: { lockWaitMs: 60_000 }, redis: { lockWaitMs: 60_000 } }),
+      };
       const start = () => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
       const [one, other] = await Promise.all([start(), start()]);
       const put = (url: string, tag: string, number: number): Promise<Asked> =>

@@ -9,6 +9,7 @@ import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { startSharing } from '../support/sharing-proxies.js';
 import { HANDLE, PATH } from '../support/upstream.js';
@@ -38,12 +39,16 @@ async function startOwnRedis(): Promise<RedisServer> {
 }
 
 /** Starts two instances with the default `redis.commandTimeout`. */
-const startTwo = (redis: RedisServer, env: Record<string, string> = {}) => {
+const startTwo = (redis: RedisServer, env: Record<string, string> = {}, lockWaitMs = 60_000) => {
   const start = () =>
     startSharing({
       redisUrl: redis.url,
       upstreamUrl: demo.url,
-      env: { V2_LOCK_WAIT: '60s', REDIS_COMMAND_TIMEOUT: '50ms', REDIS_LOCK_WAIT: '60s', ...env },
+      env: {
+        REDIS_COMMAND_TIMEOUT: '50ms',
+        ...env,
+        ...fixed({ v2: { lockWaitMs: 60_000 }, redis: { lockWaitMs } }),
+      },
     });
   return Promise.all([start(), start()]);
 };
@@ -96,7 +101,7 @@ describeWithRedis('two instances on one Redis', () => {
     async (method) => {
       demo.put(HANDLE, numbered(1));
       const redis = await startOwnRedis();
-      const [one] = await startTwo(redis, { REDIS_LOCK_WAIT: '200ms', DELETION_HANDLES: 'true' });
+      const [one] = await startTwo(redis, { DELETION_HANDLES: 'true' }, 200);
       const write = (path: string, body: string): Promise<Asked> =>
         ask(one.url, path, {
           method,
@@ -157,7 +162,7 @@ describeWithRedis('two instances on one Redis', () => {
 
   test('need no lock, even while Redis does not respond, for conditions that the Handle server evaluates', async () => {
     const redis = await startOwnRedis();
-    const [one] = await startTwo(redis, { REDIS_LOCK_WAIT: '200ms' });
+    const [one] = await startTwo(redis, {}, 200);
     redis.freeze();
     const create = (path: string, body: string, condition: Record<string, string>): Promise<Asked> =>
       ask(one.url, path, { method: 'PUT', headers: { ...WRITE_HEADERS, ...condition }, body });

@@ -7,6 +7,7 @@ import { type Asked, ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { HANDLE, PATH } from '../support/upstream.js';
@@ -248,7 +249,7 @@ describe('conditional write', () => {
     // The number of requests is fixed, so only a slow machine needs this long.
     test('lose none of 100 conditional writes from six clients', { timeout: 300_000 }, async () => {
       const WRITES = 100;
-      const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
+      const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, ...fixed({ v2: { lockWaitMs: 60_000 } }) };
       const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);
       const count = (number: number): string =>
         JSON.stringify([textValue(1, 'URL', `https://example.org/${number}`), adminValue()]);

@@ -8,6 +8,7 @@ import { toBytes } from '../../src/handle/bytes.js';
 import { upperAscii } from '../../src/handle/handle.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startConnectedProxy, useBuiltProxies } from '../support/built-proxy.js';
+import { fixed } from '../support/fixed.js';
 import { exchangeOn, openSocket } from '../support/raw-socket.js';
 import { describeWithRedis } from '../support/redis-server.js';
 import { useRedis } from '../support/use-redis.js';
@@ -39,8 +40,9 @@ afterAll(() => {
 const UPSTREAM_URL = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
 
 const started = useBuiltProxies();
+const BREAKER = { upstream: { breaker: { failures: 10_000 } } };
 const start = (env: Record<string, string> = {}): Promise<BuiltProxy> =>
-  started({ UPSTREAM_URL, UPSTREAM_BREAKER_FAILURES: '10000', V2_ANONYMOUS_READ: 'true', ...env });
+  started({ UPSTREAM_URL, ...fixed(BREAKER), V2_ANONYMOUS_READ: 'true', ...env });
 
 const errorsOf = (proxy: BuiltProxy): unknown[] => proxy.logs().filter(({ level }) => level === 'error');
 
@@ -169,7 +171,11 @@ describe('built program', () => {
   describe('exception during a request', () => {
     test.each([
       ['the fast path', {}, `/api/handles/${GOOD}?throw`],
-      ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
+      [
+        'Express',
+        fixed({ ...BREAKER, http: { responseCache: { maxEntries: 0 } } }),
+        `/api/handles/${GOOD}?throw`,
+      ],
       ['a redirect', {}, `/${GOOD}?throw`],
       ['ePIC v2', {}, `/api/v2/handles/${GOOD}?throw`],
       [

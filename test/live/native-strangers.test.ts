@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { useBuiltProxies } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import {
   askTcp,
   exchangeTcp,
@@ -45,7 +46,9 @@ function withInt(value: number, at: number): Buffer {
 
 describe('native listeners under hostile clients', () => {
   test('respond over TCP when silent connections have reached the limit', async () => {
-    const { tcpPort } = await start({ NATIVE_TCP_MAX_CONNECTIONS: '50', NATIVE_TCP_IDLE_TIMEOUT: '10m' });
+    const { tcpPort } = await start({
+      ...fixed({ native: { tcp: { maxConnections: 50, idleTimeoutMs: 600_000 } } }),
+    });
     for (let count = 0; count < 50; count++) await openNativeSocket(tcpPort);
     const ask = async (): Promise<number | undefined> => {
       const answer = await exchangeTcp(tcpPort, [REQUEST]);
@@ -55,8 +58,8 @@ describe('native listeners under hostile clients', () => {
   });
 
   test('respond with bounded memory despite 2,000 silent and 2,000 trickling connections', async () => {
-    const patient = { NATIVE_TCP_IDLE_TIMEOUT: '10m', NATIVE_TCP_REQUEST_TIMEOUT: '10m' };
-    const { proxy, tcpPort } = await start({ ...patient, NATIVE_TCP_MAX_CONNECTIONS: '5000' });
+    const patient = { idleTimeoutMs: 600_000, requestTimeoutMs: 600_000, maxConnections: 5000 };
+    const { proxy, tcpPort } = await start(fixed({ native: { tcp: patient } }));
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
     const before = memoryOf(proxy.pid);
     const sockets: Socket[] = [];

@@ -57,10 +57,10 @@ describe('reload of the built program (SIGHUP)', () => {
 
   test('logs the names of changed keys that need a restart, and does not apply them', async () => {
     const { proxy, rewrite } = await start('{}');
-    await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
+    await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { shutdownTimeout: 5m }');
     await expect
       .poll(() => linesOf(proxy, 'changed keys need a restart'))
-      .toMatchObject([{ level: 'warn', keys: ['server.idleTimeout', 'redis.url'] }]);
+      .toMatchObject([{ level: 'warn', keys: ['server.shutdownTimeout', 'redis.url'] }]);
     expect(linesOf(proxy, READ).map(({ changed }) => changed)).toEqual([{}]);
     expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=60');
     expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({

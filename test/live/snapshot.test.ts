@@ -7,6 +7,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, ROOT, follow, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
@@ -72,7 +73,11 @@ describe('snapshot of the built program', () => {
 
   test('survives kill -9 during a write, and the next shutdown removes the incomplete file', async () => {
     const { folder, file } = newFile();
-    const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' };
+    const env = {
+      UPSTREAM_URL: demo.url,
+      CACHE_SNAPSHOT_FILE: file,
+      ...fixed({ cache: { snapshot: { everyMs: 1000 } } }),
+    };
     const first = await startBuiltProxy(env);
     await read(first);
     await expect.poll(() => linesOf(first, 'snapshot written').at(-1)).toMatchObject({ records: 3 });
@@ -97,15 +102,23 @@ describe('snapshot of the built program', () => {
     const { size } = statSync(file);
     const [port, adminPort] = [await freePort(), await freePort()];
     // A file size limit of 0 makes every write fail, as on a full disk.
-    const child = spawn('/bin/sh', ['-c', 'ulimit -f 0; exec node dist/main.js'], {
-      cwd: ROOT,
-      env: {
-        PATH: process.env['PATH'],
-        ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort) },
-        ...{ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' },
+    const child = spawn(
+      '/bin/sh',
+      ['-c', 'ulimit -f 0; exec node --import ./test/support/preload-fixed.js dist/main.js'],
+      {
+        cwd: ROOT,
+        env: {
+          PATH: process.env['PATH'],
+          ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort) },
+          ...{
+            UPSTREAM_URL: demo.url,
+            CACHE_SNAPSHOT_FILE: file,
+            ...fixed({ cache: { snapshot: { everyMs: 1000 } } }),
+          },
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    );
     const { stdout, exited } = follow(child);
     await expect.poll(() => stdout()).toContain('"snapshot not written"');
     expect((await ask(`http://127.0.0.1:${port}`, PATHS[0] ?? '')).status).toBe(200);

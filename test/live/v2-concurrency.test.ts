@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/collection.js';
 import { startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { type AskV2, askV2, gist } from '../support/v2.js';
 
@@ -20,7 +21,7 @@ describeWithRedis('fifty concurrent ePIC v2 clients on two instances', () => {
   /** Starts an instance in a separate process and connects it to Redis. */
   async function startInstance(upstreamUrl: string): Promise<AskV2> {
     // Fifty clients wait longer than real clients would, and none may receive a 503.
-    const env = { V2_LOCK_WAIT: '60s' };
+    const env = fixed({ v2: { lockWaitMs: 60_000 } });
     const proxy = await startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
     return askV2(proxy.url);
   }

@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { basic, startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { askV2, urlTo } from '../support/v2.js';
 
 const NAME = '/21.T11998/wanted';
@@ -13,7 +14,7 @@ const demo = await startDemoServer();
 describe('wrong ePIC v2 passwords', () => {
   test("do not block the owner's writes, even from 400 clients", async () => {
     // This timeout lets every read obtain a permit, even on a busy machine.
-    const env = { UPSTREAM_URL: demo.url, UPSTREAM_QUEUE_TIMEOUT: '20s' };
+    const env = { UPSTREAM_URL: demo.url, ...fixed({ upstream: { queueTimeoutMs: 20_000 } }) };
     const v2 = askV2((await startBuiltProxy(env)).url);
     expect([201, 204]).toContain((await v2(NAME, { method: 'PUT', body: [urlTo('first')] })).status);
     let refused = 0;

@@ -3,13 +3,14 @@ import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numberedBody, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
 describe('writes beyond the upstream connection limit', () => {
   test('are all sent, with the headers added by the proxy', async () => {
-    const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_CONNECTIONS: '1' });
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...fixed({ upstream: { connections: 1 } }) });
     const paths = Array.from({ length: 8 }, (_, at) => `/api/handles/21.T11998/queued-${at}`);
     const statuses = await Promise.all(
       paths.map(async (path, at) => (await putNumbered(proxy.url, path, at + 1)).status),
@@ -22,7 +23,7 @@ describe('writes beyond the upstream connection limit', () => {
   test('are rejected before they obtain a permit when a chunked body is too large', async () => {
     const proxy = await startProxy({
       UPSTREAM_URL: demo.url,
-      UPSTREAM_CONNECTIONS: '1',
+      ...fixed({ upstream: { connections: 1 } }),
       HTTP_MAX_BODY_SIZE: '1KiB',
     });
     demo.hold.begin('PUT');

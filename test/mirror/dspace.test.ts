@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
 
 const pageOf = (id: string): string => `https://ui.repository.test/${id}`;
@@ -34,7 +35,7 @@ async function startMirror({ url }: { url: string }) {
   const proxy = await startProxy({
     UPSTREAMS: JSON.stringify([{ prefixes: '123456', kind: 'dspace', url }]),
     UPSTREAM_RETRY_AFTER: '0s',
-    UPSTREAM_BREAKER_OPEN_FOR: '10ms',
+    ...fixed({ upstream: { breaker: { openForMs: 10 } } }),
     MIRROR_PREFIXES: '123456',
     MIRROR_INTERVAL: '1s',
   });

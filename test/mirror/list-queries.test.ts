@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
 import { administered, basic, startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { type Proxy, openProxy, startProxy } from '../support/proxy.js';
 
 const PREFIX = '21.T11998';
@@ -144,7 +145,7 @@ describe('a list', () => {
 
 describe('a list from the mirror', () => {
   it('is revalidated by its ETag, compressed on request, and whole despite a Range', async () => {
-    const proxy = await startMirror({ HTTP_GZIP_MIN_BYTES: '0B' });
+    const proxy = await startMirror(fixed({ http: { gzipMinBytes: 0 } }));
     const plain = await proxy.ask(LIST, { headers: { Range: 'bytes=0-9', 'If-Range': '"x"' } });
     expect([plain.status, plain.headers['accept-ranges']]).toEqual([200, undefined]);
     const again = await proxy.ask(LIST, { headers: { 'If-None-Match': String(plain.headers['etag']) } });

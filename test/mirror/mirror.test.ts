@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { administered, basic } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 const PREFIX = '21.T11998';
@@ -34,9 +35,8 @@ async function startServer(): Promise<DemoServer & { url: string }> {
 const startMirror = ({ url }: { url: string }, env: Record<string, string> = {}): Promise<Proxy> =>
   startProxy({
     UPSTREAM_URL: url,
-    UPSTREAM_BREAKER_OPEN_FOR: '10ms',
     UPSTREAM_RETRY_AFTER: '0s',
-    UPSTREAM_FAILOVER_AFTER: '1s',
+    ...fixed({ upstream: { failoverAfterMs: 1000, breaker: { openForMs: 10 } } }),
     MIRROR_PREFIXES: PREFIX,
     ...LOGIN,
     ...env,

@@ -207,7 +207,7 @@ describe('mirrors', () => {
     const context = testContext({ clock: createManualClock() });
     let restored = (): void => undefined;
     const whenRestored = new Promise<void>((resolve) => (restored = resolve));
-    const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, maxHandles: 10, publicLists: false };
+    const mirror = { prefixes: ['21.T1'], intervalMs: INTERVAL_MS, publicLists: false };
     const host = {
       ...context,
       cache: { trustedSince: () => 0, memory: { inspect: () => undefined, peek: () => undefined } },
@@ -218,7 +218,10 @@ describe('mirrors', () => {
     };
     start(
       host as unknown as Host,
-      { mirror: { ...mirror, user: undefined, password: undefined } } as MirrorConfig,
+      {
+        mirror: { ...mirror, user: undefined, password: undefined },
+        cache: { found: { maxEntries: 10 } },
+      } as MirrorConfig,
     );
     await settled();
     expect(context.lines).toEqual([]);

@@ -1,6 +1,7 @@
 // Responses to native requests, from the cache that the record interface uses.
 import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/plugins/native/codec.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, indexesIn, textIn, ttlsIn } from '../support/native-messages.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
@@ -14,7 +15,7 @@ const BROKEN = { status: 500, body: '' };
 describe('native resolution', () => {
   it('shares its load (single flight) and its entry with the record and redirect interfaces', async () => {
     const upstream = mockUpstream();
-    const { app, ask } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
+    const { app, ask } = await startProxy(fixed({ redirect: { prefixLocations: false } }));
     const [, ...native] = await Promise.all([
       ask(PATH),
       askNative(app.native, HANDLE),

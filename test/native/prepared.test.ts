@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import type { Transport } from '../../src/plugins/native/reply.js';
 import { createLogger } from '../../src/observe/logger.js';
+import { fixed } from '../support/fixed.js';
 import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
 import {
   type NativeQuestion,
@@ -112,7 +113,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
 
   it('is used near the end of the TTL when no refresh is due', async () => {
     mockUpstream();
-    const proxy = await startProxy({ ...ON, CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    const proxy = await startProxy({ ...ON, ...fixed({ cache: { refreshAhead: { minHits: 0 } } }) });
     await askTwice(proxy);
     proxy.pass(0.9 * HOUR + 1);
     await send(proxy);
@@ -135,9 +136,9 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     expect([isPrepared(proxy), isPrepared(proxy, question)]).toEqual([true, false]);
   });
 
-  it('is disabled by http.responseCache.enabled: false', async () => {
+  it('is not used without room for a response', async () => {
     mockUpstream();
-    const proxy = await startProxy({ ...ON, HTTP_RESPONSE_CACHE_ENABLED: 'false' });
+    const proxy = await startProxy({ ...ON, ...fixed({ http: { responseCache: { maxEntries: 0 } } }) });
     await askTwice(proxy);
     expect(isPrepared(proxy)).toBe(false);
   });

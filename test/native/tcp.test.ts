@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { exchangeTcp, askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse, textIn } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
@@ -65,14 +66,14 @@ describe('native TCP message', () => {
 describe('native TCP listener', () => {
   it('sends an error after the idle timeout, then closes the connection', async () => {
     mockUpstream();
-    const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_IDLE_TIMEOUT: '100ms' });
+    const { tcpPort } = await startProxy({ ...ON, ...fixed({ native: { tcp: { idleTimeoutMs: 100 } } }) });
     const answer = readResponse(await exchangeTcp(tcpPort, [REQUEST.subarray(0, 30)]));
     expect([codeOf(answer), textIn(answer)]).toEqual([4, 'Read timed out']);
   });
 
   it('does not extend the request timeout for a trickle of bytes', async () => {
     mockUpstream();
-    const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '300ms' });
+    const { tcpPort } = await startProxy({ ...ON, ...fixed({ native: { tcp: { requestTimeoutMs: 300 } } }) });
     const socket = await openNativeSocket(tcpPort);
     const received = readToEnd(socket);
     let sent = 0;
@@ -85,7 +86,10 @@ describe('native TCP listener', () => {
 
   it('closes the connection of a client that has its response but never closes', async () => {
     mockUpstream();
-    const { tcpPort, app } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '200ms' });
+    const { tcpPort, app } = await startProxy({
+      ...ON,
+      ...fixed({ native: { tcp: { requestTimeoutMs: 200 } } }),
+    });
     const accepted = once(app.listeners[0]!.socket, 'connection') as Promise<[Socket]>;
     const socket = await openNativeSocket(tcpPort);
     const [serverSide] = await accepted;
@@ -97,7 +101,7 @@ describe('native TCP listener', () => {
 
   it('closes a connection beyond the maximum immediately, and counts it', async () => {
     mockUpstream();
-    const proxy = await startProxy({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '1' });
+    const proxy = await startProxy({ ...ON, ...fixed({ native: { tcp: { maxConnections: 1 } } }) });
     await askTcp(proxy.tcpPort, HANDLE);
     const first = await openNativeSocket(proxy.tcpPort);
     const second = await openNativeSocket(proxy.tcpPort);
@@ -110,7 +114,7 @@ describe('native TCP listener', () => {
     mockUpstream();
     const { tcpPort } = await startProxy({
       ...ON,
-      HTTP_MAX_BUFFERED_BODY_BYTES: '1KiB',
+      ...fixed({ http: { maxBufferedBodyBytes: 1024 } }),
       HTTP_MAX_BODY_SIZE: '100KiB',
     });
     const large = nativeRequest('a'.repeat(200_000));

@@ -1,6 +1,7 @@
 // The number of client connections that a process accepts under its file descriptor limit.
 import { describe, expect, test } from 'vitest';
 import { fitToFileLimit, readFileLimit, wantedFiles } from '../../src/app/file-limit.js';
+import { fixed } from '../support/fixed.js';
 import { configFrom } from '../support/load-config.js';
 
 const UPSTREAM_URL = 'https://handle.example.org';
@@ -56,7 +57,10 @@ describe('file descriptor limit', () => {
     });
 
     test('reserves connections to each Handle server, its secondaries and the reverse lookup service', () => {
-      const env = { UPSTREAM_SECONDARIES: 'https://m1,https://m2', UPSTREAM_CONNECTIONS: '10' };
+      const env = {
+        UPSTREAM_SECONDARIES: 'https://m1,https://m2',
+        ...fixed({ upstream: { connections: 10 } }),
+      };
       expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(10_000 + 4 * 10 + 104);
       const reverse = { ...env, REVERSE_LOOKUP_URL: 'https://reverse.example.org' };
       expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...reverse } }))).toBe(10_000 + 6 * 10 + 104);
@@ -68,7 +72,7 @@ describe('file descriptor limit', () => {
   });
 
   test('reserves connections to the root and to referred servers', () => {
-    const env = { UPSTREAM_CONNECTIONS: '10', UPSTREAM_FOLLOW_REFERRALS: 'true' };
+    const env = { ...fixed({ upstream: { connections: 10 } }), UPSTREAM_FOLLOW_REFERRALS: 'true' };
     const wanted = 10_000 + 3 * 10 + 256 * 16 + 104;
     expect(wantedFiles(configFrom({ env: { UPSTREAM_URL, ...env } }))).toBe(wanted);
     expect(fit(12_000, env)).toMatchObject({

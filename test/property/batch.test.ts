@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { handleToPath, recordKey } from '../../src/handle/handle.js';
 import { selections, texts, records } from '../support/arbitraries.js';
 import { batchTarget, elementsOf, handleOfTarget, postBatch } from '../support/batch.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Answer, mockUpstream, notFound } from '../support/upstream.js';
@@ -71,7 +72,10 @@ async function singleGets(proxy: Proxy, handles: string[], query: string): Promi
 
 describe('batch request', () => {
   test('returns the responses of single GETs, by query and by body, from a cold and a warm cache', async () => {
-    const env = { UPSTREAM_BREAKER_FAILURES: '10000', HTTP_MAX_REQUEST_LINE: '64KiB' };
+    const env = fixed({
+      upstream: { breaker: { failures: 10_000 } },
+      http: { maxRequestLineBytes: 65_536 },
+    });
     const [single, batch] = [await startProxy(env), await startProxy(env)];
     let known: ((handle: string) => Answer)[] = [];
     mockUpstream((target) => {

@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { records, redirects, stepsIn } from '../support/prepared-responses.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -50,13 +51,14 @@ describe('prepared responses', () => {
     let version = 0;
     mockUpstream((target) => answerOf(target, version));
     // Refresh-ahead is disabled, because it could run at different times in the two proxies.
-    const settings = {
-      CACHE_REFRESH_AHEAD_MIN_HITS: '0',
-      UPSTREAM_BREAKER_FAILURES: '10000',
-      HTTP_TRUSTED_PROXIES: 'loopback',
+    const settings = { HTTP_TRUSTED_PROXIES: 'loopback' };
+    const constants = {
+      cache: { refreshAhead: { minHits: 0 } },
+      upstream: { breaker: { failures: 10_000 } },
     };
-    const hot = await startProxy(settings);
-    const long = await startProxy({ ...settings, HTTP_RESPONSE_CACHE_ENABLED: 'false' });
+    const unprepared = { ...constants, http: { responseCache: { maxEntries: 0 } } };
+    const hot = await startProxy({ ...settings, ...fixed(constants) });
+    const long = await startProxy({ ...settings, ...fixed(unprepared) });
     await fc.assert(
       fc.asyncProperty(stepsIn(corner), async (sequence) => {
         for (const step of sequence) {

@@ -1,5 +1,6 @@
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { gate } from '../support/gate.js';
 import { PREFIX, startLeads, value } from '../support/leads.js';
 import { configFrom } from '../support/load-config.js';
@@ -17,12 +18,11 @@ const records = {
 };
 
 describe('redirect and page caching', () => {
-  test.each(['true', 'false'])(
-    'sends the record’s Age and max-age on a redirect (HTTP_RESPONSE_CACHE_ENABLED=%s)',
-    async (enabled) => {
+  test.each([200_000, 0])(
+    'sends the record’s Age and max-age on a redirect, with at most %s prepared responses',
+    async (maxEntries) => {
       const leads = await startLeads(records, {
-        HTTP_RESPONSE_CACHE_ENABLED: enabled,
-        CACHE_REFRESH_AHEAD_MIN_HITS: '0',
+        ...fixed({ http: { responseCache: { maxEntries } }, cache: { refreshAhead: { minHits: 0 } } }),
       });
       const told = async (path = 'abc') => {
         const { age, expires, ...more } = (await leads.get(path)).headers;
@@ -194,7 +194,7 @@ describe('redirect and page caching', () => {
 
   test('evicts no record during a flood of unknown handles', async () => {
     const leads = await startLeads(records, {
-      CACHE_NOT_FOUND_MAX_ENTRIES: '50',
+      ...fixed({ cache: { notFound: { maxEntries: 50 } } }),
       CACHE_FOUND_MAX_ENTRIES: '50',
     });
     await leads.to('abc');

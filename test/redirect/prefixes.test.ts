@@ -1,5 +1,6 @@
 // Locations can come from the prefix (HS_NAMESPACE of 0.NA/<prefix>) and from included handles.
 import { describe, expect, test, vi } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { type Answer, type MockUpstream, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -280,8 +281,8 @@ describe('prefix and included locations', () => {
     },
   );
 
-  test('cost no request for a prefix record when redirect.prefixLocations is false', async () => {
-    const proxy = await startPrefixed(DOI_LIKE, { REDIRECT_PREFIX_LOCATIONS: 'false' });
+  test('cost no request for a prefix record without the locations of prefixes', async () => {
+    const proxy = await startPrefixed(DOI_LIKE, fixed({ redirect: { prefixLocations: false } }));
     for (let times = 0; times < 3; times++)
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     expect(proxy.upstream.asked).toBe(1);

@@ -98,7 +98,7 @@ describe('Helm values schema', () => {
   it.each<[string, object]>([
     ['an unknown key', { replica: 3 }],
     ['no replicas', { replicas: 0 }],
-    ['a number as variable', { env: { ...values.env, UPSTREAM_CONNECTIONS: 10 } }],
+    ['a number as variable', { env: { ...values.env, UPSTREAM_CONCURRENCY: 10 } }],
     ['a key of the file as variable', { env: { ...values.env, 'upstream.url': 'https://a.example' } }],
     ['no Handle server', { env: {} }],
     ['a port that differs from the template', { env: { ...values.env, NATIVE_TCP_PORT: '2642' } }],

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
 import { describeWithRedis, startRedis } from '../support/redis-server.js';
 import { NAMES, startLoad } from './load.js';
 
@@ -54,8 +55,10 @@ describeWithRedis('memory in a long run', () => {
         LOG_LEVEL: 'info',
         NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`,
         CACHE_MAX_BYTES: '256KiB',
-        CACHE_NOT_FOUND_MAX_ENTRIES: '100',
-        HTTP_RESPONSE_CACHE_MAX_BYTES: '256KiB',
+        ...fixed({
+          cache: { notFound: { maxEntries: 100 } },
+          http: { responseCache: { maxBytes: 256 * 1024 } },
+        }),
       });
       const lefts = (): Left[] =>
         [...proxy.output().matchAll(/^LEFT (.*)$/gm)].map(([, json]) => JSON.parse(json!) as Left);

@@ -4,6 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { ask } from './ask.js';
+import { FIXED_VALUES } from './fixed.js';
 import { PATIENCE } from './redis-server.js';
 
 type ChildProcessWithOutput = ChildProcessByStdio<Writable | null, Readable, Readable>;
@@ -51,10 +52,11 @@ export function follow<T extends ChildProcessWithOutput>(
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Starts the program without waiting for it, on free ports unless `env` sets them. */
+/** Starts the program without waiting for it, on free ports unless `env` sets them. `fixed` replaces constants. */
 export function startMain(env: Record<string, string>, atEnd?: AtEnd): Program {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
-  return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, ...env }, atEnd);
+  const preload = env[FIXED_VALUES] === undefined ? [] : ['--import', './test/support/preload-fixed.js'];
+  return startProgram([...preload, '--enable-source-maps', 'dist/main.js'], { ...ports, ...env }, atEnd);
 }
 
 export interface BuiltProxy {

@@ -2,6 +2,7 @@
 import { loadConfig } from '../../src/app/config.js';
 import { ConfigError } from '../../src/config/load.js';
 import type { PluginSettings } from '../../src/app/plugins.js';
+import { withFixed } from './fixed.js';
 
 export interface GivenConfig {
   env?: Record<string, string | undefined>;
@@ -10,7 +11,8 @@ export interface GivenConfig {
 
 export function configFrom({ env = {}, yaml }: GivenConfig): PluginSettings {
   const named = yaml === undefined ? env : { CONFIG: '/etc/proxy.yaml', ...env };
-  return loadConfig({ env: named, readFile: () => yaml ?? '' }) as PluginSettings;
+  const config = loadConfig({ env: named, readFile: () => yaml ?? '' }) as PluginSettings;
+  return withFixed(config, env);
 }
 
 /** Returns the lines of the configuration error, without its heading. */

@@ -8,7 +8,6 @@ import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
-import { loadConfig } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
 import { openListeners } from '../../src/app/listen.js';
 import type { PluginSettings } from '../../src/app/plugins.js';
@@ -19,6 +18,7 @@ import { createLogger } from '../../src/observe/logger.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { type Asked, type Question, ask } from './ask.js';
 import { createPools } from '../../src/upstream/connections.js';
+import { configFrom } from './load-config.js';
 import { createNodeHttpDispatcher } from './node-http-dispatcher.js';
 import { UPSTREAM_URL } from './upstream.js';
 
@@ -68,7 +68,7 @@ const configs = new Map<string, PluginSettings>();
 
 function configOf(env: Record<string, string>): PluginSettings {
   const key = JSON.stringify(env);
-  const config = configs.get(key) ?? (loadConfig({ env, readFile: () => '' }) as PluginSettings);
+  const config = configs.get(key) ?? configFrom({ env });
   configs.set(key, config);
   return config;
 }
@@ -98,7 +98,7 @@ export async function startProxy(...given: Parameters<typeof openProxy>): Promis
 
 /**
  * Starts a proxy, which the caller closes. `env` contains configuration variables, for example `{
- * CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the content of `upstream.caFile`.
+ * CACHE_NOT_FOUND_TTL: '0s' }`, and constants from `fixed`; `ca` is the content of `upstream.caFile`.
  */
 export async function openProxy(
   env: Record<string, string> = {},

@@ -25,14 +25,14 @@ describe('configuration validation', () => {
   });
 
   it('suggests the closest known key, or the keys of the section, for an unknown key', () => {
-    const yaml = 'cache: { found: { maxTTL: 1h, maxAge: 1h } }\nminHits: 2\nfoo: {}\nserver: { Port: 1 }\n';
+    const yaml = 'cache: { found: { maxTTL: 1h, maxAge: 1h } }\nminTtl: 2s\nfoo: {}\nserver: { Port: 1 }\n';
     expect(
       problemsFrom({ yaml }).map((text) => text.replace(' (file /etc/proxy.yaml): unknown key', '')),
     ).toEqual([
       '  server.Port; did you mean server.port?',
       '  cache.found.maxTTL; did you mean cache.found.maxTtl?',
       '  cache.found.maxAge; known: minTtl, maxTtl, maxEntries',
-      '  minHits; did you mean cache.refreshAhead.minHits?',
+      '  minTtl; did you mean cache.found.minTtl?',
       expect.stringMatching(/^ {2}foo; known: server, http, upstream, /),
     ]);
   });

@@ -23,9 +23,9 @@ describe('configuration loading', () => {
 
   it('parses numbers and booleans from environment variables', () => {
     const config = configFrom({
-      env: { UPSTREAM_CONNECTIONS: '7', UPSTREAM_CASE_SENSITIVE: 'true', CACHE_NOT_FOUND_TTL: '0s' },
+      env: { UPSTREAM_CONCURRENCY: '7', UPSTREAM_CASE_SENSITIVE: 'true', CACHE_NOT_FOUND_TTL: '0s' },
     });
-    expect(config.upstream).toMatchObject({ connections: 7, caseSensitive: true });
+    expect(config.upstream).toMatchObject({ concurrency: 7, caseSensitive: true });
     expect(config.cache.notFound.ttlMs).toBe(0);
   });
 

@@ -1,35 +1,105 @@
-// The proxy rejects renamed configuration keys at startup and names their replacements.
+// The proxy rejects removed and renamed configuration keys at startup, and names their values or replacements.
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
 import { variableOf } from '../../src/config/keys.js';
-import { problemsFrom } from '../support/load-config.js';
+import { configFrom, problemsFrom } from '../support/load-config.js';
 
 const RENAMED = [
-  ['server.answerTimeout', 'server.responseTimeout'],
-  ['http.bodiesMaxBytes', 'http.maxBufferedBodyBytes'],
-  ['http.unsentMaxBytes', 'http.maxUnsentResponseBytes'],
-  ['http.hotPath.enabled', 'http.responseCache.enabled'],
-  ['http.hotPath.maxEntries', 'http.responseCache.maxEntries'],
-  ['http.hotPath.maxBytes', 'http.responseCache.maxBytes'],
   ['upstream.maxRest', 'upstream.maxRetryAfter'],
-  ['traffic.unknown.notFoundShare', 'traffic.enumeration.notFoundRatio'],
   ['traffic.unknown.perMinute', 'traffic.enumeration.perMinute'],
-  ['traffic.unknown.for', 'traffic.enumeration.for'],
   ['redis.writesWithout', 'redis.disconnectedWrites'],
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
 ] as const;
 
 /** Renamed names in YAML: a section, a key, and a key inside `upstreams`. */
 const IN_FILE = [
-  ['server: { answerTimeout: 5m }', 'server.answerTimeout', 'server.responseTimeout'],
-  ['http: { hotPath: { enabled: false } }', 'http.hotPath', 'http.responseCache'],
-  ['traffic: { unknown: { for: 1m } }', 'traffic.unknown', 'traffic.enumeration'],
+  ['traffic: { unknown: { perMinute: 1 } }', 'traffic.unknown', 'traffic.enumeration'],
   [
     'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, maxRest: 5s }]',
     'upstreams.0.maxRest',
     'upstream.maxRetryAfter',
   ],
 ] as const;
+
+/** Keys that have become constants, with a part of the message. */
+const CONSTANTS = [
+  ['server.headersTimeout', '15 s'],
+  ['server.requestTimeout', '60 s'],
+  ['server.responseTimeout', '5 minutes'],
+  ['server.answerTimeout', '5 minutes'],
+  ['server.idleTimeout', '2 minutes'],
+  ['http.maxRequestLine', '8 KiB'],
+  ['http.maxBufferedBodyBytes', '64 MiB'],
+  ['http.bodiesMaxBytes', '64 MiB'],
+  ['http.maxUnsentResponseBytes', '256 MiB'],
+  ['http.unsentMaxBytes', '256 MiB'],
+  ['http.responseCache.enabled', 'true'],
+  ['http.responseCache.maxEntries', '200,000'],
+  ['http.responseCache.maxBytes', '128 MiB'],
+  ['http.hotPath.enabled', 'true'],
+  ['http.hotPath.maxEntries', '200,000'],
+  ['http.hotPath.maxBytes', '128 MiB'],
+  ['http.gzipMinBytes', '1 KiB'],
+  ['http.jsonpWithCredentials', 'false'],
+  ['upstream.failoverAfter', '3 s'],
+  ['upstream.connections', '128'],
+  ['upstream.queueTimeout', '2 s'],
+  ['upstream.maxBodySize', '8 MiB'],
+  ['upstream.breaker.failures', '10'],
+  ['upstream.breaker.openFor', '5 s'],
+  ['redis.lockWait', '5 s'],
+  ['cache.notFound.maxEntries', '100,000'],
+  ['cache.refreshAhead.minHits', '3'],
+  ['cache.snapshot.every', '5 minutes'],
+  ['v2.realm', 'handle'],
+  ['v2.search.maxHandles', '2,000'],
+  ['v2.search.concurrency', '8'],
+  ['v2.lockWait', '10 s'],
+  ['redirect.prefixLocations', 'true'],
+  ['page.footerUrl', 'none'],
+  ['admin.maxEventLoopDelay', '1 s'],
+  ['traffic.enumeration.notFoundRatio', '0.9'],
+  ['traffic.unknown.notFoundShare', '0.9'],
+  ['traffic.enumeration.for', '10 minutes'],
+  ['traffic.unknown.for', '10 minutes'],
+  ['audit.readsPerSecond', '10'],
+  ['mirror.maxHandles', 'that'],
+  ['changes.maxEntries', '100,000'],
+  ['reports.maxPrefixes', '200'],
+  ['batch.enabled', 'true'],
+  ['native.tunnel', 'true'],
+  ['native.tcp.maxConnections', '1,000'],
+  ['native.tcp.maxConnectionsPerNetwork', 'that'],
+  ['native.tcp.idleTimeout', '15 s'],
+  ['native.tcp.requestTimeout', '30 s'],
+  ['native.site.description', 'Caching mirror'],
+] as const;
+
+/** Returns YAML that sets a key. */
+const yamlOf = (key: string): string =>
+  key.split('.').reduceRight((inner, name) => `{ ${name}: ${inner} }`, '1');
+
+describe('configuration keys that have become constants', () => {
+  it.each(CONSTANTS)('are rejected, with their value: %s (%s)', (key, value) => {
+    const remedy = `no longer a key: remove it; the value is ${value}`;
+    const variable = variableOf(key);
+    expect(configKeys().map((each) => each.key)).not.toContain(key);
+    expect(problemsFrom({ env: { [variable]: '1' } })).toEqual([
+      expect.stringContaining(`  ${key} (variable ${variable}): ${remedy}`),
+    ]);
+    expect(problemsFrom({ yaml: yamlOf(key) })).toEqual([
+      expect.stringMatching(
+        / \(file \/etc\/proxy.yaml\): (?:no longer a key: remove it; the value is |renamed to traffic.enumeration)/,
+      ),
+    ]);
+  });
+
+  it('are in the parsed configuration', () => {
+    const { server, http } = configFrom({});
+    expect(server).toMatchObject({ headersTimeoutMs: 15_000, requestTimeoutMs: 60_000 });
+    expect(http.responseCache).toEqual({ maxEntries: 200_000, maxBytes: 128 * 2 ** 20 });
+  });
+});
 
 describe('renamed configuration keys', () => {
   it.each(RENAMED)('are rejected as a variable: %s (suggests %s)', (before, now) => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, type V2Question, askV2, read } from '../support/v2.js';
@@ -85,7 +86,7 @@ describe('ePIC v2 handle list', () => {
     ];
     const { answer, sent } = await asked(`/${PREFIX}`, script, {
       headers,
-      env: { V2_SEARCH_CONCURRENCY: '1' },
+      env: fixed({ v2: { search: { concurrency: 1 } } }),
     });
     const shown = read(answer) as Record<string, { idx: number }[]>;
     expect(Object.keys(shown)).toEqual(['/handles/21.T11998/A']);
@@ -93,9 +94,9 @@ describe('ePIC v2 handle list', () => {
     expect(sent.slice(1).map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
   });
 
-  test('returns 501 for Depth: 1 when the list exceeds v2.search.maxHandles', async () => {
+  test('returns 501 for Depth: 1 when the list has too many handles', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
-    const env = { V2_SEARCH_MAX_HANDLES: '1' };
+    const env = fixed({ v2: { search: { maxHandles: 1 } } });
     const { answer, sent } = await asked(`/${PREFIX}`, [listed('A', 'B')], { headers, env });
     expect([answer.status, sent.length]).toEqual([501, 1]);
   });

@@ -1,6 +1,7 @@
 // The lock requires an accepted login and is fair between identities.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { recordEtag } from '../support/v2-values.js';
 import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
@@ -57,7 +58,7 @@ describe('ePIC v2 handle lock with a wrong password', () => {
   test.each(writes)('is not acquired for %s', async (_what, write) => {
     const held = gate();
     const { asked } = startServer((_method, login) => (login === WRONG ? held.opened : Promise.resolve()));
-    const env = { DELETION_HANDLES: 'true', V2_LOCK_WAIT: '300ms' };
+    const env = { DELETION_HANDLES: 'true', ...fixed({ v2: { lockWaitMs: 300 } }) };
     const v2 = askV2((await startProxy(env)).url);
     const refused = Array.from({ length: OTHERS }, () => v2(`/${NAME}`, { ...write, as: WRONG }));
     await expect.poll(() => asked.length).toBe(OTHERS);
@@ -90,7 +91,9 @@ describe('ePIC v2 handle lock with many writes from one caller', () => {
   test('rejects writes beyond the queue limit with 503 and Retry-After', PATIENT, async () => {
     const held = gate();
     startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
-    const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500', V2_LOCK_WAIT: '10m' })).url);
+    const v2 = askV2(
+      (await startProxy({ UPSTREAM_CONCURRENCY: '500', ...fixed({ v2: { lockWaitMs: 600_000 } }) })).url,
+    );
     const seen: unknown[] = [];
     const many = Array.from({ length: 140 }, async () => {
       const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));

@@ -44,11 +44,6 @@ describe('ePIC v2 login', () => {
     }
   });
 
-  test('causes a challenge with the configured realm', async () => {
-    const answer = await rejected(`/${NAME}`, { as: null }, { V2_REALM: 'my service' });
-    expect(answer.headers['www-authenticate']).toBe('Basic realm="my service"');
-  });
-
   test.each([
     ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
     ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],

@@ -1,6 +1,7 @@
 // A search queries the reverse lookup service, or else reads records; it never returns partial results.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';
@@ -32,9 +33,9 @@ const counted = (count: number): Scripted => ({
   body: { responseCode: 1, totalCount: String(count), page: 0, pageSize: 0, handles: [] },
 });
 
-async function found(query: string, script: Scripted[], env: Record<string, string> = {}) {
+async function found(query: string, script: Scripted[], env: Record<string, string> = {}, maxHandles = 2000) {
   const { sent } = scriptUpstream(...script);
-  const { url } = await startProxy({ V2_SEARCH_CONCURRENCY: '1', ...env });
+  const { url } = await startProxy({ ...fixed({ v2: { search: { concurrency: 1, maxHandles } } }), ...env });
   return { answer: await askV2(url)(`/${PREFIX}?${query}`), sent };
 }
 
@@ -74,11 +75,11 @@ describe('ePIC v2 search without a reverse lookup service', () => {
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
 
-  test('returns 501 beyond v2.search.maxHandles, and names the keys to change', async () => {
-    const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
+  test('returns 501 for too many handles, and names the key to set', async () => {
+    const { answer, sent } = await found('URL=*', [counted(3)], {}, 2);
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
-    expect(answer.text).toContain('v2.search.maxHandles');
+    expect(answer.text).toContain('at most 2 are read for one search');
   });
 
   test('fails when one record is unreadable', async () => {

@@ -99,7 +99,7 @@ function createCounts({ metrics, clock: { now } }: Host) {
 }
 
 /**
- * Creates a function that runs at most `audit.readsPerSecond` audits per second on average, and counts skipped
+ * Creates a function that runs at most `readsPerSecond` audits per second on average, and counts skipped
  * audits.
  */
 function createLimit(

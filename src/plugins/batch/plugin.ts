@@ -1,8 +1,5 @@
 // Many handles in one request, as a streamed JSON array.
 import type { Plugin } from '../../app/plugin.js';
-import { flag } from '../../config/fields.js';
-import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
 import { readParameters } from '../../http/target.js';
 import { defineRoutes } from '../../http/route-table.js';
@@ -24,23 +21,12 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-const SECTIONS = {
-  batch: {
-    enabled: flag(true).describe(
-      'Whether to serve batches of handles (`GET /api/handles?handle=` and `POST /api/resolve`).',
-    ),
-  },
-};
-
-type BatchConfig = Config & SectionsOf<typeof SECTIONS>;
-
-export const batch: Plugin<BatchConfig> = {
+export const batch: Plugin = {
   name: 'batch',
-  sections: SECTIONS,
   errors: ERRORS,
   metrics: METRICS,
-  isEnabled: ({ batch: { enabled } }) => enabled,
-  routes: ({ batch: { enabled } }) => (enabled ? batchRoutes : []),
+  isEnabled: () => true,
+  routes: () => batchRoutes,
   load: () => import('./batch.js'),
 };
 

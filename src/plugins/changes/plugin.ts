@@ -1,7 +1,7 @@
 // The audit file, the change feed and its webhook: every write and purge, for other programs and for later.
 import type { Plugin } from '../../app/plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
-import { flag, normalised, secret, section, text, wholeNumber } from '../../config/fields.js';
+import { fixed, flag, normalised, secret, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { folderProblem } from '../../config/start-problems.js';
@@ -39,11 +39,10 @@ const SECTIONS = {
   },
   changes: {
     enabled: flag(false).describe(
-      'Whether the admin listener serves the change feed at `GET /changes`, which contains the changes of all instances that share a Redis. `changes.webhook.url` also enables the feed.',
+      'Whether the admin listener serves the change feed at `GET /changes`, which contains the changes of all instances that share a Redis. `changes.webhook.url` also enables the feed. It retains the last 100,000 changes; a reader that is further behind gets a `gap`.',
     ),
-    maxEntries: wholeNumber({ min: 100, max: 10_000_000, byDefault: 100_000 }).describe(
-      'Maximum changes retained for readers of `GET /changes` and for the webhook, in Redis or else in memory, about 400 bytes each. A reader that is further behind gets a `gap`.',
-    ),
+    // Changes retained for readers and for the webhook, about 400 bytes each: 40 MB in Redis or in memory.
+    maxEntries: fixed(100_000),
     webhook: section({
       url: normalised({
         allowed: 'the whole http:// or https:// address, such as https://example.org/changes',

@@ -155,7 +155,7 @@ export interface ListSources {
   parseList: ParseLocationList;
   values: RedirectValues;
   otherRecords: OtherRecords;
-  /** Undefined when `redirect.prefixLocations` is off. */
+  /** Undefined without the locations of prefixes. */
   prefixRecords: PrefixRecords | undefined;
 }
 

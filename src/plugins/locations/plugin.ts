@@ -1,6 +1,6 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
 import type { Plugin } from '../../app/plugin.js';
-import { flag, list, reloadable, text } from '../../config/fields.js';
+import { fixed, list, reloadable, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
@@ -37,11 +37,8 @@ const SECTIONS = {
           'Country database in the MaxMind format (`.mmdb`), used to select locations by `country`; SIGHUP reloads it. Without it only `?country=` counts.',
         ),
     ),
-    prefixLocations: reloadable(
-      flag(true).describe(
-        "Whether a prefix's redirects include the locations that its prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.",
-      ),
-    ),
+    // HDLProxy does this for the locations that a prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.
+    prefixLocations: fixed(true),
   },
 };
 

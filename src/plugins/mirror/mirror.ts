@@ -20,9 +20,10 @@ import { PrefixMirror, type MirroredList } from './prefix-mirror.js';
 const MAX_WRITTEN = 100_000;
 
 /** Starts the mirrors once stored records have been restored, so that they do not read its records again. */
-export function start(host: Host, { mirror }: MirrorConfig): Started {
+export function start(host: Host, settings: MirrorConfig): Started {
   const { log, metrics, resolver, refOf, whenRestored } = host;
-  const mirrors = createPrefixMirrors(mirror, host);
+  const { mirror } = settings;
+  const mirrors = createPrefixMirrors(settings, host);
   const findMirror = (key: string): PrefixMirror | undefined => mirrors.get(refOfKey(key).prefix);
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error in the mirror');
@@ -100,12 +101,14 @@ function statisticsOf(prefix: string, mirror: PrefixMirror) {
   };
 }
 
-function createPrefixMirrors(settings: MirrorConfig['mirror'], host: Host): PrefixMirrors {
+function createPrefixMirrors({ mirror, cache: { found } }: MirrorConfig, host: Host): PrefixMirrors {
   const { refOf } = host;
-  const { intervalMs, maxHandles, prefixes } = settings;
+  // A name without room for its record is of no use.
+  const maxHandles = found.maxEntries;
+  const { intervalMs, prefixes } = mirror;
   return new Map(
     prefixes.map((prefix) => {
-      const readPage = createReadPage(settings, refOf(`${prefix}/`), host);
+      const readPage = createReadPage(mirror, refOf(`${prefix}/`), host);
       const list = (previous: ReadonlySet<string>) =>
         listNames({ prefix, maxHandles, refOf, previous, readPage });
       return [prefix, new PrefixMirror(host, prefix, intervalMs, list)];

@@ -1,6 +1,6 @@
 // A mirror of prefixes: all their handles are in the cache, and survive an outage of any length.
 import type { Plugin } from '../../app/plugin.js';
-import { duration, flag, list, readPrefixPattern, secret, text, wholeNumber } from '../../config/fields.js';
+import { duration, flag, list, readPrefixPattern, secret, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
@@ -28,7 +28,7 @@ const SECTIONS = {
     prefixes: list({ allowed: 'prefixes such as 21.T1', read: readMirrorPrefix })
       .default([])
       .describe(
-        'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; without any, there is no mirror.',
+        'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; of each at most `cache.found.maxEntries` handles. Without any, there is no mirror.',
       ),
     interval: duration({ min: '1s', max: '30d', byDefault: '1h' }).describe(
       'Maximum age of the records of `mirror.prefixes`: handles are listed, and records read, after half of it.',
@@ -45,9 +45,6 @@ const SECTIONS = {
     ),
     publicLists: flag(false).describe(
       'Whether lists (`GET /api/handles?prefix=`) without a login are served from the mirror although it has a login: anyone can then list the handles of `mirror.prefixes`.',
-    ),
-    maxHandles: wholeNumber({ min: 1, max: 10_000_000, byDefault: 1_000_000 }).describe(
-      'Maximum handles of a mirrored prefix, about 100 bytes each besides their records; a longer list is mirrored in part.',
     ),
   },
 };

@@ -36,7 +36,8 @@ function createListeners(host: Host, config: NativeConfig, native: NativeAnswer)
   const address = ownHost ?? server.host;
   const listeners: PluginListener[] = [];
   if (tcp.port !== undefined) {
-    const tcpServer = createTcpServer(tcp, host, native, proved.add);
+    const { maxConnectionsPerNetwork } = server;
+    const tcpServer = createTcpServer({ ...tcp, maxConnectionsPerNetwork }, host, native, proved.add);
     listeners.push({
       name: 'nativeTcp',
       scheme: 'tcp',

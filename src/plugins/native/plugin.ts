@@ -5,8 +5,7 @@ import { isIP } from 'node:net';
 import type { Plugin } from '../../app/plugin.js';
 import { isSameListener } from '../../config/addresses.js';
 import {
-  duration,
-  flag,
+  fixed,
   list,
   normalised,
   optionalPort,
@@ -70,9 +69,7 @@ const site = section({
   serialNumber: wholeNumber({ min: 1, max: 65_534, byDefault: 1 }).describe(
     'Serial number of the site record, sent in every native response; increase it when the record changes.',
   ),
-  description: text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ })
-    .prefault('Caching mirror')
-    .describe('Description in the site record.'),
+  description: fixed('Caching mirror'),
   certificateFile: text({ allowed: 'a path', pattern: /./ })
     .optional()
     .describe(
@@ -89,18 +86,13 @@ const tcp = section({
   port: optionalPort().describe(
     'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
-  maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum open native connections. Beyond it, a new connection replaces a connection that has sent nothing for a second, else a connection that got its response a second ago, else the connection that has been sending its message longest, for at least a second. If there is none, the new connection is closed immediately.',
-  ),
-  maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 1_000_000, byDefault: 0 }).describe(
-    'Maximum open native connections per network, as with `server.maxConnectionsPerNetwork`. `0` is unlimited.',
-  ),
-  idleTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
-    'Timeout for a native connection without traffic.',
-  ),
-  requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '30s' }).describe(
-    'Timeout for receiving a native message, and then for the client to read the response and close.',
-  ),
+  // Clients open a connection for each request. Beyond it, a new connection replaces a connection that has sent nothing for a
+  // second, else a connection that got its response a second ago, else the connection that has been sending longest.
+  maxConnections: fixed(1000),
+  // Without traffic. A client sends its message in one piece.
+  idleTimeoutMs: fixed(15_000),
+  // For receiving a message, and then for the client to read the response and close.
+  requestTimeoutMs: fixed(30_000),
 });
 
 const udp = section({
@@ -114,9 +106,6 @@ const udp = section({
 
 const SECTIONS = {
   native: {
-    tunnel: flag(true).describe(
-      'Whether the public listener accepts native messages, sent with POST as `application/x-hdl-message`.',
-    ),
     host: text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ })
       .optional()
       .describe('Address of the native listeners; by default `server.host`.'),
@@ -145,7 +134,7 @@ export const native: Plugin<NativeConfig> = {
     readFile,
   ) => [['native.site.certificateFile', fileProblem(certificateFile, readFile, siteKeyProblem)]],
   metrics: METRICS,
-  routes: ({ native: { tunnel } }) => (tunnel ? nativeRoutes : []),
+  routes: () => nativeRoutes,
   clients: {
     most: ({
       native: {
@@ -157,13 +146,8 @@ export const native: Plugin<NativeConfig> = {
       native: { ...settings.native, tcp: { ...settings.native.tcp, maxConnections } },
     }),
   },
-  isEnabled: ({
-    native: {
-      tunnel,
-      tcp: { port: tcpPort },
-      udp: { port: udpPort },
-    },
-  }) => tunnel || (tcpPort ?? udpPort) !== undefined,
+  // Always, because the public listener accepts messages too.
+  isEnabled: () => true,
   load: () => import('./native.js'),
 };
 

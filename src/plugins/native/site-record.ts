@@ -52,12 +52,12 @@ const readPublicKey = (certificateFile: string): unknown =>
  * selects a new port at each start.
  */
 function interfacesOf({ native, server }: NativeConfig): NativeConfig['native']['site']['interfaces'] {
-  const { tcp, udp, tunnel, site } = native;
+  const { tcp, udp, site } = native;
   if (site.interfaces.length > 0) return site.interfaces;
   const interfaces: typeof site.interfaces = [
     { protocol: 'UDP', port: udp.port ?? 0 },
     { protocol: 'TCP', port: tcp.port ?? 0 },
-    { protocol: 'HTTP', port: tunnel ? server.port : 0 },
+    { protocol: 'HTTP', port: server.port },
   ];
   return interfaces.filter(({ port }) => port > 0);
 }

@@ -22,9 +22,11 @@ import { createMessageReport } from './message-log.js';
 import type { AdmitMessage } from './resolve.js';
 import type { NativeConfig } from './plugin.js';
 
+type TcpSettings = NativeConfig['native']['tcp'] & { maxConnectionsPerNetwork: number };
+
 /** `onMessage` is called with the client's address after each complete message. */
 export function createTcpServer(
-  limits: NativeConfig['native']['tcp'],
+  limits: TcpSettings,
   host: Host,
   native: NativeAnswer,
   onMessage: (address: string) => void,

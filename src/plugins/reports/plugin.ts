@@ -1,7 +1,7 @@
 // Resolution reports: the reads of each prefix and month, for the owners of prefixes.
 import { z } from 'zod';
 import type { Plugin } from '../../app/plugin.js';
-import { flag, text, wholeNumber } from '../../config/fields.js';
+import { flag, text, fixed } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { ServiceError, defineErrors } from '../../errors.js';
@@ -53,9 +53,8 @@ const SECTIONS = {
       .describe(
         'Folder with the reports of an instance without Redis, a file for each month; it must exist and be writable, and no other instance may use it. With `redis.url` the reports are in Redis; without either they end with the process.',
       ),
-    maxPrefixes: wholeNumber({ min: 1, max: 100_000, byDefault: 200 }).describe(
-      'Maximum prefixes with a separate report; the others are counted together as `other`. A prefix needs up to 0.5 MB.',
-    ),
+    // Prefixes with a separate report, of up to 0.5 MB each; the others are counted together as `other`.
+    maxPrefixes: fixed(200),
   },
 };
 

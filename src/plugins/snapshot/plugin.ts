@@ -1,7 +1,7 @@
 // The snapshot and the seed: records that are put into memory at startup; and the calls that export and
 // import records.
 import type { Plugin } from '../../app/plugin.js';
-import { duration, section, text } from '../../config/fields.js';
+import { fixed, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { accessProblem, folderProblem } from '../../config/start-problems.js';
@@ -39,11 +39,10 @@ const SECTIONS = {
       file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
         .optional()
         .describe(
-          'Snapshot file, with which the records in memory survive a restart; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
+          'Snapshot file, with which the records in memory survive a restart, written every 5 minutes and on SIGTERM; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
         ),
-      every: duration({ min: '1s', max: '7d', byDefault: '5m' }).describe(
-        'Interval between snapshots; a final snapshot is written on SIGTERM.',
-      ),
+      // An instance that is killed loses at most this time (ms); a final snapshot is written on SIGTERM.
+      everyMs: fixed(5 * 60_000),
     }),
   },
   seed: {

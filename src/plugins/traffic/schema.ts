@@ -1,17 +1,7 @@
 // Configuration keys for traffic: rules for requests, and limits for networks that enumerate handles.
 import { z } from 'zod';
 import { readNetwork } from '../../config/addresses.js';
-import {
-  duration,
-  flag,
-  items,
-  mappings,
-  reloadable,
-  section,
-  share,
-  text,
-  wholeNumber,
-} from '../../config/fields.js';
+import { fixed, flag, items, mappings, reloadable, section, text, wholeNumber } from '../../config/fields.js';
 import { CLASSES } from '../../upstream/caller.js';
 
 const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
@@ -75,13 +65,13 @@ const rule = z.strictObject({
 });
 
 const enumeration = section({
-  notFoundRatio: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
-    "Minimum ratio of missing handles among a network's misses, once above `perMinute`, for a limit.",
-  ),
+  // Clients of real records miss a few names; a network that guesses misses nearly all.
+  notFoundRatio: fixed(0.9),
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
     'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses while a Handle server is under pressure; above it, the network\'s misses get 429. `0` limits no network. See "Networks that enumerate handles".',
   ),
-  for: duration({ min: '1s', max: '24h', byDefault: '10m' }).describe('How long a network is limited.'),
+  // A limited network is measured again after this time (ms).
+  forMs: fixed(10 * 60_000),
 });
 
 export type TrafficRule = z.output<typeof rule>;

@@ -5,6 +5,7 @@ import type { Place } from '../cores.js';
 import type { Build } from './build.js';
 import type { Crew } from './crew.js';
 import { OURS, type Peer, peerOf } from './peer.js';
+import { FIXED_VALUES } from '../../support/fixed.js';
 import { freePort } from '../../support/free-port.js';
 
 export interface Proxy extends Peer {
@@ -25,13 +26,13 @@ export interface ProxyOptions {
 /** Output of `npm run build`, relative to dist-bench/test/bench/peers. */
 const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
 
-/** Like its peers, the proxy writes no access log and has 1 GiB for its caches, in two halves. */
+const PRELOAD = fileURLToPath(new URL('../../../../test/support/preload-fixed.js', import.meta.url));
+
+/** Like its peers, the proxy writes no access log and has 1 GiB for its caches, of which 128 MiB for prepared responses. */
 const ENV = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
-  CACHE_MAX_BYTES: '512MiB',
-  HTTP_RESPONSE_CACHE_MAX_BYTES: '512MiB',
-  HTTP_RESPONSE_CACHE_MAX_ENTRIES: '1000000',
+  CACHE_MAX_BYTES: '896MiB',
   NODE_ENV: 'production',
 };
 
@@ -43,7 +44,8 @@ export async function startProxy({
   env = {},
 }: ProxyOptions): Promise<Proxy> {
   const [port, adminPort] = [await freePort(), await freePort()];
-  const child = start([process.execPath, build.program], {
+  const preload = env[FIXED_VALUES] === undefined ? [] : ['--import', PRELOAD];
+  const child = start([process.execPath, ...preload, build.program], {
     place,
     env: {
       ...ENV,

@@ -7,6 +7,7 @@ import { Agent, get } from 'node:http';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fixed } from '../../support/fixed.js';
 
 const RECORDS = Number(process.argv[2] ?? 1_000_000);
 const folder = mkdtempSync(join(tmpdir(), 'bench-restart-'));
@@ -57,13 +58,16 @@ interface Running {
 /** Child processes, killed when the bench ends. */
 const children = new Set<ChildProcess>();
 
-async function start(every: string): Promise<Running> {
+async function start(everyMs: number): Promise<Running> {
   const env = {
     ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' },
     ...{ UPSTREAM_URL: 'none', CACHE_MAX_BYTES: '4GiB', CACHE_FOUND_MAX_ENTRIES: '2000000' },
-    ...{ CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: every },
+    ...{ CACHE_SNAPSHOT_FILE: snapshot, ...fixed({ cache: { snapshot: { everyMs } } }) },
   };
-  const child = spawn(process.execPath, ['dist/main.js'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--import', './test/support/preload-fixed.js', 'dist/main.js'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   children.add(child);
   const log: Record<string, unknown>[] = [];
   const lines = createInterface({ input: child.stdout });
@@ -139,7 +143,7 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;
 try {
   await writeSeed();
   report(`${RECORDS} records`, megabytes(statSync(seedFile).size), 'as lines of JSON');
-  const first = await start('1d');
+  const first = await start(24 * 3_600_000);
   report('import', seconds(await command('import', seedFile, '--admin', first.admin)));
   report(
     'export',
@@ -149,7 +153,7 @@ try {
   await stop(first);
   const { ms } = await first.line('snapshot written');
   report('snapshot at SIGTERM', seconds(ms), megabytes(statSync(snapshot).size));
-  const second = await start('20s');
+  const second = await start(20_000);
   report('snapshot loaded', seconds((await second.line('snapshot loaded'))['ms']));
   const pause = new Promise((resolve) => setTimeout(resolve, 8000));
   const quiet = await hitsDuring(second.url, pause);

@@ -11,6 +11,7 @@ import { everyHandle, redirectTargets, zipfTargets } from '../targets.js';
 import { assertRightAnswers } from './check.js';
 import { type Load, takeTurns } from './rounds.js';
 import type { Bench, Workload } from './workload.js';
+import { fixed } from '../../support/fixed.js';
 
 const NOT_PREPARED = 'without prepared responses';
 export const LOGGING = 'logging each request';
@@ -68,7 +69,7 @@ export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['t
 async function startPeers(bench: Bench, upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer[]> {
   const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
-  const env = { HTTP_RESPONSE_CACHE_ENABLED: 'false' };
+  const env = fixed({ http: { responseCache: { maxEntries: 0 } } });
   return [
     proxy,
     ...(await startCompared(bench, upstreamUrl)),
