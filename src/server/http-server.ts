@@ -8,7 +8,6 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
-import { maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
@@ -58,8 +57,10 @@ export function createHttpServer(
     requireHostHeader: false,
   });
   // A client waits without traffic for the longest write, and for its answer.
-  const longestWriteMs = maxWriteMs([upstream, ...upstreams]) + RELAY_MS;
-  server.setTimeout(Math.max(limits.idleTimeoutMs, longestWriteMs));
+  const writesMs = [upstream, ...upstreams].map(
+    ({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs + RELAY_MS,
+  );
+  server.setTimeout(Math.max(limits.idleTimeoutMs, ...writesMs));
   limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
