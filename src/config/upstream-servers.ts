@@ -35,16 +35,21 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   const { url } = upstream;
   if (url === NO_SERVER) return [];
   if (url !== undefined) {
-    return [{ ...upstream, ...HANDLE_SERVER, ...sized(upstream), prefixes: ['*'], url, key: 'upstream' }];
+    return [
+      { ...upstream, ...HANDLE_SERVER, ...withConnections(upstream), prefixes: ['*'], url, key: 'upstream' },
+    ];
   }
   return upstreams.flatMap(({ kind, url: listed, ...server }, at) => {
     if (kind === 'none' || listed === undefined) return [];
-    return [{ ...server, ...sized(server), kind, url: listed, key: `upstreams.${at}` }];
+    return [{ ...server, ...withConnections(server), kind, url: listed, key: `upstreams.${at}` }];
   });
 }
 
 /** Returns the connections of a server, with two more for each read beyond the default `concurrency`. */
-const sized = ({ connections, concurrency }: Pick<ListedServer, 'connections' | 'concurrency'>) => ({
+const withConnections = ({
+  connections,
+  concurrency,
+}: Pick<ListedServer, 'connections' | 'concurrency'>) => ({
   connections: connections + 2 * Math.max(0, concurrency - DEFAULT_CONCURRENCY),
 });
 

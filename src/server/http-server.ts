@@ -8,7 +8,6 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
-import { maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/error-reply.js';

@@ -108,7 +108,8 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   const before = await run(adminsOf(current), chars);
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
-  if (changers.some((admin) => isIdentity(admin, identity) || isSameValue(admin, automatic))) return true;
+  if (changers.some((admin) => isIdentity(admin, identity) || isSameAdminValue(admin, automatic)))
+    return true;
   const prefixHandle = `0.NA/${prefixOf(handle)}`;
   return isMember(changers, { run, readGroup, identity, prefixHandle, visited: new Set() });
 }
@@ -172,7 +173,7 @@ const isIdentity = (admin: ValueReference, identity: ValueReference): boolean =>
 const isSameHandle = (one: string, other: string): boolean =>
   foldHandle(one, true) === foldHandle(other, true);
 
-const isSameValue = (one: ValueReference, other: ValueReference): boolean =>
+const isSameAdminValue = (one: ValueReference, other: ValueReference): boolean =>
   isSameHandle(one.handle, other.handle) && one.index === other.index;
 
 /** Returns equal keys for equal administrators, to compare thousands of them in a set. */
