@@ -24,7 +24,7 @@ const modules = {
   cache: ['config', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
-  server: ['http', 'config', ...KERNEL],
+  server: ['http', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
   plugins: [

@@ -59,8 +59,10 @@ export function createHttpServer(
     requireHostHeader: false,
   });
   // A client waits without traffic for the longest write, and for its answer.
-  const longestWriteMs = maxWriteMs([upstream, ...upstreams]) + RELAY_MS;
-  server.setTimeout(Math.max(limits.idleTimeoutMs, longestWriteMs));
+  const writesMs = [upstream, ...upstreams].map(
+    ({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs + RELAY_MS,
+  );
+  server.setTimeout(Math.max(limits.idleTimeoutMs, ...writesMs));
   limitResponseTime(server, limits.responseTimeoutMs);
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
