@@ -1,0 +1,37 @@
+// Counts that keep the source readable: files of a module, selected types, names that mean one thing.
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) =>
+  path.endsWith('.ts'),
+);
+const textOf = (path: string): string => readFileSync(join('src', path), 'utf8');
+
+test('no folder has more than 20 files', () => {
+  const count = (folder: string): number => files.filter((path) => dirname(path) === folder).length;
+  const folders = [...new Set(files.map((path) => dirname(path)))];
+  expect(folders.filter((folder) => count(folder) > 20)).toEqual([]);
+});
+
+test('no file has more than 450 lines', () => {
+  expect(files.filter((path) => textOf(path).split('\n').length > 451)).toEqual([]);
+});
+
+test('types are rarely selections of other types', () => {
+  const selections = files.flatMap((path) => textOf(path).match(/\b(?:Pick|Omit)</g) ?? []);
+  expect(selections.length).toBeLessThanOrEqual(20);
+});
+
+const DECLARED = /^(?:export )?(?:async )?(?:function\*? (\w+)|const (\w+) =\s*(?:async )?(?:<[^=]*>)?\()/gm;
+
+test('a function name means one thing, except the start of a plugin', () => {
+  const places = new Map<string, Set<string>>();
+  for (const path of files)
+    for (const [, name, constant] of textOf(path).matchAll(DECLARED)) {
+      const key = name ?? constant ?? '';
+      places.set(key, (places.get(key) ?? new Set()).add(path));
+    }
+  const shared = [...places].filter(([name, paths]) => paths.size > 1 && name !== 'start');
+  expect(shared.map(([name]) => name)).toEqual([]);
+});
