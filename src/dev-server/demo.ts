@@ -1,12 +1,11 @@
 // `npm run demo`: an in-memory Handle server behind a proxy, for trying the product.
-import { createSocket } from 'node:dgram';
 import { accessSync, constants, mkdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../app/config.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
 import { serve } from '../app/serve.js';
+import { portIfFree } from './port-if-free.js';
 import { DEMO_PREFIX } from './seed.js';
 import { createDemoServer } from './server.js';
 
@@ -63,35 +62,3 @@ Snapshot of the cache, for the next start: ${env['CACHE_SNAPSHOT_FILE'] || 'off'
 Press Ctrl-C to stop.
 `);
 });
-
-/** Returns the port, or 0, which selects any free port, if the port is in use. */
-export async function portIfFree(protocol: 'tcp' | 'udp', host: string, port: number): Promise<string> {
-  const isFree = await (protocol === 'tcp' ? canListen(host, port) : canBind(host, port));
-  return String(isFree ? port : 0);
-}
-
-const canListen = (host: string, port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => {
-      resolve(false);
-    });
-    server.listen({ host, port, exclusive: true }, () =>
-      server.close(() => {
-        resolve(true);
-      }),
-    );
-  });
-
-const canBind = (host: string, port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
-    socket.once('error', () => {
-      resolve(false);
-    });
-    socket.bind({ address: host, port, exclusive: true }, () =>
-      socket.close(() => {
-        resolve(true);
-      }),
-    );
-  });
