@@ -1,6 +1,6 @@
 // Counts, times and logs prepared hits on all interfaces, and writes the log lines of ordinary requests.
 import { pino } from 'pino';
-import type { IsLogged, LogInternals, Logger } from './logger.js';
+import { type IsLogged, type LogInternals, type Logger, redactJson } from './logger.js';
 import type { LabelValue } from './metric-list.js';
 import type { Metrics } from './metrics.js';
 
@@ -154,7 +154,7 @@ function createRequestLines(logger: Logger, now: () => number) {
     else timer ??= setTimeout(flush, FLUSH_MS).unref();
   }
 
-  /** Writes a line for a request whose path contains no credentials. `requestId` is not escaped. */
+  /** Writes a line. `requestId` is not escaped. */
   function logRequest(request: LoggedRequest, requestId: string): void {
     stream.write(`${head()},"requestId":"${requestId}"${bindings}${restOfLine(request)}`);
   }
@@ -177,6 +177,6 @@ function createHead(now: () => number): () => string {
 }
 
 function restOfLine(request: LoggedRequest): string {
-  const members = JSON.stringify({ ...request, msg: 'request' });
+  const members = redactJson(JSON.stringify({ ...request, msg: 'request' }));
   return `,${members.slice(1)}\n`;
 }

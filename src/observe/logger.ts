@@ -64,16 +64,25 @@ const REDACTED = '***';
 /** Matches names of JSON members and headers that contain credentials. */
 const SECRET_NAME = /authorization|cookie|passw|secret|token|credential|api-?key/i;
 
-/** Matches credentials in a URL: all text between `://` and the last `@` before the path. */
-const IN_URL = /(:\/\/)[^\s/]*@/g;
+/**
+ * Matches credentials in a URL: all text between `://` and the last `@` before the path, also percent-encoded, as
+ * in the path of a request for a handle that contains a URL.
+ */
+const IN_URL = /((?::|%3a)(?:\/|%2f){2})(?:[^\s/%]|%(?!2f))*(?:@|%40)/gi;
 
 /**
  * Redacts the whole line, because credentials may be in the message, a child logger's bindings or an error.
  * pino's own redaction needs their exact paths.
  */
 function redactLine(line: string): string {
-  const isSuspect = line.includes('@') || SECRET_NAME.test(line);
-  return isSuspect ? `${JSON.stringify(redact(JSON.parse(line)))}\n` : line;
+  const redacted = redactJson(line);
+  return redacted === line ? line : `${redacted}\n`;
+}
+
+/** Redacts the credentials in a JSON text; returns a text without any suspect part as it is. */
+export function redactJson(json: string): string {
+  const isSuspect = /@|%40/.test(json) || SECRET_NAME.test(json);
+  return isSuspect ? JSON.stringify(redact(JSON.parse(json))) : json;
 }
 
 function redact(value: unknown): unknown {

@@ -293,8 +293,8 @@ class BufferedCounter {
   }
 
   add(values: LabelValues, count = 1): void {
-    const known = this.#counts.get(values.join());
-    if (known === undefined) this.#counts.set(values.join(), { values, count });
+    const known = this.#counts.get(values.join(' '));
+    if (known === undefined) this.#counts.set(values.join(' '), { values, count });
     else known.count += count;
   }
 
@@ -362,7 +362,7 @@ class Seconds {
   }
 
   #seriesOf(values: LabelValues): Series {
-    const key = values.join();
+    const key = values.join(' ');
     let series = this.#series.get(key);
     if (series === undefined) {
       const counts = new Array<number>(this.#buckets.length + 1).fill(0);

@@ -37,7 +37,7 @@ async function start(env: Record<string, string>) {
       .map(({ interface: name, status, result }) => [name, status, result].join(' '))
       .sort();
   };
-  return { proxy, logged };
+  return { proxy, logged, lines };
 }
 
 async function askEverything({ ask, tcpPort }: Awaited<ReturnType<typeof startProxy>>): Promise<void> {
@@ -64,6 +64,22 @@ describe('request log (log.requests)', () => {
     const { proxy, logged } = await start(env);
     await askEverything(proxy);
     expect(await logged()).toEqual([...lines].sort());
+  });
+
+  test.each([
+    ['with @', 'http://user:hunter2@host/'],
+    ['with %40', 'http%3A%2F%2Fuser:hunter2%40host%2F'],
+  ])('contains no password of a URL in a handle, %s', async (_name, suffix) => {
+    const { proxy, logged, lines } = await start({ LOG_REQUESTS: 'all' });
+    const handle = '21.T11998/http://user:hunter2@host/';
+    demo.put(handle, [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org' } }]);
+    for (let times = 0; times < 3; times++) await proxy.ask(`/api/handles/21.T11998/${suffix}`);
+    expect(await logged()).toEqual(['record 200 hit', 'record 200 hit', 'record 200 miss']);
+    const requests = lines.filter(({ msg }) => msg === 'request');
+    expect(requests.map(({ handle: shown }) => shown)).toEqual(
+      Array<string>(3).fill('21.T11998/http://***@host/'),
+    );
+    expect(JSON.stringify(requests)).not.toContain('hunter2');
   });
 
   test('applies a changed log.requests after a reload', async () => {
