@@ -32,7 +32,7 @@ export interface ListRequest {
 }
 
 /** The list of a prefix without a request to its server. */
-export interface KnownList {
+interface KnownList {
   handles: readonly string[];
   page: ListPage;
   /** Time at which the list was requested (ms). */
@@ -56,7 +56,7 @@ export interface MessageSpan extends RequestSpan {
 type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 /** A check of `/readyz`. */
-export interface ReadinessCheck {
+interface ReadinessCheck {
   name: string;
   isReady: () => boolean;
 }
@@ -111,7 +111,7 @@ export interface SearchService {
 }
 
 /** A request to the public listener that is judged before it is answered. */
-export interface JudgedRequest {
+interface JudgedRequest {
   req: IncomingMessage;
   res: ServerResponse;
   place: RequestContext;

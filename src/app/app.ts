@@ -21,17 +21,10 @@ import {
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
-import {
-  type Core,
-  type Host,
-  type LoadedPlugins,
-  type Plugin,
-  loadPlugins,
-  metricsOf,
-  sourcesOf,
-  startPlugins,
-} from './plugin.js';
-import { type Operations, createOperations } from './operations.js';
+import type { Plugin } from '../plugin.js';
+import { type LoadedPlugins, loadPlugins, metricsOf, sourcesOf, startPlugins } from './load-plugins.js';
+import type { Core, Host, Operations } from '../host.js';
+import { createOperations } from './operations.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
 import { createResolver } from '../resolver/resolver.js';

@@ -25,7 +25,7 @@ interface OpenListener {
  *
  * @throws ListenError when the address is unusable
  */
-export async function listen({ scheme, keys, at, socket }: OpenListener): Promise<string> {
+async function listen({ scheme, keys, at, socket }: OpenListener): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     socket.once('error', (error: NodeJS.ErrnoException) => {
       reject(new ListenError(describeListenFailure(keys, at, error), { cause: error }));

@@ -5,38 +5,9 @@ import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
 import type { LoggedChange } from '../handle/outcome.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { type Statistics, readStatistics } from '../observe/statistics.js';
+import { readStatistics } from '../observe/statistics.js';
 import type { Context } from '../context.js';
-
-/** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
-export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
-
-interface PurgeResult {
-  /** False while Redis is unavailable; Redis and the other instances are invalidated after it recovers. */
-  isShared: boolean;
-}
-
-/** A cache entry of a handle. */
-export interface CacheCopy {
-  tier: 'memory' | 'redis';
-  kind: 'found' | 'empty' | 'not-found';
-  state: 'fresh' | 'stale' | 'none';
-  ageSeconds: number;
-  /** Remaining TTL; 0 if stale. */
-  ttlSeconds: number;
-  /** Time until the entry can no longer be served, even as stale. */
-  staleIfErrorSeconds: number;
-  bytes: number;
-  /** Hits in the memory of this instance since the entry was stored. */
-  hits?: number | undefined;
-}
-
-export interface Operations {
-  purge: (request: PurgeRequest) => Promise<PurgeResult>;
-  inspect: (handle: string) => Promise<CacheCopy[]>;
-  stats: () => Promise<Statistics>;
-  setLogLevel: (level: string) => void;
-}
+import type { CacheCopy, Operations, PurgeRequest } from '../host.js';
 
 const MAX_CONCURRENT_PURGES = 200;
 

@@ -19,7 +19,8 @@ import { tracing } from '../plugins/tracing/plugin.js';
 import { traffic } from '../plugins/traffic/plugin.js';
 import { CATALOGUE, type ErrorEntry } from '../errors.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
-import { type Plugin, type SettingsOf, metricsOf } from './plugin.js';
+import type { Plugin, SettingsOf } from '../plugin.js';
+import { metricsOf } from './load-plugins.js';
 
 const LISTED = [
   referrals,

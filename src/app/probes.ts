@@ -18,7 +18,7 @@ import {
   probeServer,
 } from '../upstream/probe.js';
 import { type SourceServer, withSources } from '../upstream/contract.js';
-import { loadPlugins, sourcesOf } from './plugin.js';
+import { loadPlugins, sourcesOf } from './load-plugins.js';
 import { PLUGINS } from './plugins.js';
 
 export interface Probe {

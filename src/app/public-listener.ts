@@ -29,9 +29,10 @@ import { createUnclaimedNames, type UnclaimedNames } from '../v2/unclaimed-names
 import { createSharedLock, type HandleLock } from '../write/lock.js';
 import { createCarryOut } from '../write/write.js';
 import { type Admission, createAdmission } from './admission.js';
-import type { CreateHandlers, Host, Plugin, PublicHandlers } from './plugin.js';
+import type { CreateHandlers, Plugin, PublicHandlers } from '../plugin.js';
+import type { Host } from '../host.js';
 
-export interface PublicListener {
+interface PublicListener {
   listener: RequestListener;
   /** Writes the buffered log lines. */
   close: () => void;

@@ -8,7 +8,7 @@ import type { Config } from '../config/schema.js';
 import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { loadStartConfig } from './config.js';
 import { ListenError } from './listen.js';
-import { shutdownMsOf } from './plugin.js';
+import { shutdownMsOf } from './load-plugins.js';
 import { PLUGINS } from './plugins.js';
 import { type Service, serve } from './serve.js';
 import { createSystemdNotifier } from './systemd.js';

@@ -4,7 +4,7 @@ import { Bans, type NumberedBan } from './coherence/bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
 import type { StoreEvents } from './store.js';
 
-export interface MessageApplier {
+interface MessageApplier {
   apply: (message: Message) => void;
   /** Returns the bans listed in Redis; undefined until they have been read. */
   bans: () => Bans | undefined;

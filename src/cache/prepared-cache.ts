@@ -17,7 +17,7 @@ interface PreparedCacheParts extends WatchParts {
 }
 
 /** A pinned entry in memory, and its times. */
-export interface WatchedEntry extends EntryPin, Times {
+interface WatchedEntry extends EntryPin, Times {
   key: string;
   /** Whether the resolver has handled a read near the end of the TTL, and may have started a refresh. */
   isRefreshOffered: boolean;

@@ -1,7 +1,7 @@
 // The commands `purge`, `stats` and `traffic`, which call the admin listener.
 import type { TrafficReport } from '../plugins/traffic/plugin.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Operations } from '../app/operations.js';
+import type { Operations } from '../host.js';
 import { type AdminOptions, askAdmin, callAdmin } from './client.js';
 import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';

@@ -1,6 +1,6 @@
 // The `resolve` command: prints a handle's record and cache entries, or resolves handles from standard input
 // in batches.
-import type { CacheCopy } from '../app/operations.js';
+import type { CacheCopy } from '../host.js';
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';

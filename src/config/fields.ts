@@ -10,7 +10,7 @@ type Unit = 'Ms' | 'Bytes';
  * Adds a unit: `timeout` becomes `timeoutMs`, `maxBodySize` becomes `maxBodyBytes`. `gzipMinBytes` already
  * has one.
  */
-export type NameWithUnit<Name, Value> = Name extends string
+type NameWithUnit<Name, Value> = Name extends string
   ? Value extends z.core.$brand<'Ms'>
     ? `${Name}Ms`
     : Value extends z.core.$brand<'Bytes'>

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Shape, type WithUnits, section } from './fields.js';
 
 /** Sections by name: whole, or the keys that one of several owners adds to a section. */
-export type Sections = Readonly<Record<string, z.ZodType | Shape>>;
+type Sections = Readonly<Record<string, z.ZodType | Shape>>;
 
 /** The parsed sections. */
 export type SectionsOf<S extends Sections> = {

@@ -5,28 +5,33 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
 import { BadInput, javaException, parseJavaInt } from './bad-input.js';
 import { readJson } from './lenient-json.js';
-import { type DemoLogin, readRequestLogin, type HandleParameters, type Keys, handleLogin } from './login.js';
 import {
+  type DemoLogin,
+  handleLogin,
+  type HandleParameters,
+  type Keys,
+  readRequestLogin,
+  type Session,
+  type SessionStore,
+} from './login.js';
+import {
+  type Answered,
+  containerError,
+  decodeHandle,
   type DemoCall,
   type DemoReply,
-  type World,
-  containerError,
+  type DemoRequest,
+  type DemoTarget,
+  hasBadEscape,
+  isOn,
   notHere,
   protocolReply,
   refuseRequest,
-  succeed,
-  type Answered,
-  type DemoRequest,
-} from './reply.js';
-import {
-  type DemoTarget,
-  decodeHandle,
-  hasBadEscape,
   requestParameters,
   splitTarget,
-  isOn,
+  succeed,
+  type World,
 } from './respond.js';
-import type { SessionStore, Session } from './session-store.js';
 import { type RecordStore, prefixHandle } from './store.js';
 import { DEFAULT_TTL, type StoredValue, valueToJson } from './value.js';
 import { writeHandle, neededForRemoving } from './write.js';

@@ -7,12 +7,18 @@ import { writeJson } from '../handle/json.js';
 import type { SiteJson } from '../handle/value-data.js';
 import type { ValueReference } from '../handle/value.js';
 import { type DemoControl, createControl, sendControl } from './control.js';
-import { type DemoReply, type DemoRequest, containerError, protocolReply } from './reply.js';
-import { preflight, toWire } from './respond.js';
+import {
+  containerError,
+  type DemoReply,
+  type DemoRequest,
+  preflight,
+  protocolReply,
+  toWire,
+} from './respond.js';
 import { type DemoState, createRequestRouter } from './routes.js';
 import { DEMO_PREFIXES, DEMO_SERVER_ADMINS, DEMO_SITE, demoRecords } from './seed.js';
 import { type RecordInput, RecordStore, createRights } from './store.js';
-import { type Random, SessionStore, systemRandom } from './session-store.js';
+import { type Random, SessionStore, systemRandom } from './login.js';
 
 export interface DemoOptions {
   /** Treats plain HTTP as secure, so that logins work on loopback. The real server never does. */

@@ -4,7 +4,7 @@ import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
 import { readJson } from './lenient-json.js';
-import { type DemoCall, type DemoReply, type World, notHere, refuseRequest, succeed } from './reply.js';
+import { type DemoCall, type DemoReply, type World, notHere, refuseRequest, succeed } from './respond.js';
 import { isAdminValue, prefixHandle } from './store.js';
 import { type StoredValue, isSameValue, valueFromJson } from './value.js';
 import { javaException, parseJavaInt } from './bad-input.js';

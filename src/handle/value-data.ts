@@ -190,7 +190,7 @@ const unsigned = (bytes: Buffer): string =>
   (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
 
 /** Converts a number to Java's form: a zero byte precedes a positive number with its highest bit set. */
-export function signed(base64url: unknown): Buffer {
+function signed(base64url: unknown): Buffer {
   // For an object, `Buffer.from` would allocate any `length` that a client sends.
   if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');
   const bytes = Buffer.from(base64url, 'base64url');

@@ -95,7 +95,7 @@ export const REQUEST_ID = 'X-Request-Id';
 const FORMAT = /^[\w.:=+/@-]{1,128}$/;
 
 /** Returns the received id; undefined if it is invalid or not from a trusted proxy. */
-export type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
+type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
 
 export const createAcceptRequestId =
   (isTrustedProxy: (address: string) => boolean): AcceptRequestId =>

@@ -1,7 +1,7 @@
 // Prepared responses for records and redirects, by raw request target; a single function sends and reports
 // them.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import type { PreparedHit } from '../observe/hits.js';
@@ -14,7 +14,7 @@ import { type Representation, acceptsGzip } from './reply.js';
 import type { RequestCheck } from './request-steps.js';
 
 /** A response that depends only on its target and an entry in memory. */
-export interface Hit extends AnsweredEntry {
+interface Hit extends AnsweredEntry {
   /** The raw request target. */
   target: string;
   status: number;

@@ -1,6 +1,6 @@
 // Renders resolutions as replies of the record interface, which redirects send too when JSON is asked for.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';

@@ -2,7 +2,7 @@
 import type { LoggedRequest } from '../observe/hits.js';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
 import { type RequestContext, contextOf, requestIdOf } from './context.js';

@@ -18,7 +18,7 @@ export type RunSteps = <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 export type RunStepsOf = (res: ServerResponse) => RunSteps;
 
 /** Maximum length to process without slicing, which takes less than a millisecond. */
-export const SMALL_CHARS = 16 * 1024;
+const SMALL_CHARS = 16 * 1024;
 
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
 export function createRunStepsOf(

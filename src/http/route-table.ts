@@ -7,7 +7,7 @@ import { OUTSIDE_APIS, type Owner, type Target } from './target.js';
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 /** GET routes also handle HEAD. */
-export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
+type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /** Interface of a request, for traffic rules; a plugin may add its own. */
 export type Interface = Owner | 'list' | (string & {});

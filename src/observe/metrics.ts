@@ -230,7 +230,7 @@ function createPluginMetrics(registry: Registry) {
   };
 }
 
-export interface LabelledValue {
+interface LabelledValue {
   labels: Labels;
   value: number;
 }

@@ -3,7 +3,7 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';

@@ -2,7 +2,7 @@
 // handle, lists, other endpoints. A reload preserves the forwarder.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';

@@ -61,7 +61,7 @@ export interface ClientRequestHead {
   peer: { address: string; isTrusted: boolean };
 }
 
-export interface Hop {
+interface Hop {
   /** Host and port of the upstream server. */
   host: string;
   /** Name of this proxy in `Via` (RFC 9110 §7.6.3). */

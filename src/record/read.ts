@@ -1,7 +1,7 @@
 // Reads a record: from the cache for anyone, from the Handle server with a login or for private values; forwards lists
 // that no plugin knows.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { writeJson } from '../handle/json.js';
 import { listMembers } from '../handle/outcome.js';

@@ -1,6 +1,6 @@
 // Handles PUT and DELETE of a handle: translates the request into a write, and the result into a reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
 import { contextOf } from '../http/context.js';

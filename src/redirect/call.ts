@@ -1,6 +1,6 @@
 // A request of the redirect interface, and its responses: pages if a plugin renders them, errors as pages or problem JSON.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { CATALOGUE, ServiceError } from '../errors.js';

@@ -90,7 +90,7 @@ type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
 type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
 /** A record that is answered with a redirect or with its page. */
-export interface LinkedRecord {
+interface LinkedRecord {
   handle: string;
   /** The redirect target; undefined if the handle shows its record page. */
   target: string | undefined;

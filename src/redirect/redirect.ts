@@ -1,6 +1,6 @@
 // Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { handleInUrl, handleToPath } from '../handle/handle.js';

@@ -48,7 +48,7 @@ export function completeTarget(
   return { ...target, chosen: { ...chosen, text }, url: toRedirectUrl(text, rules) };
 }
 
-export interface UrlRules {
+interface UrlRules {
   /** Host names, or `*.example.org` for subdomains; undefined allows any host. */
   allowedHosts?: readonly string[] | undefined;
 }

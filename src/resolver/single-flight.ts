@@ -1,6 +1,6 @@
 // Single flight: concurrent callers of a key share the load in flight, or the next load.
 
-export interface Load {
+interface Load {
   startedAt: number;
   answer: Promise<unknown>;
 }

@@ -24,7 +24,7 @@ export const leftOfWrite = (socket: Socket): number | undefined =>
  * Counts a response that was completely written to its socket. `ended` emits
  * `close` when it is sent or aborted.
  */
-export type CountUnsent = (socket: Socket, ended: EventEmitter) => void;
+type CountUnsent = (socket: Socket, ended: EventEmitter) => void;
 
 export function createUnsentCount(unsent: MemoryBudget, context: Context, listener: string): CountUnsent {
   const holdFor = createHolding(unsent, context, listener);

@@ -41,7 +41,7 @@ export interface Upstreams {
 }
 
 /** Parts that the calls to all servers share. */
-export interface Outgoing {
+interface Outgoing {
   /** This proxy's name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
   slicer: TimeSlicer;

@@ -1,6 +1,6 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';

@@ -1,7 +1,7 @@
 // An ePIC v2 call: the interface that answers it, its caller's login, and its responses: JSON, problem JSON for failures
 // (RFC 9457), and v2 errors for Handle server refusals.
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
@@ -60,7 +60,7 @@ export function originFor(
 }
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
-export interface Login {
+interface Login {
   identity: ValueReference;
   /** Header for the Handle server, which alone verifies the password. */
   authorization: string;

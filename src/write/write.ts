@@ -1,6 +1,6 @@
 // The write path of every interface: rule, body, condition, fence, requests, settlement.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Host } from '../app/plugin.js';
+import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
@@ -22,7 +22,7 @@ export interface Deletion<Result> {
 }
 
 /** A write, translated from a request by an interface: its steps in their order. */
-export interface Write<Body, Current, Result> {
+interface Write<Body, Current, Result> {
   req: IncomingMessage;
   res: ServerResponse;
   origin: OriginRecord;

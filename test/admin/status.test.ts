@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Statistics } from '../../src/observe/statistics.js';
 import type { History } from '../../src/plugins/admin/history.js';
-import { MAX_VIEWERS } from '../../src/plugins/admin/status/events.js';
+import { MAX_VIEWERS } from '../../src/plugins/admin/status/page.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';

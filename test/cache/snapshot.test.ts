@@ -6,7 +6,7 @@ import type { KeyedEntry } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { LAST_SNAPSHOT_MS } from '../../src/plugins/snapshot/plugin.js';
 import { Snapshot } from '../../src/plugins/snapshot/snapshot.js';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { newFolder } from '../support/snapshot.js';
 import { NOW, entryOf } from '../support/store-contract.js';

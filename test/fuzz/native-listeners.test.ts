@@ -1,7 +1,7 @@
 // Mutated datagrams and streams for the native listeners: each stream gets a response and ends, and a UDP
 // response has at most 64 times the bytes of its datagram. `npm run fuzz` sends a million datagrams and a
 // hundred thousand streams.
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

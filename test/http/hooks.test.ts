@@ -2,7 +2,8 @@
 import nock from 'nock';
 import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
-import type { Host, Plugin, Started } from '../../src/app/plugin.js';
+import type { Plugin, Started } from '../../src/plugin.js';
+import type { Host } from '../../src/host.js';
 import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
 import { ERRORS, traffic } from '../../src/plugins/traffic/plugin.js';
 import { ServiceError } from '../../src/errors.js';

@@ -141,11 +141,12 @@ describe('snapshot file', () => {
     async (_, reason, env, damage) => {
       const file = join(newFolder(), 'snapshot');
       const upstream = await snapshotOf(file);
+      const askedBefore = upstream.asked;
       damage(file);
       const proxy = await startLogged(file, env);
       expect(await proxy.line('snapshot rejected')).toMatchObject({ level: 'warn', file, reason });
       expect((await proxy.ask(PATH)).status).toBe(200);
-      expect(upstream.asked).toBe(2);
+      expect(upstream.asked).toBe(askedBefore + 1);
       expect(proxy.lines('snapshot loaded')).toEqual([]);
     },
   );

@@ -30,12 +30,13 @@ describe('proxy restarted with a snapshot', () => {
   test('queries the upstream before serving a restored record as fresh', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
+    const askedBefore = upstream.asked;
     upstream.answers(later);
     const proxy = await startLogged(file);
     await proxy.line('snapshot loaded');
     expect((await proxy.ask(PATH)).text).toContain('/later');
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('; hit; ttl=');
-    expect(upstream.asked).toBe(2);
+    expect(upstream.asked).toBe(askedBefore + 1);
   });
 
   test('prefers a record that it loaded before the snapshot was read', async () => {

@@ -1,7 +1,6 @@
 // The native protocol of `npm run demo`: port 2641, or a different port when 2641 is in use.
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { portIfFree } from '../../src/dev-server/port-if-free.js';
 import { startProgram } from '../support/built-proxy.js';

@@ -1,8 +1,7 @@
 // A handle list: it is streamed, not buffered.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
-import { type ServerResponse, createServer, get } from 'node:http';
-import type { IncomingMessage } from 'node:http';
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';

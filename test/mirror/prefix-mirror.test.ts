@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import type { MirrorConfig } from '../../src/plugins/mirror/plugin.js';
 import { start } from '../../src/plugins/mirror/mirror.js';
 import { ListRefused } from '../../src/plugins/mirror/names.js';

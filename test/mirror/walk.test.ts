@@ -3,7 +3,7 @@ import type { Entry } from '../../src/cache/entry.js';
 import { partial } from '../support/partial.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
-import { pauseMsAfter, type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/walk.js';
+import { pauseMsAfter, type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/prefix-mirror.js';
 
 const NOW = 1_000_000;
 

@@ -19,7 +19,7 @@ import {
   encodeDigest,
 } from '../../src/plugins/native/codec.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
-import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
+import { decodeResponse, encodeResolution } from '../../src/cli/native-client.js';
 
 /** Returns the names of the items that fail the comparison. */
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>

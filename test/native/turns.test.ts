@@ -1,5 +1,5 @@
 // Fair scheduling of native messages over TCP and UDP: the messages of one event-loop turn share one time slice.
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import type { NativeConfig } from '../../src/plugins/native/plugin.js';
-import type { Resolve } from '../../src/plugins/native/resolve.js';
+import type { Resolve } from '../../src/plugins/native/answer.js';
 import { createTcpServer } from '../../src/plugins/native/tcp.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { MAX_SLICE_MS, TimeSlicer } from '../../src/time-slicer.js';

@@ -1,5 +1,5 @@
 // UDP response limits per network, for every address family of the socket.
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';

@@ -1,5 +1,5 @@
 // The maximum number of UDP requests that wait for the Handle server.
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
 import { createMetrics } from '../../src/observe/metrics.js';

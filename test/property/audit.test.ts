@@ -1,8 +1,7 @@
 import { partial } from '../support/partial.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { createSampler } from '../../src/plugins/audit/audit.js';
-import { type AuditedAnswer, classify } from '../../src/plugins/audit/classify.js';
+import { type AuditedAnswer, classify, createSampler } from '../../src/plugins/audit/audit.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 

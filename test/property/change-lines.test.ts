@@ -2,7 +2,7 @@
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import type { LoggedChange } from '../../src/handle/outcome.js';
-import { formatLine, formatGap, isGap } from '../../src/plugins/changes/change.js';
+import { formatLine, formatGap, isGap } from '../../src/plugins/changes/changes.js';
 import { identityOf } from '../../src/http/identity.js';
 import { unicodeTexts } from '../support/code-points.js';
 

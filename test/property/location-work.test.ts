@@ -5,7 +5,7 @@ import { fc, test } from '../support/property.js';
 import { describe, expect, test as example } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { countRanges, isInRanges, readAddress, readRanges } from '../../src/plugins/locations/addresses.js';
-import { candidatesOf } from '../../src/plugins/locations/candidates.js';
+import { candidatesOf, selectLocation } from '../../src/plugins/locations/select.js';
 import { gatherLists } from '../../src/plugins/locations/gather.js';
 import {
   type HandleLists,
@@ -16,8 +16,7 @@ import {
   readDouble,
 } from '../../src/plugins/locations/location-list.js';
 import { NO_NAMESPACE } from '../../src/plugins/locations/other-records.js';
-import { responseHeaders } from '../../src/plugins/locations/response-headers.js';
-import { selectLocation } from '../../src/plugins/locations/select.js';
+import { responseHeaders } from '../../src/plugins/locations/target.js';
 import { writeLocations } from '../../src/plugins/locations/template.js';
 import type { Steps } from '../../src/time-slicer.js';
 import { countSteps, finish } from '../support/steps.js';

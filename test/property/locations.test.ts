@@ -4,10 +4,14 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { escapeText } from '../../src/html/html.js';
 import { isInRanges, readAddress } from '../../src/plugins/locations/addresses.js';
-import { candidatesOf } from '../../src/plugins/locations/candidates.js';
+import {
+  candidatesOf,
+  negotiatedAttributes,
+  readChooseBy,
+  selectLocation,
+} from '../../src/plugins/locations/select.js';
 import { type LocationList, parseLocationList } from '../../src/plugins/locations/location-list.js';
-import { responseHeaders } from '../../src/plugins/locations/response-headers.js';
-import { negotiatedAttributes, readChooseBy, selectLocation } from '../../src/plugins/locations/select.js';
+import { responseHeaders } from '../../src/plugins/locations/target.js';
 import { writeLocations } from '../../src/plugins/locations/template.js';
 import { jumble, noise, values } from '../support/arbitraries.js';
 import { finish } from '../support/steps.js';

@@ -16,7 +16,7 @@ import { PUBLIC } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
-import { encodeResolution } from '../../src/plugins/native/client-codec.js';
+import { encodeResolution } from '../../src/cli/native-client.js';
 import { rounds } from '../support/property-rounds.js';
 
 useNock();

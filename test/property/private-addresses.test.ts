@@ -1,7 +1,7 @@
 // The filter rejects private IPv4 networks in any form and special IPv6 addresses in untrusted records.
 import { fc } from '../support/property.js';
 import { describe, expect, test } from 'vitest';
-import { isPrivate } from '../../src/plugins/referrals/referred-servers.js';
+import { isPrivate } from '../../src/plugins/referrals/referrals.js';
 
 const byte = fc.nat(255);
 const privateIPv4 = fc

@@ -1,6 +1,6 @@
 import { partial } from '../support/partial.js';
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import type { Config } from '../../src/config/schema.js';
 import { createOtherRecords, createPrefixRecords } from '../../src/plugins/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { metricsOf } from '../../src/app/plugin.js';
+import { metricsOf } from '../../src/app/load-plugins.js';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { itWithProgram, runProgram } from '../support/programs.js';

@@ -1,9 +1,9 @@
 // Creates the admin listener alone, with no-op operations.
 import type { RequestListener } from 'node:http';
-import type { AdminInterfaces, Host } from '../../src/app/plugin.js';
+import type { AdminInterfaces } from '../../src/plugin.js';
+import type { Host, Operations } from '../../src/host.js';
 import { createAdmin } from '../../src/plugins/admin/admin.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
-import type { Operations } from '../../src/app/operations.js';
 import type { Statistics } from '../../src/observe/statistics.js';
 import { createReadiness } from '../../src/observe/health.js';
 import type { Context } from '../../src/context.js';

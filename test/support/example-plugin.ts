@@ -1,5 +1,5 @@
 // Logs reads of handles that do not exist.
-import type { Plugin } from '../../src/app/plugin.js';
+import type { Plugin } from '../../src/plugin.js';
 import { flag } from '../../src/config/fields.js';
 import type { Config } from '../../src/config/schema.js';
 import type { SectionsOf } from '../../src/config/sections.js';

@@ -1,8 +1,8 @@
 // Builds native protocol requests as a Java client sends them, and reads responses.
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import type { Context } from '../../src/context.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { type NativeAnswer, createAnswer } from '../../src/plugins/native/answer.js';
+import { createAnswer, type NativeAnswer, type Resolve } from '../../src/plugins/native/answer.js';
 import {
   type Envelope,
   type Version,
@@ -18,9 +18,8 @@ import {
   type ResponseBody,
 } from '../../src/plugins/native/codec.js';
 import type { Transport } from '../../src/plugins/native/reply.js';
-import type { Resolve } from '../../src/plugins/native/resolve.js';
 import { NO_SITE } from '../../src/plugins/native/site-record.js';
-import { decodeResponse, encodeResolution } from '../../src/plugins/native/client-codec.js';
+import { decodeResponse, encodeResolution } from '../../src/cli/native-client.js';
 import { partial } from './partial.js';
 
 /** The flags of a normal resolution. */

@@ -16,7 +16,7 @@ import {
   type Schema,
   documentPath,
   servedDocument,
-} from '../../src/plugins/openapi/document.js';
+} from '../../src/plugins/openapi/description.js';
 import adminYaml from '../../config/openapi/admin.yaml';
 import publicYaml from '../../config/openapi/public.yaml';
 

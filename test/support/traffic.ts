@@ -1,12 +1,12 @@
 // Creates the admission with traffic rules alone, without the app.
 import { partial } from './partial.js';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { createHooks } from '../../src/hooks.js';
 import { type Admission, createAdmission } from '../../src/app/admission.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { createTrafficPolicy } from '../../src/plugins/traffic/policy.js';
 import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
-import type { TrafficRule } from '../../src/plugins/traffic/schema.js';
+import type { TrafficRule } from '../../src/plugins/traffic/plugin.js';
 import type { TakeTokens } from '../../src/plugins/traffic/token-bucket.js';
 import { testContext } from './context.js';
 

@@ -1,7 +1,7 @@
 // The audit comparison when instances share a Redis, whose messages may arrive late.
 import { partial } from '../support/partial.js';
 import { describe, expect, it } from 'vitest';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { createCompare } from '../../src/plugins/audit/audit.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { ServiceError } from '../../src/errors.js';

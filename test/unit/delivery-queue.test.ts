@@ -1,6 +1,6 @@
 // The queue of changes for one destination: order, retries and drops.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DeliveryQueue } from '../../src/plugins/changes/delivery-queue.js';
+import { DeliveryQueue } from '../../src/plugins/changes/webhook.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

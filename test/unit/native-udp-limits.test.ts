@@ -1,8 +1,7 @@
 import { fc } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
-import { AnswerLimit, type LimitVerdict } from '../../src/plugins/native/sender-limits.js';
+import { AnswerLimit, type LimitVerdict, Reassembly } from '../../src/plugins/native/udp.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/plugins/native/codec.js';
-import { Reassembly } from '../../src/plugins/native/udp.js';
 
 /** Checks the limit for a request and counts its response. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {

@@ -5,7 +5,7 @@ import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, cre
 import { type AddressInfo, type Socket, Server as NetServer } from 'node:net';
 import express from 'express';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { createForwardRequest } from '../../src/record/forward-request.js';
 import { sessionsOf } from '../../src/upstream/sessions.js';
 import { currentResponse, trackConnections } from '../../src/server/connections.js';

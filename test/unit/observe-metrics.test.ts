@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { metricsOf } from '../../src/app/plugin.js';
+import { metricsOf } from '../../src/app/load-plugins.js';
 import { PLUGINS, allMetrics } from '../../src/app/plugins.js';
 import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';

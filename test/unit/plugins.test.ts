@@ -1,6 +1,8 @@
 // Loads and starts plugins of a few lines.
 import { describe, expect, it } from 'vitest';
-import { type Host, type Plugin, type Started, loadPlugins, startPlugins } from '../../src/app/plugin.js';
+import type { Plugin, Started } from '../../src/plugin.js';
+import { loadPlugins, startPlugins } from '../../src/app/load-plugins.js';
+import type { Host } from '../../src/host.js';
 import { PLUGINS } from '../../src/app/plugins.js';
 import type { Config } from '../../src/config/schema.js';
 import { createHooks } from '../../src/hooks.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import type { RecordSource } from '../../src/upstream/contract.js';
-import { DSPACE } from '../../src/plugins/repositories/dspace.js';
+import { DSPACE } from '../../src/plugins/repositories/repositories.js';
 import { createIsServed, createPrefixRouting, createRefOf } from '../../src/upstream/routing.js';
 
 const server = (name: string, ...prefixes: string[]) => ({ name, prefixes });

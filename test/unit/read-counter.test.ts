@@ -1,7 +1,7 @@
 // The counts of one instance: exact below the bound, close above it, bounded for any names.
 import { describe, expect, it } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import { ReadCounter } from '../../src/plugins/reports/read-counter.js';
+import { ReadCounter } from '../../src/plugins/reports/reports.js';
 import { isWhole } from '../support/thorough.js';
 
 const MAX_PREFIXES = 10;

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CountedReads } from '../../src/plugins/reports/redis-store.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { ReadCounter } from '../../src/plugins/reports/read-counter.js';
-import { createReports } from '../../src/plugins/reports/reports.js';
+import { createReports, ReadCounter } from '../../src/plugins/reports/reports.js';
 import { testContext } from '../support/context.js';
 import { createManualClock } from '../support/manual-clock.js';
 

@@ -2,13 +2,13 @@
 import { partial } from '../support/partial.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Host } from '../../src/app/plugin.js';
+import type { Host } from '../../src/host.js';
 import { Live } from '../../src/config/live.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { LimitedNetworks } from '../../src/plugins/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { LIMIT_REASONS, type TrafficConfig } from '../../src/plugins/traffic/plugin.js';
-import { createMissLimit, MissWindow, judgeMisses } from '../../src/plugins/traffic/miss-limit.js';
+import { createMissLimit, MissWindow, judgeMisses } from '../../src/plugins/traffic/traffic.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';
 

@@ -1,6 +1,6 @@
 // Traffic rules that never match a hit add no cost to hits.
 import { describe, expect, test, vi } from 'vitest';
-import type { TrafficRule } from '../../src/plugins/traffic/schema.js';
+import type { TrafficRule } from '../../src/plugins/traffic/plugin.js';
 import { admissionWith } from '../support/traffic.js';
 
 const plain = { name: 'rule', log: false, shadow: false, robot: false };

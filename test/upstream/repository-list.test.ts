@@ -1,7 +1,7 @@
 // Repository lists are loaded in single flight, within the size limit of their server.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
-import { DSPACE } from '../../src/plugins/repositories/dspace.js';
+import { DSPACE } from '../../src/plugins/repositories/repositories.js';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 import { useNock } from '../support/nock.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';

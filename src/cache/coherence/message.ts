@@ -55,7 +55,7 @@ export interface KnownBans {
 export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 
 /** A change received from Redis. */
-export interface ReceivedMessage {
+interface ReceivedMessage {
   seq: number;
   member: string;
   /** Acknowledgement id; '' if the sender expects none. */

@@ -19,7 +19,7 @@ import { type OnTrouble, TroubleReporter, concernsOneCommand, isErrorReply, time
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
 /** Metric labels of commands and of other operations that can fail. */
-export type CommandName =
+type CommandName =
   | 'connect'
   | 'heartbeat'
   | 'get'
@@ -46,7 +46,7 @@ export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   open?: ((place: RedisAddress) => RedisConnections) | undefined;
 }
 
-export type Argument = string | number | Buffer;
+type Argument = string | number | Buffer;
 
 const CHECK_EVERY_MS = 500;
 /** Consecutive failed checks that trigger a new lookup of the masters. */

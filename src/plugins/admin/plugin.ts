@@ -1,7 +1,7 @@
 // The admin listener: probes, metrics, the status page, and calls of the operator.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { defineErrors } from '../../errors.js';
-import { adminRoutes } from './routes.js';
+import { defineRoutes, type Route } from '../../http/route-table.js';
 
 export const ERRORS = defineErrors({
   ADMIN_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid admin request body' },
@@ -12,6 +12,38 @@ export const ERRORS = defineErrors({
     title: 'Cross-origin request rejected',
   },
 });
+
+/** Need no token, because the probes of an orchestrator cannot send one. */
+const probeRoutes = defineRoutes(
+  {},
+  {
+    'GET /healthz': { id: 'health', isRoutine: true },
+    'GET /readyz': { id: 'readiness', isRoutine: true },
+  },
+);
+
+const PROBES: ReadonlySet<string> = new Set(probeRoutes.map(({ id }) => id));
+
+/** Whether the route needs no token. */
+export const isProbe = ({ id }: Route): boolean => PROBES.has(id);
+
+const operatorRoutes = defineRoutes(
+  {},
+  {
+    'GET /metrics': { id: 'metrics', isRoutine: true },
+    'GET /': { id: 'statusPage', isRoutine: true },
+    'GET /status/{file}': { id: 'statusFile', isRoutine: true },
+    'GET /events': { id: 'events', isRoutine: true },
+    'GET /stats': { id: 'stats', isRoutine: true },
+    'GET /cache': 'inspectCache',
+    'POST /purge': 'purge',
+    'PUT /log-level': 'setLogLevel',
+  },
+);
+
+const adminRoutes = [...probeRoutes, ...operatorRoutes];
+
+export type AdminId = (typeof adminRoutes)[number]['id'];
 
 export const admin: Plugin = {
   name: 'admin',

@@ -1,5 +1,5 @@
 // The staleness audit: compares a sample of hits, and of entries after writes, with the Handle server.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { fixed, share } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';

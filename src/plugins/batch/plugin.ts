@@ -1,5 +1,5 @@
 // Many handles in one request, as a streamed JSON array.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { defineErrors } from '../../errors.js';
 import { readParameters } from '../../http/target.js';
 import { defineRoutes } from '../../http/route-table.js';

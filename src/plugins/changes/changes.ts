@@ -5,15 +5,15 @@ import { appendFile, constants, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import type { Host, Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { untilDeadline } from '../../cache/clock.js';
 import { ServiceError } from '../../errors.js';
+import type { LoggedChange } from '../../handle/outcome.js';
 import { signalOfLeaving } from '../../http/request-work.js';
-import { createChangeLog, type ChangeLog, type LogEntry } from './change-log.js';
-import { formatLine, formatGap, isGap } from './change.js';
-import { DeliveryQueue, type DeliveryReports } from './delivery-queue.js';
-import { METRICS, type Destination, type ChangesConfig, hasFeed, noFeed } from './plugin.js';
-import { createWebhook } from './webhook.js';
+import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
+import { createWebhook, DeliveryQueue, type DeliveryReports } from './webhook.js';
+import { type ChangesConfig, type Destination, hasFeed, METRICS, noFeed } from './plugin.js';
 
 /** Maximum time of a stop for the last deliveries to all destinations. */
 const CLOSE_MS = 1000;
@@ -180,3 +180,42 @@ async function readEvents(feed: ChangeLog, after: string): Promise<{ id: string;
 
 const toEvent = ({ id, line }: LogEntry): string =>
   `id: ${id}\nevent: ${isGap(line) ? 'gap' : 'change'}\ndata: ${line}\n\n`;
+
+// The JSON line of a change in the audit file, the feed and the webhook.
+
+interface Stamp {
+  /** ISO 8601. */
+  time: string;
+  instance: string;
+}
+
+interface ChangeStamp extends Stamp {
+  /** Identifies the change, which may be delivered more than once. */
+  id: string;
+}
+
+/** An identity that anyone can make up is not longer than a real one: index, prefix and a short suffix. */
+const MAX_CLAIMED_CHARS = 256;
+
+/** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
+export function formatLine(change: LoggedChange, { id, time, instance }: ChangeStamp): string {
+  const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
+  const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };
+  const via = { interface: change.interface, instance, outcome, requestId };
+  return toLine({ operation, id, time, handle, prefix, indexes, ...by, ...via });
+}
+
+const GAP = 'gap';
+
+/** Formats the line that replaces lost changes; `dropped` is their minimum number. */
+export const formatGap = (dropped: number, { time, instance }: Stamp): string =>
+  toLine({ operation: GAP, time, instance, dropped });
+
+export const isGap = (line: string): boolean => line.startsWith(`{"operation":"${GAP}"`);
+
+/** Escapes control characters and line separators, because line readers disagree on what ends a line. */
+const toLine = (members: object): string =>
+  JSON.stringify(members).replace(
+    /[\u007f-\u009f\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );

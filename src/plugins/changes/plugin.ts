@@ -1,5 +1,5 @@
 // The audit file, the change feed and its webhook: every write and purge, for other programs and for later.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
 import { fixed, flag, normalised, secret, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';

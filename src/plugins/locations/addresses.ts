@@ -101,7 +101,7 @@ export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
 /** Loads maxmind only when a database is configured, because the import slows down startup. */
 const maxmind = (): typeof Maxmind => createRequire(import.meta.url)('maxmind') as typeof Maxmind;
 
-export type CountryOf = (address: string) => string | undefined;
+type CountryOf = (address: string) => string | undefined;
 
 /** Loads the whole database into memory, so lookups need no file access. */
 export function openCountries(path: string): CountryOf {

@@ -1,5 +1,6 @@
 // Redirects by locations: reads the prefix and the lists of a request, and finds its target.
-import type { Host, Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { prefixRecordOf } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
@@ -15,7 +16,7 @@ import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import { openCountries } from './addresses.js';
-import { candidatesOf } from './candidates.js';
+import { candidatesOf } from './select.js';
 import {
   type GatheredLists,
   type ListSources,

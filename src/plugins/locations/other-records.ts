@@ -1,6 +1,6 @@
 // Reads the prefix and included records of a redirect, and briefly remembers uncacheable results.
 import { LRUCache } from 'lru-cache';
-import type { Host } from '../../app/plugin.js';
+import type { Host } from '../../host.js';
 import type { Cache } from '../../cache/cache.js';
 import type { Entry } from '../../cache/entry.js';
 import { type Dependency, isCurrent, watchEntry } from '../../cache/prepared-cache.js';
@@ -20,8 +20,7 @@ import type { Caller } from '../../upstream/caller.js';
 import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';
 import { isOfType, textOf } from '../../redirect/values.js';
-import { isYes } from './location-list.js';
-import { scanDocument } from './scan.js';
+import { isYes, scanDocument } from './location-list.js';
 
 interface OtherRecord {
   /** Undefined when the server refuses the record or fails. */

@@ -1,5 +1,5 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { fixed, list, reloadable, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';

@@ -1,20 +1,28 @@
 // Finds a record's redirect target: a location, or else a URL value. Pure.
 import type { HandleValue } from '../../handle/value.js';
-import { type ChosenTarget, type FoundTarget, NO_VARIATION } from '../../redirect/extension.js';
-import type { RedirectQuery } from '../../redirect/request.js';
-import { firstUrl } from '../../redirect/target.js';
-import type { Steps } from '../../time-slicer.js';
-import { type Candidate, type Candidates, candidatesOf, variationOf } from './candidates.js';
-import type { GatheredLists } from './gather.js';
-import { responseHeaders } from './response-headers.js';
 import {
+  type ChosenTarget,
+  type FoundTarget,
+  type HeaderLine,
+  NO_VARIATION,
+} from '../../redirect/extension.js';
+import type { RedirectQuery } from '../../redirect/request.js';
+import { firstUrl, toRedirectUrl } from '../../redirect/target.js';
+import type { Steps } from '../../time-slicer.js';
+import {
+  type Candidate,
+  type Candidates,
+  candidatesOf,
   type Choice,
-  type NegotiationFacts,
   negotiatedAttributes,
+  type NegotiationFacts,
   selectLocation,
+  variationOf,
   type WantedAttribute,
 } from './select.js';
-import { hrefOf, templateForms } from './template.js';
+import { createSettings, type GatheredLists } from './gather.js';
+import { type Attributes, type HandleLists, isYes, type LocationList } from './location-list.js';
+import { fillTemplate, hrefOf, templateForms, type TemplateForms, wellFormed } from './template.js';
 
 interface TargetRequest {
   handle: string;
@@ -139,3 +147,185 @@ const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] 
       const [name = '', ...rest] = pair.split(':');
       return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
     });
+
+// Builds the Link headers (RFC 8288) and other headers of a redirect as HDLProxy does, independently of the
+// selected location. Pure.
+
+/** Maximum total length. Reverse proxies reject longer headers. */
+const MAX_CHARS = 8000;
+/** Maximum number of header lines and of links. Each link costs one or two URL parses. */
+const MAX_LINES = 200;
+/** Excludes text that cannot fit into `MAX_CHARS`. */
+const isShort = (text: string): boolean => text.length <= MAX_CHARS;
+
+/**
+ * Returns header lines, then 10320/links, then location links (recordings "links: …", "headers: …"). `allowed`:
+ * lower-case names of the headers that 10320/headers may set.
+ */
+export function* responseHeaders(
+  gathered: GatheredLists,
+  handle: string,
+  allowed: readonly string[],
+): Steps<HeaderLine[]> {
+  const sources = headerSources(gathered);
+  const forms = templateForms(handle);
+  const texts = sources.flatMap(({ headers }) => headers);
+  const lines = yield* headerLinesIn(texts, forms, allowed);
+  const lists = [...sources.flatMap(({ links }) => links), ...sources.flatMap((source) => source.lists)];
+  for (const [attributes, { anchors }] of linksIn(lists)) {
+    const link = linkOf(attributes, forms, anchors);
+    if (link !== undefined) lines.push(['Link', link]);
+    yield;
+  }
+  return withinBound(lines);
+}
+
+/**
+ * Returns the lists of the handle, then included lists from the deepest level up, then those of the prefix
+ * unless the record suppresses them.
+ */
+function headerSources({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
+  const record = [own, ...included.toReversed().flat()];
+  const settings = createSettings([...own.lists, ...included.flat().flatMap(({ lists }) => lists)]);
+  const hasLocal = own.links.length > 0 || own.headers.length > 0;
+  const refusesPrefix =
+    isYes(settings('suppressNsHeaders')) || (hasLocal && isYes(settings('suppressNsHeadersIfLocalHeaders')));
+  return refusesPrefix ? record : [...record, ...prefix, ...prefixIncluded.toReversed().flat()];
+}
+
+function withinBound(lines: readonly HeaderLine[]): HeaderLine[] {
+  let chars = 0;
+  return lines.filter(([name, value]) => {
+    const length = name.length + value.length;
+    if (chars + length > MAX_CHARS) return false;
+    chars += length;
+    return true;
+  });
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/;
+
+/** Maximum length parsed per value. */
+const MAX_TEXT_CHARS = 64 * 1024;
+/** Number of lines parsed between yields. */
+const LINES_PER_STEP = 50;
+
+/**
+ * Parses one `Name: value` header per line and fills in the handle. Sends only `allowed` headers; HDLProxy
+ * sends all, even Set-Cookie and a second Location. Omits lines for the HTML head, which could run scripts.
+ */
+function* headerLinesIn(
+  texts: readonly string[],
+  forms: TemplateForms,
+  allowed: readonly string[],
+): Steps<HeaderLine[]> {
+  const lines: HeaderLine[] = [];
+  for (const text of texts) {
+    let count = 0;
+    for (const { 0: line, index } of text.matchAll(/[^\r\n]+/g)) {
+      if (index > MAX_TEXT_CHARS || lines.length === MAX_LINES) break;
+      const header = isShort(line) ? readHeaderLine(line, forms, allowed) : undefined;
+      if (header !== undefined) lines.push(header);
+      if (++count % LINES_PER_STEP === 0) yield;
+    }
+    yield;
+  }
+  return lines;
+}
+
+function readHeaderLine(
+  line: string,
+  forms: TemplateForms,
+  allowed: readonly string[],
+): HeaderLine | undefined {
+  const colon = line.indexOf(':');
+  const name = line.slice(0, Math.max(0, colon)).trim();
+  if (!TOKEN.test(name) || !allowed.includes(name.toLowerCase())) return undefined;
+  const value = fillTemplate(line.slice(colon + 1).trim(), forms);
+  return value !== undefined && /^[\x20-\x7e]*$/.test(value) ? [name, value] : undefined;
+}
+
+/** Returns the first `MAX_LINES` locations with a `rel`, each with its list. */
+function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
+  const found: [Attributes, LocationList][] = [];
+  for (const list of lists) {
+    if (!list.texts.has('rel')) continue;
+    for (const { attributes } of list.locations) {
+      if (found.length === MAX_LINES) return found;
+      if (attributes.has('rel') && [...attributes.values()].every(isShort)) found.push([attributes, list]);
+    }
+  }
+  return found;
+}
+
+/** Link parameters and their source attributes, in HDLProxy's order (recording "link: every attribute"). */
+const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
+  ['rel', 'rel'],
+  ['type', 'media-type'],
+  ['target-type', 'target-type'],
+  ['media', 'media'],
+  ['hreflang', 'hreflang'],
+];
+
+/**
+ * Returns undefined if `rel` is missing, or if the address is not a valid redirect target. `anchors`: those in the
+ * location's list.
+ */
+function linkOf(
+  attributes: Attributes,
+  forms: TemplateForms,
+  anchors: LocationList['anchors'],
+): string | undefined {
+  if (!attributes.has('rel')) return undefined;
+  const target = targetOf(attributes, forms);
+  if (target === undefined) return undefined;
+  const parameters = PARAMETERS.map(([name, attribute]) => parameter(name, attributes.get(attribute)));
+  return [
+    `<${target}>`,
+    anchorOf(attributes, forms, anchors),
+    ...parameters,
+    titleOf(attributes.get('title'), attributes.get('titlelang')),
+  ]
+    .filter((part) => part !== undefined)
+    .join('; ');
+}
+
+function targetOf(attributes: Attributes, forms: TemplateForms): string | undefined {
+  const url = toRedirectUrl(hrefOf(attributes, forms) ?? '', { allowedHosts: undefined });
+  return url.ok ? url.url : undefined;
+}
+
+/** Resolves `anchor-id` to a location that has a `rel`. */
+function anchorOf(
+  attributes: Attributes,
+  forms: TemplateForms,
+  anchors: LocationList['anchors'],
+): string | undefined {
+  const given = attributes.get('anchor');
+  const id = attributes.get('anchor-id');
+  const named = id === undefined ? undefined : anchors.get(id);
+  const anchor = given === undefined ? named : new Map([['href', given]]);
+  return anchor && parameter('anchor', targetOf(anchor, forms));
+}
+
+/**
+ * Writes a quoted string (RFC 9110 section 5.6.4). HDLProxy does not escape quotes, so a quote in `rel` ends
+ * the parameter early.
+ */
+function parameter(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  return `${name}="${toAscii(value).replace(/["\\]/g, '\\$&')}"`;
+}
+
+const toAscii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '');
+
+/** Writes a title with a language or non-ASCII characters in the extended form (RFC 8187). */
+function titleOf(title: string | undefined, language: string | undefined): string | undefined {
+  if (title === undefined) return undefined;
+  if (language === undefined && /^[\x20-\x7e]*$/.test(title)) return parameter('title', title);
+  const encoded = encodeURIComponent(wellFormed(title)).replace(
+    /['()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
+}

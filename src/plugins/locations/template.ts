@@ -1,8 +1,7 @@
 // Builds a location's address from `href` or `href_template`, and the XML for `action=showurls`.
 import { escapeText } from '../../html/html.js';
 import type { Steps } from '../../time-slicer.js';
-import type { Attributes, Location } from './location-list.js';
-import { changeInPieces } from './scan.js';
+import { type Attributes, changeInPieces, type Location } from './location-list.js';
 
 /** Maximum address length. Clients and proxies reject longer headers. */
 const MAX_FILLED_CHARS = 8000;

@@ -1,5 +1,6 @@
 // Mirrors the configured prefixes, whose handles survive an outage of any length, and decides which lists are served.
-import type { Host, Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { oneAtATime } from '../../cache/clock.js';
 import { isLoopback } from '../../config/addresses.js';
 import { FOREVER_MS } from '../../config/fields.js';

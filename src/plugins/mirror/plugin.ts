@@ -1,5 +1,5 @@
 // A mirror of prefixes: all their handles are in the cache, and survive an outage of any length.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { duration, flag, list, readPrefixPattern, secret, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';

@@ -1,6 +1,6 @@
 // Counts and logs native messages.
 import type { Context } from '../../context.js';
-import type { Host } from '../../app/plugin.js';
+import type { Host } from '../../host.js';
 import type { MessageSpan } from '../../hooks.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { OP_CODE } from './codec.js';

@@ -1,16 +1,22 @@
 // Answers native messages over TCP, UDP and the HTTP tunnel.
-import type { Host, Started } from '../../app/plugin.js';
+import type { ServerResponse } from 'node:http';
+import type { HandlerParts, Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
+import type { HandleRef } from '../../handle/handle.js';
 import type { PluginListener } from '../../hooks.js';
+import { contextOf } from '../../http/context.js';
+import { NOSNIFF } from '../../http/raw-response.js';
+import type { Listener } from '../../http/route-table.js';
 import { createExchangeDrain } from '../../server/drain.js';
-import { type NativeAnswer, createAnswer } from './answer.js';
-import type { NativeConfig } from './plugin.js';
+import { inOneStep } from '../../time-slicer.js';
+import { createAnswer, createResolve, type Incoming, type NativeAnswer } from './answer.js';
+import { decodeEnvelope, ENVELOPE_BYTES, frame } from './codec.js';
+import { MESSAGE_TYPE, type NativeConfig } from './plugin.js';
 import { PreparedMessages } from './prepared-messages.js';
-import { createResolve } from './resolve.js';
-import { createProvedSenders } from './sender-limits.js';
+import { cutOff, existsByCode, type MessageProblem, problemOfLength } from './reply.js';
+import { createProvedSenders, createUdpListener } from './udp.js';
 import { createSiteInfo } from './site-record.js';
 import { createTcpServer } from './tcp.js';
-import { createTunnelRoute } from './tunnel.js';
-import { createUdpListener } from './udp.js';
 
 export function start(host: Host, settings: NativeConfig): Started {
   const answer = createNative(host, settings);
@@ -59,4 +65,63 @@ function createListeners(host: Host, config: NativeConfig, native: NativeAnswer)
     });
   }
   return listeners;
+}
+
+// HTTP tunnel: native requests in POST bodies, native responses in response bodies.
+
+const LINE_FEED = 0x0a;
+
+export function createTunnelRoute(
+  native: NativeAnswer,
+  { runStepsOf }: Host,
+  { withBody, refusalOfHandle }: HandlerParts,
+): Listener {
+  return async function tunnel(req, res) {
+    const context = contextOf(res);
+    await withBody(req, async (body) => {
+      // The traffic rules have already judged the POST, except for rules that match handles.
+      const refusalOf = refusalOfHandle && ((handle: HandleRef) => refusalOfHandle(req, handle));
+      const answering = inOneStep(() => {
+        const incoming = readTunnelled(body);
+        if ('text' in incoming) return native.refuse(incoming);
+        return native.answer({ ...incoming, admit: () => context.caller, refusalOf });
+      });
+      // Infinity, because the record's size and the number of selected values are unknown.
+      const { reply, handle, outcome } = await runStepsOf(res)(answering, Infinity);
+      const { result } = outcome;
+      Object.assign(context, {
+        result,
+        exists: existsByCode(outcome),
+        ...(handle !== undefined && { handle }),
+      });
+      if (outcome.failure) context.failure = outcome.failure;
+      sendMessage(res, frame(reply.envelope, reply.message));
+    });
+  };
+}
+
+function readTunnelled(body: Buffer): Incoming | MessageProblem {
+  const bytes = body[0] === LINE_FEED ? body.subarray(1) : body;
+  const isShort = bytes.length < ENVELOPE_BYTES;
+  const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : bytes);
+  const problem = problemOfLength(envelope.length, 'tunnel');
+  if (problem !== undefined) return problem;
+  const rest = bytes.subarray(ENVELOPE_BYTES);
+  if (rest.length < envelope.length) return cutOff(envelope.length, rest.length);
+  const message = rest.subarray(0, envelope.length);
+  return { envelope, message, transport: 'tunnel', received: bytes };
+}
+
+/**
+ * The headers are for intermediaries only: clients ignore status and headers, and read the message after the
+ * first empty line.
+ */
+function sendMessage(res: ServerResponse, message: Buffer): void {
+  res.writeHead(200, {
+    'Content-Type': MESSAGE_TYPE,
+    'Content-Length': message.length,
+    'Cache-Control': 'no-store',
+    ...NOSNIFF,
+  });
+  res.end(message);
 }

@@ -1,5 +1,5 @@
 // Prepared responses to repeated native requests, updated only in request id, site serial and expiration.
-import type { Host } from '../../app/plugin.js';
+import type { Host } from '../../host.js';
 import type { Prepared, PreparedName } from '../../cache/prepared-cache.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';

@@ -1,13 +1,13 @@
 // TCP listener: one request and one response per connection, as on a Handle server.
 import { type Server, type Socket, createServer } from 'node:net';
-import type { Host } from '../../app/plugin.js';
+import type { Host } from '../../host.js';
 import { appendChunk } from '../../handle/bytes.js';
 import { type MemoryBudget, tooManyBodies } from '../../http/request-body.js';
 import { firstOf } from '../../hooks.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type Use, boundConnections } from '../../server/connections.js';
 import { createUnsentCount } from '../../server/unsent.js';
-import type { Incoming, NativeAnswer } from './answer.js';
+import type { AdmitMessage, Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import {
   type AnsweredMessage,
@@ -19,7 +19,6 @@ import {
 } from './reply.js';
 import { inOneStep } from '../../time-slicer.js';
 import { createMessageReport } from './message-log.js';
-import type { AdmitMessage } from './resolve.js';
 import type { NativeConfig } from './plugin.js';
 
 type TcpSettings = NativeConfig['native']['tcp'] & { maxConnectionsPerNetwork: number };

@@ -1,5 +1,6 @@
 // Serves the OpenAPI document of each listener as JSON and as a page.
-import type { HandlerParts, Host, Started } from '../../app/plugin.js';
+import type { HandlerParts, Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import type { Config } from '../../config/schema.js';
 import { HTML_TYPE, brandingOf, createPageLayout } from '../../html/html.js';
 import type { Listener } from '../../http/route-table.js';

@@ -1,5 +1,5 @@
 // The OpenAPI documents of both listeners, as JSON and as a page.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { type Interface, defineRoutes } from '../../http/route-table.js';
 
 const documentRoutes = (group: { interface?: Interface }) =>

@@ -1,5 +1,5 @@
 // Pages for browsers: the lookup form, the record page and error pages.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 
 export const pages: Plugin = {
   name: 'pages',

@@ -1,5 +1,5 @@
 // Renders the pages of the redirect interface with the name, logo and colour of the service.
-import type { Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
 import type { Config } from '../../config/schema.js';
 import { handleToPath } from '../../handle/handle.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';

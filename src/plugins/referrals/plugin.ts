@@ -1,5 +1,5 @@
 // Reads handles of prefixes that no configured server serves from the servers in their prefix records.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { readOrigin } from '../../config/addresses.js';
 import { flag, list, normalised } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';

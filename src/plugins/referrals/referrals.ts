@@ -1,15 +1,24 @@
 // Finds prefix records through the cache, and reads handles from the servers that they name.
-import type { Host, Started } from '../../app/plugin.js';
+import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
+import { isIP } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import ipaddr from 'ipaddr.js';
+import { buildConnector } from 'undici';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Resolution } from '../../resolver/loader.js';
-import type { OriginServer } from '../../upstream/contract.js';
+import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
+import { type ClosableDispatcher, createPools } from '../../upstream/connections.js';
+import type { OriginServer, ServerSettings } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
+import { HANDLE_SERVER } from '../../upstream/handle-server.js';
+import { createServer, type UpstreamServer } from '../../upstream/upstream-server.js';
 import { createOriginServer } from '../../upstream/upstreams.js';
-import { type Referral, createReferrals, referralIn } from './follow.js';
-import type { ReferralsConfig } from './plugin.js';
-import { createReferredServers, settingsAt } from './referred-servers.js';
+import { createReferrals, type Referral, referralIn, type SiteAddress } from './follow.js';
+import { CONNECTIONS, MAX_SERVERS, type ReferralsConfig } from './plugin.js';
 
 export function start(host: Host, { upstream }: ReferralsConfig): Started {
   const { resolver, refOf } = host;
@@ -44,4 +53,168 @@ const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
 function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginServer {
   const settings = settingsAt(upstream.referralRoot, upstream);
   return createOriginServer(settings, host, host, host.upstreams.main?.url, () => ROOT_KEYS);
+}
+
+// Connects to servers named in untrusted prefix records: only public addresses and verified certificates.
+
+interface ReferredServers {
+  /** Returns the server at an address from the prefix record of `prefix`. */
+  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
+  close: () => Promise<void>;
+}
+
+interface ReferredServer {
+  server: UpstreamServer;
+  dispatcher: ClosableDispatcher;
+}
+
+/** Maximum servers per prefix, so that a record that changes on every read cannot evict all other servers. */
+const MAX_OF_PREFIX = 8;
+/** Shared metric label, because untrusted prefix records must not create series. */
+const REFERRED = 'referred';
+
+/** Returns the settings of a Handle server whose address is not configured as an upstream. */
+export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): ServerSettings => ({
+  ...upstream,
+  kind: 'handle-server',
+  key: 'upstream',
+  url,
+  source: HANDLE_SERVER,
+  caFile: undefined,
+  fingerprint: undefined,
+  prefixes: [],
+  existenceCheck: false,
+  readOnly: true,
+  secondaries: [],
+});
+
+export function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host): ReferredServers {
+  const { pseudonym, slicer } = host;
+  const open = new Map<string, ReferredServer & { prefix: string }>();
+  host.metrics.addServer(REFERRED);
+
+  function openServer({ url, publicKey }: SiteAddress): ReferredServer {
+    const { queue, queueTimeoutMs } = upstream;
+    const connect = createReferredConnector(publicKey, upstream.referralsToPrivateNetworks);
+    const dispatcher = createPools({ connections: CONNECTIONS }, connect);
+    const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
+    const access = { pseudonym, slicer, dispatcher, limiter };
+    return { server: createServer(settingsAt(url, upstream), host, access, undefined, REFERRED), dispatcher };
+  }
+
+  function serverAt(address: SiteAddress, prefix: string): UpstreamServer {
+    const key = JSON.stringify([prefix, address]);
+    const known = open.get(key);
+    open.delete(key);
+    if (known === undefined) forgetOne(prefix);
+    const opened = known ?? { ...openServer(address), prefix };
+    // Inserted last, so that the map stays in least-recently-used order.
+    open.set(key, opened);
+    return opened.server;
+  }
+
+  /**
+   * Evicts the least recently used server of a prefix at its maximum, or of all prefixes at the total
+   * maximum. In-flight requests complete; idle connections time out.
+   */
+  function forgetOne(prefix: string): void {
+    const own = [...open].filter(([, server]) => server.prefix === prefix);
+    const [oldest] = own.length >= MAX_OF_PREFIX ? own : open.size >= MAX_SERVERS ? open : [];
+    if (oldest !== undefined) open.delete(oldest[0]);
+  }
+
+  return {
+    serverAt,
+    async close() {
+      await Promise.all([...open.values()].map(({ dispatcher }) => dispatcher.destroy()));
+    },
+  };
+}
+
+/** Error `code` for an address in a private network. */
+const PRIVATE_ADDRESS = 'ERR_REFERRAL_PRIVATE';
+/** Error `code` for a certificate that neither an authority nor the site record confirms. */
+const UNKNOWN_KEY = 'ERR_REFERRAL_KEY';
+
+const CONNECT_MS = 5000;
+
+function createReferredConnector(
+  publicKey: SiteAddress['publicKey'],
+  allowPrivateNetworks: boolean,
+): buildConnector.connector {
+  const connect = buildConnector({
+    timeout: CONNECT_MS,
+    // `isTrusted` verifies instead: Handle server certificates are self-signed with the site record's key.
+    rejectUnauthorized: false,
+    maxCachedSessions: 0,
+    ...(!allowPrivateNetworks && { lookup: lookupPublic }),
+  });
+  return function connectReferred(target, connected) {
+    // An IP address in the URL bypasses the DNS lookup and its check.
+    const address = target.hostname.replace(/^\[|\]$/g, '');
+    if (!allowPrivateNetworks && isIP(address) !== 0 && isPrivate(address)) {
+      connected(privateAddress(address), null);
+      return;
+    }
+    connect(target, (...[error, socket]) => {
+      if (error) connected(error, null);
+      else if (target.protocol === 'https:' && !isTrusted(socket as TLSSocket, publicKey)) {
+        socket.destroy();
+        connected(
+          Object.assign(new Error('certificate of an unknown authority and key'), { code: UNKNOWN_KEY }),
+          null,
+        );
+      } else connected(null, socket);
+    });
+  };
+}
+
+function isTrusted(socket: TLSSocket, publicKey: SiteAddress['publicKey']): boolean {
+  if (socket.authorized) return true;
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate?.publicKey.asymmetricKeyType !== 'rsa' || publicKey?.format !== 'key') return false;
+  const { n, e } = certificate.publicKey.export({ format: 'jwk' });
+  const named = publicKey.value as { kty?: unknown; n?: unknown; e?: unknown } | null;
+  return named?.kty === 'RSA' && named.n === n && named.e === e;
+}
+
+type LookupCallback = (
+  error: NodeJS.ErrnoException | null,
+  address: string | LookupAddress[],
+  family?: number,
+) => void;
+
+/** Resolves an untrusted host name to its public addresses only. */
+function lookupPublic(host: string, options: LookupOptions, found: LookupCallback): void {
+  lookup(host, { ...options, all: true }, (error, addresses) => {
+    const allowed = error ? [] : addresses.filter(({ address }) => !isPrivate(address));
+    const [first] = allowed;
+    if (first === undefined) found(error ?? privateAddress(host), '');
+    else if (options.all === true) found(null, allowed);
+    else found(null, first.address, first.family);
+  });
+}
+
+const privateAddress = (host: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(`${host} is in a private network`), { code: PRIVATE_ADDRESS });
+
+/** IPv4-compatible addresses (deprecated by RFC 4291 §2.5.5.1), which `ipaddr.js` classifies as public. */
+const COMPATIBLE = ipaddr.IPv6.parseCIDR('::/96');
+
+/** Azure's WireServer, an internal service with a public address. */
+const AZURE_HOST = '168.63.129.16';
+
+/**
+ * Whether an address is not publicly routed per the IANA registries (RFC 6890) in `ipaddr.js`. Includes
+ * site-local IPv6 addresses (RFC 3879) and translated, tunnelled or mapped IPv4 addresses.
+ */
+export function isPrivate(address: string): boolean {
+  // Drops the zone of a link-local address. Inserts a zero, because ipaddr.js parses `::8.8.8.8` as 8.8.8.8.
+  const plain = address
+    .split('%', 1)
+    .join('')
+    .replace(/^::(?=\d+\.)/, '0::');
+  const parsed = ipaddr.process(plain);
+  if (parsed.range() !== 'unicast' || parsed.toString() === AZURE_HOST) return true;
+  return parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE);
 }

@@ -1,6 +1,6 @@
 // Resolution reports: the reads of each prefix and month, for the owners of prefixes.
 import { z } from 'zod';
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { flag, text, fixed } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';

@@ -1,5 +1,5 @@
 // Repositories as servers of their prefixes: DSpace, and landing pages whose URL contains the handle.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { readBaseUrl } from '../../config/addresses.js';
 import type { Config } from '../../config/schema.js';
 import type { Rule } from '../../config/sections.js';

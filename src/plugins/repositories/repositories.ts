@@ -1,6 +1,263 @@
-// The kinds of repositories.
-import type { RecordSource } from '../../upstream/contract.js';
-import { DSPACE } from './dspace.js';
-import { TEMPLATE } from './template.js';
+// Repositories: a record has a single URL value, and nothing can be written.
+import type { ServerConfig } from '../../config/upstream-servers.js';
+import { ServiceError } from '../../errors.js';
+import { toBytes } from '../../handle/bytes.js';
+import { handleToPath, upperAscii } from '../../handle/handle.js';
+import { writeJson } from '../../handle/json.js';
+import { type Found, listMembers, type ListPage, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
+import { inOneStep, type Steps } from '../../time-slicer.js';
+import type { RecordClient, RecordSource, ServerAccess, SourceProtocol } from '../../upstream/contract.js';
+import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
+import {
+  answerWith,
+  readInSlices,
+  type RecordAnswer,
+  tooBusy,
+  type UpstreamReply,
+} from '../../upstream/reply.js';
+import { invalidResponse, isTooBusy, parseBody, type UpstreamResponse } from '../../upstream/response.js';
+import { ERRORS } from './plugin.js';
+
+/** A repository mints its own handles, with case-sensitive suffixes, and has neither logins nor prefix records. */
+const REPOSITORY = {
+  keepsCase: true,
+  holdsPrefixRecords: false,
+  forwards: false,
+  refusal: () => new ServiceError(ERRORS.REPOSITORY_MINTS, { allow: ['GET', 'HEAD', 'OPTIONS'] }),
+} as const;
+
+/** Readable by administrators and the public, not writable. */
+const PERMISSIONS = '1010';
+
+/** The timestamp of DSpace's plugin for CNRI's server: 100 s after the epoch (HandlePlugin.java). */
+const TIMESTAMP = '1970-01-01T00:01:40Z';
+
+/** Builds a repository's record, which has a single URL value. */
+function urlRecord(url: string, { index, ttl }: { index: number; ttl: number }): Found {
+  const data = { format: 'string', value: url };
+  const value = { index, type: 'URL', data, permissions: PERMISSIONS, ttl, timestamp: TIMESTAMP };
+  return { kind: 'found', values: toBytes(writeJson([value])), ttls: [ttl] };
+}
+
+/** @throws ServiceError UPSTREAM_INVALID_RESPONSE unless the text is an absolute http(s) URL */
+function assertWebUrl(text: string, response: UpstreamResponse): void {
+  const isWebUrl = /^https?:\/\/[^/\s]/i.test(text) && !/\p{Cc}/u.test(text) && URL.canParse(text);
+  if (!isWebUrl) throw invalidResponse('a record without a web address', response);
+}
+
+// DSpace: the Handle resolver in its backend (version 7 and later) or its user interface (versions 4 to 6).
+
+/** Index and TTL of the single value that DSpace's plugin for CNRI's server returns (HandlePlugin.java). */
+const DSPACE_VALUE = { index: 100, ttl: 100 };
+
+const SWITCH =
+  'set handle.remote-resolver.enabled = true in DSpace and restart it, and check the address (DSpace 7 and later: dspace.server.url)';
+
+export const DSPACE = {
+  kind: 'dspace',
+  ...REPOSITORY,
+  protocol: createDspaceProtocol,
+  createList: (settings, parts) => createRepositoryList(listProtocol(settings), settings, parts),
+} satisfies RecordSource;
+
+function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
+  const { basePath } = parseAddress(url);
+  return {
+    // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
+    read: ({ text }) => ({ method: 'GET', path: `${basePath}/resolve/${handleToPath(text)}` }),
+    outcomeOf: dspaceOutcome,
+    probe: () => ({
+      method: 'GET',
+      path: `${basePath}/listprefixes`,
+      check: (response) => {
+        checkPrefixes(response, prefixes);
+      },
+    }),
+  };
+}
+
+function listProtocol({ url }: ServerConfig): ListProtocol {
+  const { basePath } = parseAddress(url);
+  return {
+    // DSpace does not decode the prefix, and lists all handles that start with it.
+    pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
+    // DSpace responds with 404 if `handle.hide.listhandles` is set.
+    handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
+  };
+}
+
+function* dspaceOutcome(reply: UpstreamReply): Steps<Outcome> {
+  // Spring's firewall and Tomcat reject these names with 400, so DSpace cannot resolve them.
+  if (reply.status === 400 && isRejectedName(reply.handle)) return { kind: 'not-found' };
+  if (isTooBusy(reply.status)) throw tooBusy(reply);
+  const [url] = textsIn(reply);
+  yield;
+  if (url === undefined) return { kind: 'not-found' };
+  assertWebUrl(url, reply);
+  return urlRecord(url, DSPACE_VALUE);
+}
+
+/**
+ * Whether a name has `%`, `;`, `\` or control characters, or dot or empty segments, for which `handleToPath`
+ * writes `%2F`.
+ */
+const isRejectedName = (handle: string): boolean =>
+  /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
+
+/**
+ * Returns the strings of a JSON array. `null` means "none", both as the body and as an element. DSpace 6 and
+ * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not
+ * that the handle does not exist.
+ *
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE
+ */
+function textsIn(response: UpstreamResponse): string[] {
+  if (response.status !== 200) throw invalidResponse('not a DSpace response', response, { remedy: SWITCH });
+  const parsed = parseBody(response, SWITCH) ?? [];
+  const texts = Array.isArray(parsed) ? parsed.filter((element) => element !== null) : [undefined];
+  if (texts.every((text) => typeof text === 'string')) return texts;
+  throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
+}
+
+/**
+ * Checks the listed prefixes against the configured ones, ignoring patterns such as `*`.
+ *
+ * @throws ServiceError if the response lists none of the configured prefixes
+ */
+function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
+  const served = textsIn(response).map(upperAscii);
+  const wanted = prefixes.filter((pattern) => !pattern.includes('*'));
+  if (wanted.length === 0 || wanted.some((prefix) => served.includes(prefix))) return;
+  throw invalidResponse('a DSpace with other prefixes', response, { remedy: 'check prefixes and url' });
+}
+
+// Landing pages whose URL is a template filled with the handle, such as pages of EPrints or OJS.
+
+/** The usual index of a URL value, and the default TTL of a Handle server. */
+const PAGE_VALUE = { index: 1, ttl: 86_400 };
+
+/** Statuses of missing pages. A redirect does not count, because it may lead to a login page. */
+const GONE: readonly number[] = [404, 410];
+
+export const TEMPLATE = {
+  kind: 'template',
+  ...REPOSITORY,
+  protocol: createTemplateProtocol,
+  createList: () => () => Promise.resolve(NO_LISTS),
+} satisfies RecordSource;
+
+function createTemplateProtocol({ url: template, existenceCheck }: ServerConfig): SourceProtocol {
+  const outcomeFor = (handle: string): Outcome => {
+    const url = fillAddress(template, handle);
+    return url === undefined ? { kind: 'not-found' } : urlRecord(url, PAGE_VALUE);
+  };
+  return {
+    read(handle) {
+      const outcome = outcomeFor(handle.text);
+      if (!existenceCheck || outcome.kind !== 'found') return outcome;
+      return { method: 'HEAD', path: pathOf(fillAddress(template, handle.text) ?? '') };
+    },
+    outcomeOf: (reply) => inOneStep(() => (exists(reply) ? outcomeFor(reply.handle) : { kind: 'not-found' })),
+    probe: () => ({ method: 'HEAD', path: '/', mayRedirect: true }),
+  };
+}
+
+/** Whether the landing page exists. @throws ServiceError for an inconclusive status */
+function exists(reply: UpstreamReply): boolean {
+  const { status } = reply;
+  if (status >= 200 && status < 400) return true;
+  if (GONE.includes(status)) return false;
+  if (isTooBusy(status)) throw tooBusy(reply);
+  throw invalidResponse('status does not show whether the page exists', reply);
+}
+
+/** Returns the path and query of a URL. */
+const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.[1] ?? '/';
+
+/**
+ * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path.
+ * Returns undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).
+ */
+export function fillAddress(template: string, handle: string): string | undefined {
+  const slash = handle.indexOf('/');
+  const parts = { handle, prefix: handle.slice(0, slash), suffix: handle.slice(slash + 1) };
+  const end = template.search(/[?#]/);
+  const pathEnd = end === -1 ? template.length : end;
+  const fill = (text: string, encode: (part: string) => string): string =>
+    text.replace(/\{(handle|prefix|suffix)\}/g, (_, name: keyof typeof parts) => encode(parts[name]));
+  const filled = fill(template.slice(0, pathEnd), (part) => encode(part).replaceAll('%2F', '/'));
+  if (/\/\.{1,2}(?:\/|$)/.test(filled)) return undefined;
+  return filled + fill(template.slice(pathEnd), encode);
+}
+
+/** Percent-encodes text. A lone surrogate, which JSON can contain and UTF-8 cannot, becomes U+FFFD. */
+const encode = (part: string): string => encodeURIComponent(Buffer.from(part).toString());
 
 export const sources: readonly RecordSource[] = [DSPACE, TEMPLATE];
+
+// Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
+
+/** The requests for lists of one repository. */
+export interface ListProtocol {
+  pathOf: (prefix: string) => string;
+  /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */
+  handlesIn: (response: UpstreamResponse) => string[] | undefined;
+}
+
+/**
+ * The received list, which may include handles of longer prefixes (`1234567` for `123456`). `handles` is
+ * undefined if the repository hides its lists.
+ */
+interface Listed {
+  handles: string[] | undefined;
+  chars: number;
+}
+
+export function createRepositoryList(
+  list: ListProtocol,
+  settings: ServerConfig,
+  { pseudonym, limiter, dispatcher, slicer }: ServerAccess,
+): RecordClient['list'] {
+  const { origin } = parseAddress(settings.url);
+  const headers = requestHeaders({ pseudonym });
+  const reading = new Map<string, Promise<Listed>>();
+
+  async function read(path: string): Promise<Listed> {
+    const request = { origin, method: 'GET' as const, path, headers };
+    const send = (): Promise<UpstreamResponse> => exchange(dispatcher, request, settings);
+    const response = await limiter.run(send, { key: undefined, caller: undefined });
+    return { handles: list.handlesIn(response), chars: response.body.length };
+  }
+
+  /** Reads a list (single flight), so that concurrent callers cause only one request. */
+  function join(path: string): Promise<Listed> {
+    const joined = reading.get(path) ?? read(path).finally(() => reading.delete(path));
+    reading.set(path, joined);
+    return joined;
+  }
+
+  return async function listHandles(prefix, paging) {
+    const { handles, chars } = await join(list.pathOf(prefix));
+    if (handles === undefined) return NO_LISTS;
+    return readInSlices(slicer, listPage(handles, prefix, paging), { chars, caller: undefined });
+  };
+}
+
+export const NO_LISTS = answerWith(501, {
+  responseCode: RESPONSE_CODE.operationNotSupported,
+  message: 'This repository does not list its handles',
+});
+
+/** Filtering this many handles takes less than a millisecond. */
+const HANDLES_PER_STEP = 1000;
+
+/** Returns one page of the prefix's handles, or all of them. */
+function* listPage(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
+  const start = `${upperAscii(prefix)}/`;
+  const handles: string[] = [];
+  for (const [at, handle] of listed.entries()) {
+    if (at % HANDLES_PER_STEP === 0) yield;
+    if (upperAscii(handle.slice(0, start.length)) === start) handles.push(handle);
+  }
+  return answerWith(200, listMembers(prefix, handles, paging));
+}

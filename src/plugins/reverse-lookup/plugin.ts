@@ -1,5 +1,5 @@
 // A service that finds handles by their values: its routes are forwarded to it, and searches of ePIC v2 ask it.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { readOrigin } from '../../config/addresses.js';
 import { flag, normalised } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';

@@ -1,5 +1,6 @@
 // Forwards requests to the reverse lookup service, and asks it for searches.
-import type { Host, Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { parseJson } from '../../handle/json.js';
 import type { SearchQuery, SearchService } from '../../hooks.js';

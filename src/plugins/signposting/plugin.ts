@@ -1,5 +1,5 @@
 // FAIR Signposting: typed links on redirects and record pages, and link sets.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { list } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import { baseUrl } from '../../config/schema-interfaces.js';

@@ -1,5 +1,6 @@
 // Builds the typed links of FAIR Signposting (https://signposting.org/FAIR) for Link headers and link sets.
-import type { Host, Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { handleInUrl, handleToPath, upperAscii } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Steps } from '../../time-slicer.js';

@@ -1,6 +1,6 @@
 // The snapshot and the seed: records that are put into memory at startup; and the calls that export and
 // import records.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { fixed, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';

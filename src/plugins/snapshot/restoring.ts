@@ -2,7 +2,8 @@
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Response } from 'express';
-import type { Host, Started, AdminHandlers } from '../../app/plugin.js';
+import type { Started, AdminHandlers } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import { makeUncheckedEntry } from '../../cache/policy.js';
 import { describeServers, unservedPrefixes, upstreamServers } from '../../config/upstream-servers.js';
@@ -12,7 +13,7 @@ import { upperAscii } from '../../handle/handle.js';
 import { createMemoryBudget, createWithBody } from '../../http/request-body.js';
 import { createIsServed } from '../../upstream/routing.js';
 import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
-import { parseRecordLine, formatRecordLine } from './record-line.js';
+import { parseRecordLine, formatRecordLine } from './format.js';
 import { Snapshot, writeFailure } from './snapshot.js';
 
 /** Restores the configured snapshot and seed in the background. */

@@ -1,22 +1,23 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
-import { type FileHandle, open, unlink, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs';
+import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
-import type { Host } from '../../app/plugin.js';
+import type { Host } from '../../host.js';
 import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
-import { type Deletions, DeletionLog } from './deletions.js';
 import {
-  type SnapshotRejection,
-  type Take,
-  readSnapshot,
   ContentBuffer,
-  END,
   encodeBlock,
   encodeHead,
+  END,
+  readSnapshot,
+  type SnapshotRejection,
+  type Take,
 } from './format.js';
 import { LAST_SNAPSHOT_MS, METRICS } from './plugin.js';
 
@@ -336,3 +337,99 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync().catch(() => undefined);
   await handle.close();
 }
+
+// The on-disk log of deletions since the snapshot, so that a restore brings no deleted record back.
+
+/** The deleted keys and prefixes. */
+interface Deletions {
+  has: (key: string) => boolean;
+}
+
+/**
+ * Appends every deletion; each snapshot starts a new log. A write waits for the append, but not for an fsync:
+ * the log survives a crash of the process, not a power loss.
+ */
+class DeletionLog {
+  readonly #file: string;
+
+  constructor(snapshotFile: string) {
+    this.#file = `${snapshotFile}.deleted`;
+  }
+
+  /** Appends a deletion. @throws Error when the disk cannot be written */
+  add(deleted: Deleted): void {
+    appendFileSync(this.#file, `${JSON.stringify(deleted)}\n`, { mode: 0o600 });
+  }
+
+  /**
+   * Starts a new log. Call it before reading the first entry of a snapshot, and call the returned function,
+   * which removes older logs, once the snapshot is written.
+   */
+  begin(): () => void {
+    const before = `${this.#file}.${randomUUID()}`;
+    try {
+      renameSync(this.#file, before);
+    } catch (error) {
+      if (!isFileMissing(error)) throw error;
+    }
+    const older = this.#files().filter((file) => file !== this.#file);
+    return () => {
+      for (const file of older) remove(file);
+    };
+  }
+
+  /** Reads all logs. @throws Error when a log cannot be read */
+  read(): Deletions {
+    const keys = new Set<string>();
+    const prefixes: string[] = [];
+    for (const file of this.#files()) {
+      for (const deleted of readDeletions(file)) {
+        if ('key' in deleted) keys.add(deleted.key);
+        else prefixes.push(deleted.prefix);
+      }
+    }
+    return { has: (key) => keys.has(key) || prefixes.some((prefix) => key.startsWith(prefix)) };
+  }
+
+  #files(): string[] {
+    const folder = dirname(this.#file);
+    const name = basename(this.#file);
+    return readdirSync(folder)
+      .filter((found) => found === name || found.startsWith(`${name}.`))
+      .map((found) => join(folder, found));
+  }
+}
+
+function readDeletions(file: string): Deleted[] {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    // A concurrent snapshot has removed the log.
+    if (isFileMissing(error)) return [];
+    throw error;
+  }
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
+}
+
+/** Parses a line. A damaged line may have named any key, so it deletes all keys. */
+function parseLine(line: string): Deleted {
+  try {
+    const { key, prefix } = JSON.parse(line) as { key?: unknown; prefix?: unknown };
+    if (typeof key === 'string') return { key };
+    if (typeof prefix === 'string') return { prefix };
+  } catch {
+    // Invalid JSON is treated like any other damaged line.
+  }
+  return { prefix: '' };
+}
+
+function remove(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch {
+    // The log remains, so its keys are not restored, but loaded on use.
+  }
+}
+
+const isFileMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';

@@ -1,5 +1,5 @@
 // Traces: a span for each request and each upstream read, in the caller's W3C trace context.
-import type { Plugin } from '../../app/plugin.js';
+import type { Plugin } from '../../plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
 import { normalised, wholeNumber } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';

@@ -1,7 +1,7 @@
 // Networks whose misses are temporarily refused, shared by all instances through Redis.
 import { ServiceError } from '../../errors.js';
 import type { RedisCommands } from '../../cache/redis/commands.js';
-import type { Host } from '../../app/plugin.js';
+import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
 import { LIMIT_REASONS, type LimitReason, type TrafficConfig } from './plugin.js';
 

@@ -1,12 +1,13 @@
 // Starts the traffic rules and the miss limit, and handles their routes on the admin listener.
-import type { Host, Started } from '../../app/plugin.js';
+import type { Started } from '../../plugin.js';
+import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { type AdminHandler, callOf, decodeParameter } from '../../http/router.js';
 import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../server/client-address.js';
-import { type LimitedNetworks, createLimitedNetworks } from './limited-networks.js';
-import { createMissLimit } from './miss-limit.js';
-import { ERRORS, type TrafficConfig, type TrafficReport } from './plugin.js';
+import type { AroundMiss } from '../../upstream/caller.js';
+import { createLimitedNetworks, type LimitedNetworks } from './limited-networks.js';
+import { ERRORS, type LimitReason, METRICS, type TrafficConfig, type TrafficReport } from './plugin.js';
 import { createTrafficPolicy } from './policy.js';
 import { createRuleCounts } from './rule-counts.js';
 import { createTokenBuckets } from './token-bucket.js';
@@ -74,3 +75,166 @@ const createUnblock =
     }
     res.status(204).end();
   };
+
+// Refuses the misses of limited networks, and counts the misses of other networks to decide whether to limit
+// them.
+
+const WHY: Readonly<Record<LimitReason, string>> = {
+  'unknown-names': 'too many reads of handles that do not exist',
+  'most-misses': 'most of the reads while the Handle server is under pressure',
+};
+
+/** Creates the miss limit. It reads the settings at each miss, because a reload may change them. */
+export function createMissLimit(
+  { settings, metrics, upstreams: { servers }, clock: { wall: now } }: Host<TrafficConfig>,
+  networks: LimitedNetworks,
+): AroundMiss {
+  const window = new MissWindow();
+  const countLimited = metrics.counterOf(METRICS.limitedMisses);
+  metrics.readGauge(METRICS.limitedNetworks, () => [{ labels: {}, value: networks.list().length }]);
+  // Pressure means that the queue is at least as long as the concurrency limit for reads.
+  const isUnderPressure = (): boolean =>
+    servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
+  // Misses count from zero when a limit ends, even if a different instance has set it.
+  networks.subscribe((network) => {
+    window.forget(network);
+  });
+
+  function assertNotLimited(network: string): void {
+    const limited = networks.find(network);
+    if (limited === undefined) return;
+    countLimited({ reason: limited.reason });
+    const detail = `${WHY[limited.reason]} from ${network}; cached records are served`;
+    throw new ServiceError(ERRORS.RATE_LIMITED, { detail, retryAfterMs: limited.until - now() });
+  }
+
+  function count(network: string, added: Partial<MissCounts>): void {
+    const at = now();
+    if (networks.find(network) !== undefined) return;
+    const { counts, pressedOfAll } = window.count(network, added, at);
+    const reason = judgeMisses(counts, pressedOfAll, settings.current.traffic.enumeration);
+    if (reason === undefined) return;
+    networks.limit({ network, until: at + settings.current.traffic.enumeration.forMs, reason });
+  }
+
+  async function judge<T>(
+    { network, isInBackground }: { network: string; isInBackground: boolean },
+    read: () => Promise<T>,
+    isUnknown: (answer: T) => boolean | undefined,
+  ): Promise<T> {
+    assertNotLimited(network);
+    // Background requests already yield to all others.
+    if (!isInBackground && isUnderPressure()) {
+      count(network, { pressed: 1 });
+      assertNotLimited(network);
+    }
+    const answer = await read();
+    const unknown = isUnknown(answer);
+    if (unknown !== undefined) count(network, { answered: 1, unknown: unknown ? 1 : 0 });
+    return answer;
+  }
+
+  return function limitMiss(caller, read, isUnknown) {
+    const network = caller?.network;
+    // A reload may have disabled limits since the request was admitted.
+    if (network === undefined || settings.current.traffic.enumeration.perMinute === 0) return read();
+    return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
+  };
+}
+
+/** The misses of a network in the current minute. */
+interface MissCounts {
+  /** Completed misses. */
+  answered: number;
+  /** Completed misses for nonexistent handles. */
+  unknown: number;
+  /** Misses that arrived while the upstream was under pressure. */
+  pressed: number;
+}
+
+interface MissLimits {
+  perMinute: number;
+  notFoundRatio: number;
+}
+
+/**
+ * Decides whether to limit a network: it enumerates handles, or causes most misses while the upstream is
+ * under pressure. A network without competition may use the whole upstream.
+ */
+export function judgeMisses(
+  { answered, unknown, pressed }: MissCounts,
+  pressedOfAll: number,
+  { perMinute, notFoundRatio }: MissLimits,
+): LimitReason | undefined {
+  if (answered > perMinute && unknown >= notFoundRatio * answered) return 'unknown-names';
+  const isAlone = pressed === pressedOfAll;
+  return pressed > perMinute && !isAlone && pressed > pressedOfAll / 2 ? 'most-misses' : undefined;
+}
+
+const WINDOW_MS = 60_000;
+/**
+ * Number of networks per generation. Above twice this number, the counts of the longest quiet networks are
+ * dropped.
+ */
+const MAX_RECENT = 10_000;
+
+const NONE: MissCounts = { answered: 0, unknown: 0, pressed: 0 };
+
+const sumOfLimits = (one: MissCounts, other: MissCounts): MissCounts => ({
+  answered: one.answered + other.answered,
+  unknown: one.unknown + other.unknown,
+  pressed: one.pressed + other.pressed,
+});
+
+/** Miss counts in consecutive windows of one minute, which start at the same time for all networks. */
+export class MissWindow {
+  #startedAt = -Infinity;
+  #pressedOfAll = 0;
+  #recent = new Map<string, MissCounts>();
+  /**
+   * Networks without misses since `#recent` was created. Two maps are faster than repeatedly deleting the
+   * first key of one map.
+   */
+  #quiet = new Map<string, MissCounts>();
+
+  /**
+   * Counts misses. Returns the counts of the network including these, and the number of misses that arrived
+   * from all networks while the upstream was under pressure.
+   */
+  count(
+    network: string,
+    added: Partial<MissCounts>,
+    now: number,
+  ): { counts: MissCounts; pressedOfAll: number } {
+    if (now - this.#startedAt >= WINDOW_MS || now < this.#startedAt) this.#restart(now);
+    const counts = sumOfLimits(this.#recent.get(network) ?? this.#quiet.get(network) ?? NONE, {
+      ...NONE,
+      ...added,
+    });
+    this.#pressedOfAll += added.pressed ?? 0;
+    if (!this.#recent.has(network) && this.#recent.size >= MAX_RECENT) this.#age();
+    this.#recent.set(network, counts);
+    return { counts, pressedOfAll: this.#pressedOfAll };
+  }
+
+  forget(network: string): void {
+    this.#recent.delete(network);
+    this.#quiet.delete(network);
+  }
+
+  get size(): number {
+    return this.#recent.size + this.#quiet.size;
+  }
+
+  #age(): void {
+    this.#quiet = this.#recent;
+    this.#recent = new Map();
+  }
+
+  #restart(now: number): void {
+    this.#startedAt = now;
+    this.#pressedOfAll = 0;
+    this.#recent = new Map();
+    this.#quiet = new Map();
+  }
+}
