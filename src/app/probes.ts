@@ -26,8 +26,8 @@ export interface Probe {
   target: string;
   /** The server address, without credentials. */
   server: string;
-  /** Probes the server once; never rejects. */
-  run: (signal: AbortSignal) => Promise<ProbeReport>;
+  /** Probes the server once; never rejects. Calls `onAnswered` once the server itself has responded. */
+  run: (asking: { signal: AbortSignal; onAnswered: () => void }) => Promise<ProbeReport>;
 }
 
 export async function createProbes(config: Config): Promise<Probe[]> {
@@ -66,7 +66,7 @@ function pluginProbes(config: Config, pseudonym: string): Probe[] {
 const probeOf = (target: string, probe: ServerProbe): Probe => ({
   target,
   server: probe.url,
-  run: (signal) => probeServer(probe, signal),
+  run: (asking) => probeServer(probe, asking),
 });
 
 function redisProbes(config: Config): Probe[] {
@@ -94,8 +94,8 @@ async function tryRedis(address: RedisAddress, keyPrefix: string): Promise<Probe
   const isTls = url.startsWith('rediss:');
   const certificate = isTls ? presentedCertificate(url, CERTIFICATE) : undefined;
   const answer = await probeRedis(address, keyPrefix).then(
-    (version) => ({ version, hasAnswered: true }),
-    (error: unknown) => ({ failure: redisFailure(error, address), hasAnswered: false }),
+    (version) => ({ version }),
+    (error: unknown) => ({ failure: redisFailure(error, address) }),
   );
   const ms = Math.round(performance.now() - startedAt);
   return { ms, ...answer, certificate: await certificate };
@@ -146,15 +146,19 @@ export function startProbes({ probes, logger, metrics, onAnswered }: StartProbes
   let hasAnswered = false;
   let timer: NodeJS.Timeout | undefined;
 
-  async function tryOne(probe: Probe): Promise<void> {
-    const report = await probe.run(signal);
-    if (signal.aborted) return;
-    log(probe, report);
-    if (!readers.includes(probe)) return;
-    if (report.certificate) metrics.setCertificateExpiry(probe.server, report.certificate.expires);
-    if (hasAnswered || !report.hasAnswered) return;
+  function readerAnswered(): void {
+    if (hasAnswered || signal.aborted) return;
     hasAnswered = true;
     onAnswered();
+  }
+
+  async function tryOne(probe: Probe): Promise<void> {
+    const isReader = readers.includes(probe);
+    const report = await probe.run({ signal, onAnswered: isReader ? readerAnswered : () => undefined });
+    if (signal.aborted) return;
+    log(probe, report);
+    if (isReader && report.certificate)
+      metrics.setCertificateExpiry(probe.server, report.certificate.expires);
   }
 
   async function tryAll(round: readonly Probe[]): Promise<void> {

@@ -53,10 +53,10 @@ type ProbeResult = { target: Probe['target']; server: string } & Awaited<ReturnT
 async function probeServers(config: Config): Promise<ProbeResult[]> {
   // Imported on demand, because the import slows down startup.
   const { createProbes } = await import('../app/probes.js');
-  const { signal } = new AbortController();
+  const asking = { signal: new AbortController().signal, onAnswered: () => undefined };
   const probes = await createProbes(config);
   return Promise.all(
-    probes.map(async ({ target, server, run }) => ({ target, server, ...(await run(signal)) })),
+    probes.map(async ({ target, server, run }) => ({ target, server, ...(await run(asking)) })),
   );
 }
 

@@ -18,8 +18,6 @@ export interface ProbeReport {
   certificate?: Certificate | undefined;
   /** Undefined after a successful probe. */
   failure?: ProbeFailure | undefined;
-  /** Whether the server itself responded, even with an error. */
-  hasAnswered: boolean;
 }
 
 export const ping = (url: string): ProbeQuestion => ({
@@ -36,8 +34,15 @@ export interface ServerProbe extends Trust {
   maxBodyBytes: number;
 }
 
-/** Probes a server over separate connections. An aborted signal counts as an unreachable server. */
-export async function probeServer(probe: ServerProbe, signal: AbortSignal): Promise<ProbeReport> {
+/**
+ * Probes a server over separate connections. An aborted signal counts as an unreachable server. Calls
+ * `onAnswered` once the server itself has responded, even with an error; its version and certificate may
+ * follow much later.
+ */
+export async function probeServer(
+  probe: ServerProbe,
+  { signal, onAnswered }: { signal: AbortSignal; onAnswered: () => void },
+): Promise<ProbeReport> {
   const { url, timeoutMs, ca, fingerprint } = probe;
   const dispatcher = createPools({ connections: 1, ca, fingerprint });
   const close = (): void => void dispatcher.destroy();
@@ -45,7 +50,7 @@ export async function probeServer(probe: ServerProbe, signal: AbortSignal): Prom
   const isTls = new URL(url).protocol === 'https:';
   try {
     const [answer, certificate] = await Promise.all([
-      ask(probe, dispatcher),
+      ask(probe, dispatcher, onAnswered),
       isTls ? presentedCertificate(url, { timeoutMs }) : undefined,
     ]);
     return { ...answer, certificate };
@@ -55,7 +60,11 @@ export async function probeServer(probe: ServerProbe, signal: AbortSignal): Prom
   }
 }
 
-async function ask(probe: ServerProbe, dispatcher: UpstreamDispatcher): Promise<ProbeReport> {
+async function ask(
+  probe: ServerProbe,
+  dispatcher: UpstreamDispatcher,
+  onAnswered: () => void,
+): Promise<ProbeReport> {
   const { url, question, keys, pseudonym, timeoutMs, maxBodyBytes } = probe;
   const { origin } = parseAddress(url);
   const send = (request: SourceRequest): Promise<UpstreamResponse> => {
@@ -67,16 +76,17 @@ async function ask(probe: ServerProbe, dispatcher: UpstreamDispatcher): Promise<
   try {
     const { failure, hasAnswered } = judgeResponse(await send(question), question);
     const ms = elapsedMs();
-    if (failure !== undefined) return { ms, failure: failureReport(failure, keys), hasAnswered };
+    if (hasAnswered) onAnswered();
+    if (failure !== undefined) return { ms, failure: failureReport(failure, keys) };
     const { versionPath } = question;
     const version =
       versionPath &&
       (await send({ method: 'GET', path: versionPath })
         .then(versionIn)
         .catch(() => undefined));
-    return { ms, version, hasAnswered };
+    return { ms, version };
   } catch (error) {
-    return { ms: elapsedMs(), failure: failureReport(toServiceError(error), keys), hasAnswered: false };
+    return { ms: elapsedMs(), failure: failureReport(toServiceError(error), keys) };
   }
 }
 

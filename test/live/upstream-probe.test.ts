@@ -28,7 +28,11 @@ beforeAll(async () => {
 const askHandleServer = (url: string, handle: string): ProbeQuestion =>
   HANDLE_SERVER.protocol(partial({ url, prefixes: [] })).probe(handle);
 
-function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise<ProbeReport> {
+/** Returns the report, and whether the server itself has responded. */
+async function probe(
+  url: string,
+  { onAnswered, ...changes }: Trust & Partial<ServerProbe> & { onAnswered?: () => void } = {},
+): Promise<ProbeReport & { hasAnswered: boolean }> {
   const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
   const common = {
     url,
@@ -37,13 +41,38 @@ function probe(url: string, changes: Trust & Partial<ServerProbe> = {}): Promise
     pseudonym: 'test',
     ...limits,
   };
-  return probeServer({ ...common, ...changes }, new AbortController().signal);
+  let hasAnswered = false;
+  const report = await probeServer(
+    { ...common, ...changes },
+    {
+      signal: new AbortController().signal,
+      onAnswered: () => {
+        hasAnswered = true;
+        onAnswered?.();
+      },
+    },
+  );
+  return { ...report, hasAnswered };
 }
 
 const answering = (status: number, body: string, headers: http.OutgoingHttpHeaders = {}) =>
   listenHttp((_request, response) => response.writeHead(status, headers).end(body));
 
 describe('upstream probe', () => {
+  test('counts a server as responding before its version is known', async () => {
+    let answerVersion: () => void = () => undefined;
+    const isAsked = new Promise<void>((resolve) => {
+      answerVersion = resolve;
+    });
+    const server = await listenHttp((request, response) => {
+      const answer = (): void => void response.writeHead(404).end('{"responseCode":100}');
+      if (request.url === '/api/site') void isAsked.then(answer);
+      else answer();
+    });
+    // The server sends its version only after the probe has reported its first response.
+    expect(await probe(server.url, { onAnswered: answerVersion })).toMatchObject({ hasAnswered: true });
+  });
+
   test('reports latency, protocol version and certificate of a Handle server', async () => {
     const demo = await startDemoServer({ tls: certificate });
     const { fingerprint } = certificate;

@@ -3,6 +3,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/app/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
 
+/** A report, and whether the server itself has responded. */
+type Scripted = ProbeReport & { hasAnswered: boolean };
+
 beforeEach(() => {
   vi.useFakeTimers();
 });
@@ -10,17 +13,21 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const GOOD: ProbeReport = { ms: 3, version: '2.11', hasAnswered: true };
-const refused = (cause = 'refused'): ProbeReport => ({
+const GOOD: Scripted = { ms: 3, version: '2.11', hasAnswered: true };
+const refused = (cause = 'refused'): Scripted => ({
   ms: 1,
   failure: { code: 'UPSTREAM_UNREACHABLE', cause, remedy: 'start it' },
   hasAnswered: false,
 });
 
 /** Returns a server whose probes give these results in order, repeating the last one. */
-function serverWith(target: Probe['target'], results: ProbeReport[], scheme = 'http') {
+function serverWith(target: Probe['target'], results: Scripted[], scheme = 'http') {
   const last = results.at(-1)!;
-  const run = vi.fn<Probe['run']>(() => Promise.resolve(results.shift() ?? last));
+  const run = vi.fn<Probe['run']>(({ onAnswered }) => {
+    const { hasAnswered, ...report } = results.shift() ?? last;
+    if (hasAnswered) onAnswered();
+    return Promise.resolve(report);
+  });
   return { target, server: `${scheme}://${target}.test`, run };
 }
 
@@ -90,7 +97,7 @@ describe('startup probes', () => {
   });
 
   test('check a server certificate hourly to detect renewal', async () => {
-    const until = (expires: string): ProbeReport => ({
+    const until = (expires: string): Scripted => ({
       ...GOOD,
       certificate: { fingerprint: 'AB', expires },
     });
@@ -115,6 +122,6 @@ describe('startup probes', () => {
     await pass(60_000);
     expect(lines).toEqual([]);
     expect(upstream.run).toHaveBeenCalledOnce();
-    expect(upstream.run.mock.calls[0]?.[0].aborted).toBe(true);
+    expect(upstream.run.mock.calls[0]?.[0].signal.aborted).toBe(true);
   });
 });
