@@ -11,7 +11,7 @@ import type { RequestContext } from './http/context.js';
 import type { PreparedHit } from './observe/hits.js';
 import type { LabelValue } from './observe/metric-list.js';
 import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
-import type { OriginServer, ReadFallback } from './upstream/contract.js';
+import type { AroundRead, OriginServer } from './upstream/contract.js';
 import type { Config } from './config/schema.js';
 import type { RedirectExtension } from './redirect/extension.js';
 import type { ListPage, LoggedChange } from './handle/outcome.js';
@@ -150,8 +150,8 @@ export interface Hooks extends StoreEvents {
   admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
   /** A server with the records of all prefixes, which is asked for them last. */
   root: OriginServer[];
-  /** Reads a handle that no configured server holds. */
-  fallback: ReadFallback[];
+  /** Reads a handle instead of its server, or after it. */
+  read: AroundRead[];
   /** Creates what a plugin adds to redirects, at the start and at each reload. */
   redirect: ((settings: Config) => RedirectExtension)[];
   /** A read is answered with a fresh entry. */
@@ -192,7 +192,7 @@ export const createHooks = (): Hooks => ({
   admission: [],
   aroundMiss: [],
   root: [],
-  fallback: [],
+  read: [],
   hit: [],
   repeat: [],
   sentPrepared: [],

@@ -43,7 +43,7 @@ interface ResolverDeps extends LoaderDeps {
   /** Runs or rejects reads that miss in memory; by default all are run. */
   aroundMiss?: AroundMiss;
   /** Functions that read elsewhere than at configured servers. */
-  fallbacks?: readonly unknown[];
+  aroundRead?: readonly unknown[];
   clock?: Clock;
 }
 
@@ -98,7 +98,7 @@ export function createResolver(
     staleAfterMs,
     refOf,
     aroundMiss: createAroundMiss(hooks.aroundMiss),
-    fallbacks: hooks.fallback,
+    aroundRead: hooks.read,
     slicer,
     onHit: hooks.hit,
     now,
@@ -214,8 +214,8 @@ export class Resolver {
   }
 
   #load(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
-    const { fallbacks = [] } = this.#deps;
-    const loader = named.noFallback && fallbacks.length > 0 ? this.#configuredLoader : this.#loader;
+    const { aroundRead = [] } = this.#deps;
+    const loader = named.noFallback && aroundRead.length > 0 ? this.#configuredLoader : this.#loader;
     const { load, collapsed } = loader.join({ ...named, newerThan: 0 });
     const answer = this.#answerInTime(named.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;

@@ -51,8 +51,8 @@ export interface UpstreamClient {
   usage: () => LimiterUsage;
 }
 
-/** Reads a handle that no configured server holds; undefined if it cannot be elsewhere. @throws ServiceError UPSTREAM_* */
-export type ReadFallback = (read: HandleRead) => Promise<Outcome> | undefined;
+/** Reads a handle, itself or by `next`: the later functions, and then the servers. @throws ServiceError UPSTREAM_* */
+export type AroundRead = (read: HandleRead, next: () => Promise<Outcome>) => Promise<Outcome>;
 
 /** A server with records, such as a Handle server or a repository, at one or more addresses (RFC 9110 §3.6). */
 export interface OriginServer extends ServerSettings {

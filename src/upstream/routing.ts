@@ -4,7 +4,7 @@ import { type Outcome, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import { sumUsages } from './concurrency-limiter.js';
 import type {
   HandleRead,
-  ReadFallback,
+  AroundRead,
   UpstreamClient,
   RecordSource,
   RecordClient,
@@ -35,36 +35,34 @@ interface ReadRoutes<Server extends ReadServer> {
   findServers: FindServers<Server>;
   /** Servers with the records of all prefixes. */
   roots: readonly Server[];
-  /** Functions that read a handle which no server holds, in order. */
-  fallbacks: readonly ReadFallback[];
+  /** Functions around a read, the first outermost. */
+  aroundRead: readonly AroundRead[];
 }
 
 /** Creates the client for shared reads across all servers. */
 export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>): UpstreamClient {
-  const { servers, findServers, roots, fallbacks } = routes;
+  const { servers, findServers, roots, aroundRead } = routes;
 
-  async function readElsewhere(read: HandleRead, refused: Outcome): Promise<Outcome> {
-    let outcome = refused;
-    for (const readFallback of fallbacks) {
-      if (!isRefusedElsewhere(outcome)) break;
-      outcome = (await readFallback(read)) ?? outcome;
-    }
-    return outcome;
+  function askServers(read: HandleRead): Promise<Outcome> {
+    const found = findServers(read.handle);
+    return askInTurn(found, {
+      ask: ({ reads }) => reads.resolve(read),
+      // A server for the prefix 0.NA may hold few prefix records; the root holds all.
+      isElsewhere: (answer) =>
+        isRefusedElsewhere(answer) ||
+        (answer.kind === 'not-found' && roots.some((root) => found.includes(root))),
+      otherwise: NO_SERVER,
+    });
   }
 
   return {
     resolve(read) {
-      const found = findServers(read.handle);
-      const asking = askInTurn(found, {
-        ask: ({ reads }) => reads.resolve(read),
-        // A server for the prefix 0.NA may hold few prefix records; the root holds all.
-        isElsewhere: (answer) =>
-          isRefusedElsewhere(answer) ||
-          (answer.kind === 'not-found' && roots.some((root) => found.includes(root))),
-        otherwise: NO_SERVER,
-      });
-      if (fallbacks.length === 0 || read.noFallback) return asking;
-      return asking.then((outcome) => readElsewhere(read, outcome));
+      let ask = (): Promise<Outcome> => askServers(read);
+      for (const around of aroundRead.toReversed()) {
+        const next = ask;
+        ask = () => around(read, next);
+      }
+      return ask();
     },
     preferPrimary(key) {
       for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary(key);
@@ -73,7 +71,8 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
   };
 }
 
-const isRefusedElsewhere = (outcome: Outcome): boolean =>
+/** Whether a server says that another one is responsible. */
+export const isRefusedElsewhere = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && isElsewhere(Number(outcome.members['responseCode']));
 
 /**

@@ -57,7 +57,7 @@ export function createUpstreams(
   context: Context,
   outgoing: Outgoing,
 ): Upstreams {
-  const { root: roots, fallback: fallbacks } = context.hooks;
+  const { root: roots, read: aroundRead } = context.hooks;
   const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
   const mainUrl = findMain(configured)?.url;
@@ -70,7 +70,7 @@ export function createUpstreams(
     servers,
     main: findMain(servers),
     findServers,
-    reads: routeReads({ servers, findServers, roots, fallbacks }),
+    reads: routeReads({ servers, findServers, roots, aroundRead }),
     serverOf: (handle) => findServers(handle)[0]?.url,
     checksLogins: (handle) => findServers(handle).every(({ checksLogins }) => checksLogins),
     async close() {

@@ -93,11 +93,11 @@ describe('hooks of servers', () => {
   const FOREIGN = '99.FAR/page';
   const env = { UPSTREAMS: JSON.stringify([{ prefixes: '21.T11998', url: UPSTREAM_URL }]) };
 
-  it('fallback: reads a handle that no configured server holds, once for all callers', async () => {
+  it('read: reads a handle instead of its server, once for all callers', async () => {
     mockUpstream();
     const read = vi.fn((): Promise<Outcome> => Promise.resolve({ kind: 'not-found' }));
     const proxy = await startWith(
-      { fallback: ({ handle }) => (handle.text === FOREIGN ? read() : undefined) },
+      { read: ({ handle }, next) => (handle.text === FOREIGN ? read() : next()) },
       env,
     );
     const ask = async (handle: string) => (await proxy.ask(`/api/handles/${handle}`)).status;

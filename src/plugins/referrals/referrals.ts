@@ -15,6 +15,7 @@ import { type ClosableDispatcher, createPools } from '../../upstream/connections
 import type { OriginServer, ServerSettings } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 import { HANDLE_SERVER } from '../../upstream/handle-server.js';
+import { isRefusedElsewhere } from '../../upstream/routing.js';
 import { createServer, type UpstreamServer } from '../../upstream/upstream-server.js';
 import { createOriginServer } from '../../upstream/upstreams.js';
 import { createReferrals, type Referral, referralIn, type SiteAddress } from './follow.js';
@@ -30,7 +31,11 @@ export function start(host: Host, { upstream }: ReferralsConfig): Started {
   const readReferred = createReferrals(upstream, findReferral, servers.serverAt);
   return {
     root,
-    fallback: (read) => (isReferable(read.handle) ? readReferred(read) : undefined),
+    async read(read, next) {
+      const outcome = await next();
+      const isElsewhere = !read.noFallback && isReferable(read.handle) && isRefusedElsewhere(outcome);
+      return isElsewhere ? readReferred(read) : outcome;
+    },
     async close() {
       await Promise.all([root !== configured && root.close(), servers.close()]);
     },
