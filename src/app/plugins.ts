@@ -6,6 +6,7 @@ import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { locations } from '../plugins/locations/plugin.js';
 import { native } from '../plugins/native/plugin.js';
+import { moved } from '../plugins/moved/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { openApi } from '../plugins/openapi/plugin.js';
 import { pages } from '../plugins/pages/plugin.js';
@@ -31,6 +32,7 @@ const LISTED = [
   changes,
   reports,
   repositories,
+  moved,
   tracing,
   pages,
   locations,

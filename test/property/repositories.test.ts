@@ -3,7 +3,8 @@ import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import { ServiceError } from '../../src/errors.js';
-import { DSPACE, fillAddress } from '../../src/plugins/repositories/repositories.js';
+import { DSPACE } from '../../src/plugins/repositories/repositories.js';
+import { fillAddress } from '../../src/upstream/url-record.js';
 import { toText } from '../../src/handle/bytes.js';
 import { runToEnd } from '../../src/time-slicer.js';
 

@@ -1,10 +1,8 @@
 // Repositories: a record has a single URL value, and nothing can be written.
 import type { ServerConfig } from '../../config/upstream-servers.js';
 import { ServiceError } from '../../errors.js';
-import { toBytes } from '../../handle/bytes.js';
 import { handleToPath, upperAscii } from '../../handle/handle.js';
-import { writeJson } from '../../handle/json.js';
-import { type Found, listMembers, type ListPage, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
+import { listMembers, type ListPage, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
 import { inOneStep, type Steps } from '../../time-slicer.js';
 import type { RecordClient, RecordSource, ServerAccess, SourceProtocol } from '../../upstream/contract.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
@@ -16,6 +14,7 @@ import {
   type UpstreamReply,
 } from '../../upstream/reply.js';
 import { invalidResponse, isTooBusy, parseBody, type UpstreamResponse } from '../../upstream/response.js';
+import { fillAddress, isWebAddress, urlRecord } from '../../upstream/url-record.js';
 import { ERRORS } from './plugin.js';
 
 /** A repository mints its own handles, with case-sensitive suffixes, and has neither logins nor prefix records. */
@@ -25,25 +24,6 @@ const REPOSITORY = {
   forwards: false,
   refusal: () => new ServiceError(ERRORS.REPOSITORY_MINTS, { allow: ['GET', 'HEAD', 'OPTIONS'] }),
 } as const;
-
-/** Readable by administrators and the public, not writable. */
-const PERMISSIONS = '1010';
-
-/** The timestamp of DSpace's plugin for CNRI's server: 100 s after the epoch (HandlePlugin.java). */
-const TIMESTAMP = '1970-01-01T00:01:40Z';
-
-/** Builds a repository's record, which has a single URL value. */
-function urlRecord(url: string, { index, ttl }: { index: number; ttl: number }): Found {
-  const data = { format: 'string', value: url };
-  const value = { index, type: 'URL', data, permissions: PERMISSIONS, ttl, timestamp: TIMESTAMP };
-  return { kind: 'found', values: toBytes(writeJson([value])), ttls: [ttl] };
-}
-
-/** @throws ServiceError UPSTREAM_INVALID_RESPONSE unless the text is an absolute http(s) URL */
-function assertWebUrl(text: string, response: UpstreamResponse): void {
-  const isWebUrl = /^https?:\/\/[^/\s]/i.test(text) && !/\p{Cc}/u.test(text) && URL.canParse(text);
-  if (!isWebUrl) throw invalidResponse('a record without a web address', response);
-}
 
 // DSpace: the Handle resolver in its backend (version 7 and later) or its user interface (versions 4 to 6).
 
@@ -93,7 +73,7 @@ function* dspaceOutcome(reply: UpstreamReply): Steps<Outcome> {
   const [url] = textsIn(reply);
   yield;
   if (url === undefined) return { kind: 'not-found' };
-  assertWebUrl(url, reply);
+  if (!isWebAddress(url)) throw invalidResponse('a record without a web address', reply);
   return urlRecord(url, DSPACE_VALUE);
 }
 
@@ -173,25 +153,6 @@ function exists(reply: UpstreamReply): boolean {
 
 /** Returns the path and query of a URL. */
 const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.[1] ?? '/';
-
-/**
- * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path.
- * Returns undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).
- */
-export function fillAddress(template: string, handle: string): string | undefined {
-  const slash = handle.indexOf('/');
-  const parts = { handle, prefix: handle.slice(0, slash), suffix: handle.slice(slash + 1) };
-  const end = template.search(/[?#]/);
-  const pathEnd = end === -1 ? template.length : end;
-  const fill = (text: string, encode: (part: string) => string): string =>
-    text.replace(/\{(handle|prefix|suffix)\}/g, (_, name: keyof typeof parts) => encode(parts[name]));
-  const filled = fill(template.slice(0, pathEnd), (part) => encode(part).replaceAll('%2F', '/'));
-  if (/\/\.{1,2}(?:\/|$)/.test(filled)) return undefined;
-  return filled + fill(template.slice(pathEnd), encode);
-}
-
-/** Percent-encodes text. A lone surrogate, which JSON can contain and UTF-8 cannot, becomes U+FFFD. */
-const encode = (part: string): string => encodeURIComponent(Buffer.from(part).toString());
 
 export const sources: readonly RecordSource[] = [DSPACE, TEMPLATE];
 

@@ -1,0 +1,83 @@
+// Answers for moved handles before their repository, and reads the table again when its file has changed.
+import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import type { Outcome } from '../../handle/outcome.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { Host } from '../../host.js';
+import type { Started } from '../../plugin.js';
+import { fillAddress, urlRecord } from '../../upstream/url-record.js';
+import { type MovedConfig, createTableReader } from './plugin.js';
+import { type MovedTable, changesBetween } from './table.js';
+
+/** The usual index of a URL value. The TTL bounds how long a line counts that was removed while nothing ran. */
+const VALUE = { index: 1, ttl: 3600 };
+
+/** Handles of one purge, which is one step of the change feed. */
+const PURGED = 1000;
+
+const EMPTY: MovedTable = { handles: new Map(), prefixes: new Map() };
+
+export function start(host: Host, settings: MovedConfig): Started {
+  const { log, operations, refOf, upstreams } = host;
+  const { file = '', everyMs } = settings.moved;
+  const readText = createTableReader(settings);
+  let table = EMPTY;
+  let urlOf = new Map<string, string>();
+
+  /** Replaces the table, and then purges what was cached before; at the start, all that other instances left in Redis. */
+  async function use(next: MovedTable): Promise<void> {
+    const { handles, prefixes } = changesBetween(table, next);
+    table = next;
+    urlOf = new Map([...next.handles].map(([name, url]) => [refOf(name).key, url]));
+    for (const prefix of prefixes) await operations.purge({ prefix: `${prefix}/`, isSoft: false });
+    for (let at = 0; at < handles.length; at += PURGED)
+      await operations.purge({ handles: handles.slice(at, at + PURGED), isSoft: false });
+  }
+
+  function load(): void {
+    const next = tableIn(file, readText);
+    if (typeof next === 'string') {
+      log.warn({ file, reason: next }, 'moved handles rejected, keeping the current table');
+      return;
+    }
+    const { handles, prefixes } = next;
+    use(next).then(
+      () => {
+        log.info({ file, handles: handles.size, prefixes: prefixes.size }, 'moved handles loaded');
+      },
+      (error: unknown) => {
+        const reason = messageOf(error);
+        const remedy = 'purge the prefixes of the file, or wait until the cached records expire';
+        log.error({ file, reason, remedy }, 'moved handles loaded, but the cache may have older records');
+      },
+    );
+  }
+
+  function movedTo({ text, key, prefix }: HandleRef): string | undefined {
+    const template = table.prefixes.get(prefix);
+    return urlOf.get(key) ?? (template === undefined ? undefined : fillAddress(template, text));
+  }
+
+  load();
+  host.settings.onReload(load);
+  watchFile(file, { interval: everyMs, persistent: false }, load);
+  return {
+    read(read, next): Promise<Outcome> {
+      const url = movedTo(read.handle);
+      const isOnlyRead = upstreams.findServers(read.handle)[0]?.source.forwards === false;
+      return url !== undefined && isOnlyRead ? Promise.resolve(urlRecord(url, VALUE)) : next();
+    },
+    close: () => {
+      unwatchFile(file, load);
+    },
+  };
+}
+
+function tableIn(file: string, readText: (text: string) => MovedTable | string): MovedTable | string {
+  try {
+    return readText(readFileSync(file, 'utf8'));
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

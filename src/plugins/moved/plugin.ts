@@ -1,0 +1,54 @@
+// Moved handles: a file with new URLs, which answers before a repository does.
+import type { Plugin } from '../../plugin.js';
+import { fixed, section, text } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import { type Judge, fileProblem } from '../../config/start-problems.js';
+import { upstreamServers } from '../../config/upstream-servers.js';
+import { handleRef } from '../../handle/handle.js';
+import { createPrefixRouting } from '../../upstream/routing.js';
+import { type MovedTable, readTable } from './table.js';
+
+const SECTIONS = {
+  moved: section({
+    file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
+      .optional()
+      .describe(
+        'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change is noticed within seconds. See "Moved handles".',
+      ),
+    // A replaced file counts after this time (ms); SIGHUP reads it immediately.
+    everyMs: fixed(5000),
+  }),
+};
+
+export type MovedConfig = Config & SectionsOf<typeof SECTIONS>;
+
+/** Creates the function that reads the text of the file as a table; it returns what is wrong with the text. */
+export function createTableReader(settings: Config): (text: string) => MovedTable | string {
+  const { caseSensitive } = settings.upstream;
+  const findServers = createPrefixRouting(upstreamServers(settings));
+  const isOnlyRead = (handle: string): boolean => {
+    const [server] = findServers(handleRef(handle, caseSensitive));
+    return server !== undefined && server.kind !== 'handle-server';
+  };
+  return (text) => readTable(text, isOnlyRead);
+}
+
+function tableJudge(settings: Config): Judge {
+  const readText = createTableReader(settings);
+  return (text, path) => {
+    const table = readText(text);
+    return typeof table === 'string' ? `${path} is no table of moved handles: ${table}` : undefined;
+  };
+}
+
+export const moved: Plugin<MovedConfig> = {
+  name: 'moved',
+  sections: SECTIONS,
+  startProblems: (settings, readFile) => [
+    ['moved.file', fileProblem(settings.moved.file, readFile, tableJudge(settings))],
+  ],
+  reloadsFile: ({ moved: { file } }) => file !== undefined,
+  isEnabled: ({ moved: { file } }) => file !== undefined,
+  load: () => import('./moved.js'),
+};

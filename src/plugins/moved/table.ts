@@ -1,0 +1,76 @@
+// The table of moved handles, which is valid as a whole or not at all.
+import { upperAscii } from '../../handle/handle.js';
+import { isWebAddress } from '../../upstream/url-record.js';
+
+export interface MovedTable {
+  /** The new URLs by handle, as written in the file. */
+  readonly handles: ReadonlyMap<string, string>;
+  /** The templates of new URLs by prefix, in upper case. */
+  readonly prefixes: ReadonlyMap<string, string>;
+}
+
+/** Whether the handles of a prefix are only read here, so that no write can contradict the table. */
+export type IsOnlyRead = (handle: string) => boolean;
+
+/** At most 16 MiB and 100,000 lines are parsed, in about 0.1 s. */
+const MAX_CHARS = 16 * 2 ** 20;
+const MAX_LINES = 100_000;
+/** Maximum length of a URL (characters), that of a redirect. */
+const MAX_URL = 8000;
+
+/** Returns the table, or what is wrong with the text and in which line. */
+export function readTable(text: string, isOnlyRead: IsOnlyRead): MovedTable | string {
+  if (text.length > MAX_CHARS) return `it has more than ${MAX_CHARS} characters`;
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  if (lines.length > MAX_LINES + 1) return `it has more than ${MAX_LINES} lines`;
+  const table = { handles: new Map<string, string>(), prefixes: new Map<string, string>() };
+  for (const [at, line] of lines.entries()) {
+    const problem = addLine(table, line.trim(), isOnlyRead);
+    if (problem !== undefined) return `line ${at + 1}: ${problem}`;
+  }
+  return table;
+}
+
+interface WritableTable {
+  handles: Map<string, string>;
+  prefixes: Map<string, string>;
+}
+
+/** Adds `handle,URL` or `prefix/*,URL`. Returns what is wrong with the line. */
+function addLine(table: WritableTable, line: string, isOnlyRead: IsOnlyRead): string | undefined {
+  if (line === '' || line.startsWith('#')) return undefined;
+  // A handle may contain commas, and quotes would be part of it.
+  const comma = line.search(/,\s*https?:\/\//i);
+  if (comma < 1) return 'give handle,URL or prefix/*,URL, without quotes';
+  const name = line.slice(0, comma).trimEnd();
+  const url = line.slice(comma + 1).trimStart();
+  const problem = problemOf(name, url, isOnlyRead);
+  if (problem !== undefined) return problem;
+  const [entries, key] = name.endsWith('/*')
+    ? [table.prefixes, upperAscii(name.slice(0, -'/*'.length))]
+    : [table.handles, name];
+  if (entries.has(key)) return `${name} is given twice`;
+  entries.set(key, url);
+  return undefined;
+}
+
+function problemOf(name: string, url: string, isOnlyRead: IsOnlyRead): string | undefined {
+  if (!/^[^/"]+\/./.test(name)) return 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*';
+  if (url.length > MAX_URL || !isWebAddress(url))
+    return `give an http or https URL of at most ${MAX_URL} characters`;
+  return isOnlyRead(name) ? undefined : 'no server of the kind dspace or template has this prefix';
+}
+
+/** Returns the handles and prefixes whose URL differs between two tables. */
+export function changesBetween(
+  before: MovedTable,
+  after: MovedTable,
+): { handles: string[]; prefixes: string[] } {
+  return {
+    handles: differing(before.handles, after.handles),
+    prefixes: differing(before.prefixes, after.prefixes),
+  };
+}
+
+const differing = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] =>
+  [...new Set([...before.keys(), ...after.keys()])].filter((key) => before.get(key) !== after.get(key));

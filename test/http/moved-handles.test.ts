@@ -1,0 +1,174 @@
+// Moved handles: a table of new URLs that answers before the repository, for every interface.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import nock from 'nock';
+import { expect, describe, it } from 'vitest';
+import { loadStartConfig } from '../../src/app/config.js';
+import { createLogger } from '../../src/observe/logger.js';
+import { readTable } from '../../src/plugins/moved/table.js';
+import { basic } from '../support/demo.js';
+import { fixed } from '../support/fixed.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { newFolder } from '../support/snapshot.js';
+import { UPSTREAM_URL } from '../support/upstream.js';
+
+useNock();
+
+const DSPACE = 'https://repository.test';
+const LOGIN = { Authorization: basic('300:123456/USER', 'secret') };
+const NEW = 'https://new.test/item/1';
+
+const upstreams = JSON.stringify([
+  { prefixes: '123456', kind: 'dspace', url: `${DSPACE}/server` },
+  { prefixes: '20.1', kind: 'template', url: 'https://journal.test/item/{suffix}' },
+  { prefixes: '21.T11998', url: UPSTREAM_URL },
+]);
+
+/** Writes a table as operators do: a new file in the place of the old one. */
+function write(file: string, lines: readonly string[]): void {
+  writeFileSync(`${file}.new`, `${lines.join('\n')}\n`);
+  renameSync(`${file}.new`, file);
+}
+
+/** Starts a proxy with a table that it reads again soon after a change. */
+async function startWith(lines: readonly string[], env: Record<string, string> = {}) {
+  const file = join(newFolder(), 'moved.csv');
+  write(file, lines);
+  const log: Record<string, unknown>[] = [];
+  const logger = createLogger({
+    level: 'info',
+    destination: { write: (line: string) => void log.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const proxy = await startProxy(
+    { UPSTREAMS: upstreams, MOVED_FILE: file, ...fixed({ moved: { everyMs: 10 } }), ...env },
+    { logger },
+  );
+  const lineOf = (msg: string, count: number) =>
+    expect.poll(() => log.filter((line) => line['msg'] === msg), { timeout: 20_000 }).toHaveLength(count);
+  await lineOf('moved handles loaded', 1);
+  return { ...proxy, file, log, lineOf };
+}
+
+const dspaceHas = (path: string, url: string): nock.Scope =>
+  nock(DSPACE)
+    .get(`/server/resolve/${path}`)
+    .reply(200, JSON.stringify([url]));
+
+const locationOf = async ({ ask }: Awaited<ReturnType<typeof startWith>>, target: string) =>
+  (await ask(target)).headers['location'];
+
+describe('a moved handle', () => {
+  it('has its new URL in every interface, and its repository is not asked', async () => {
+    const proxy = await startWith([`123456/1,${NEW}`]);
+    const value = { index: 1, type: 'URL', data: { format: 'string', value: NEW } };
+    expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
+    expect(JSON.parse((await proxy.ask('/api/handles/123456/1')).text)).toMatchObject({ values: [value] });
+    expect(JSON.parse((await proxy.ask('/api/v2/handles/123456/1', { headers: LOGIN })).text)).toMatchObject([
+      { idx: 1, type: 'URL', parsed_data: NEW },
+    ]);
+    const batch = await proxy.ask('/api/resolve', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"handles":["123456/1"]}',
+    });
+    expect(batch.text).toContain(NEW);
+    expect((await proxy.ask('/api/handles/123456/1?auth=true')).text).toContain(NEW);
+  });
+
+  it('leads to the address of its prefix, unless the handle itself has a line', async () => {
+    const proxy = await startWith(['20.1/*,https://new.test/{suffix}?from={handle}', `20.1/one,${NEW}`]);
+    expect(await locationOf(proxy, '/20.1/two')).toBe('https://new.test/two?from=20.1%2Ftwo');
+    expect(await locationOf(proxy, '/20.1/one')).toBe(NEW);
+  });
+
+  it('leaves all other handles to their repository', async () => {
+    dspaceHas('123456/2', 'https://repository.test/handle/2');
+    const proxy = await startWith([`123456/1,${NEW}`]);
+    expect(await locationOf(proxy, '/123456/2')).toBe('https://repository.test/handle/2');
+  });
+});
+
+describe('a changed file', () => {
+  it('counts for handles in the cache too: added, changed and removed lines', async () => {
+    dspaceHas('123456/1', 'https://repository.test/handle/1');
+    dspaceHas('123456/2', 'https://repository.test/handle/2');
+    const proxy = await startWith([`123456/2,${NEW}`]);
+    expect(await locationOf(proxy, '/123456/1')).toBe('https://repository.test/handle/1');
+    expect(await locationOf(proxy, '/123456/2')).toBe(NEW);
+    write(proxy.file, [`123456/1,${NEW}`, '20.1/*,https://new.test/{suffix}']);
+    await proxy.lineOf('moved handles loaded', 2);
+    expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
+    expect(await locationOf(proxy, '/123456/2')).toBe('https://repository.test/handle/2');
+    expect(await locationOf(proxy, '/20.1/x')).toBe('https://new.test/x');
+  });
+
+  it('is rejected with the number of a bad line, and the table in use stays', async () => {
+    const proxy = await startWith([`123456/1,${NEW}`]);
+    write(proxy.file, [`123456/1,https://other.test/`, '123456/2;https://new.test/2']);
+    await proxy.lineOf('moved handles rejected, keeping the current table', 1);
+    expect(proxy.log).toContainEqual(
+      expect.objectContaining({
+        file: proxy.file,
+        reason: 'line 2: give handle,URL or prefix/*,URL, without quotes',
+      }),
+    );
+    expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
+  });
+});
+
+describe('a bad table', () => {
+  const readText = (text: string) => readTable(text, (handle) => !handle.startsWith('21.T11998/'));
+
+  it.each([
+    [
+      'a handle that takes writes',
+      `21.T11998/1,${NEW}`,
+      'no server of the kind dspace or template has this prefix',
+    ],
+    ['no URL', '20.1/1,', 'give handle,URL or prefix/*,URL, without quotes'],
+    ['another scheme', '20.1/1,javascript:alert(1)', 'give handle,URL or prefix/*,URL, without quotes'],
+    [
+      'a control character',
+      '20.1/1,https://new.test/\u0007x',
+      'give an http or https URL of at most 8000 characters',
+    ],
+    [
+      'a URL longer than a redirect',
+      `20.1/1,https://new.test/${'x'.repeat(8000)}`,
+      'give an http or https URL of at most 8000 characters',
+    ],
+    [
+      'a name without a slash',
+      `20.1,${NEW}`,
+      'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*',
+    ],
+    ['quotes', `"20.1/1",${NEW}`, 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*'],
+    ['a handle that is given twice', `20.1/1,${NEW}\n20.1/1,${NEW}`, '20.1/1 is given twice'],
+  ])('names the line with %s', (_, text, problem) => {
+    const lines = text.split('\n').length;
+    expect(readText(`# moved in 2026\n${text}`)).toBe(`line ${lines + 1}: ${problem}`);
+  });
+
+  it('has more lines than are read', () => {
+    expect(readText('\n'.repeat(100_001))).toBe('it has more than 100000 lines');
+  });
+
+  it('ends the start with the line', () => {
+    const file = join(newFolder(), 'moved.csv');
+    write(file, [`21.T11998/1,${NEW}`]);
+    const problem = `${file} is no table of moved handles: line 1: no server of the kind dspace or template has this prefix`;
+    const load = (path: string) => () =>
+      loadStartConfig({
+        env: { UPSTREAMS: upstreams, MOVED_FILE: path },
+        readFile: (each) => readFileSync(each, 'utf8'),
+      });
+    expect(load(file)).toThrow(problem);
+    expect(load(`${file}.none`)).toThrow('cannot be read');
+  });
+
+  it('may contain comments, empty lines, a byte order mark, commas in handles and Windows line ends', () => {
+    const text = `\uFEFF# handle,URL\r\n\r\n20.1/a,b , ${NEW}\r\n`;
+    expect(readText(text)).toEqual({ handles: new Map([['20.1/a,b', NEW]]), prefixes: new Map() });
+  });
+});
