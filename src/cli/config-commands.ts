@@ -97,7 +97,7 @@ interface SiteRecordOptions extends ConfigOption {
 }
 
 /**
- * Prints this instance's site record, either as a prefix record value, which makes the instance a mirror, or
+ * Prints this instance's site record, either as a prefix record value, which makes the instance a second site, or
  * as a file that makes it the only site of its clients.
  *
  * @throws Failure if the site has no public address or no native interface

@@ -61,7 +61,7 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'native.tcp.maxConnectionsPerNetwork': 'that of server.maxConnectionsPerNetwork',
   'native.tcp.idleTimeout': '15 s',
   'native.tcp.requestTimeout': '30 s',
-  'native.site.description': 'Caching mirror',
+  'native.site.description': 'Caching resolver proxy',
 };
 
 /**
