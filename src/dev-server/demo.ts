@@ -60,7 +60,7 @@ await exitOnFailure(async () => {
   API          ${url}/openapi
   Status page  ${adminUrl}/
 
-Read a handle, write your own (login ${USER}, password ${DEMO_PASSWORD}), and read it:
+Read a handle, write your own (user ${USER}, password ${DEMO_PASSWORD}), and read it:
 
   curl -is ${url}/api/handles/${DEMO_PREFIX}/DEMO
   curl -s -u '${USER}:${DEMO_PASSWORD}' -X PUT -H 'Content-Type: application/json' -d '${VALUES}' ${url}/api/handles/${DEMO_PREFIX}/MINE
