@@ -1,8 +1,9 @@
-// `npm run docs`: writes config/default.yaml, the manual page, the Helm chart and the tables of keys,
+// `npm run docs`: writes config/default.yaml, config/keys.md, the manual page, the Helm chart and the tables of
 // metrics, errors, modules and files. Tests fail if these files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
 import { chartFiles } from './helm-chart.js';
+import { keyReference } from './key-reference.js';
 import { manPage } from './man-page.js';
 import { fileRows, moduleRows, readmes } from './module-table.js';
 
@@ -93,8 +94,8 @@ writeFileSync(path('config/default.yaml'), manual());
 writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram()));
 for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(path('package.json'), 'utf8')))))
   writeFileSync(path(`config/helm/${name}`), text);
-replaceTable('config/README.md', 'key', configKeys().map(rowOf));
-replaceTable('src/observe/README.md', 'name', metricRows(allMetrics()));
+writeFileSync(path('config/keys.md'), keyReference(configKeys(), rowOf));
+replaceTable('config/metrics.md', 'name', metricRows(allMetrics()));
 replaceTable('config/troubleshooting.md', 'code', errorRows(allErrors()));
 replaceTable('CONTRIBUTING.md', 'module', moduleRows());
 for (const readme of readmes())

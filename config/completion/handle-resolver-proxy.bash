@@ -8,7 +8,7 @@ _handle_resolver_proxy() {
     command='' previous=''
   fi
   case "$command $previous" in
-    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'report --csv' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file' | 'dev-server --seed') _handle_resolver_proxy_files "$current"; return ;;
+    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'report --csv' | 'resolve --ca' | 'register --output' | 'register --keys' | 'register --passphrase-file' | 'dev-server --records') _handle_resolver_proxy_files "$current"; return ;;
     *\ --proxy | *\ --admin | *\ --direct | *\ --native | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --month | *\ --page-size | *\ --index) return ;;
     register\ --*) return ;;
     *\ --host | *\ --port | *\ --native-port) return ;;
@@ -35,7 +35,7 @@ _handle_resolver_proxy() {
     bench) options='--proxy --file --duration --requests --connections --rate --remote --json --help' ;;
     site-record) options='--config --index --caching --binary --help' ;;
     register) options='--output --address --address6 --tcp-port --udp-port --http-port --organization --email --contact --phone --description --prefix --serial --key-size --keys --passphrase-file --help' ;;
-    dev-server) options='--host --port --seed --native-port --help' ;;
+    dev-server) options='--host --port --records --native-port --help' ;;
     completion) options='--help' arguments='bash zsh fish' ;;
     help) arguments="$commands" ;;
   esac

@@ -37,7 +37,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l js
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l plain -d 'print index, type, ttl and data of each value, separated by tabs'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l admin -x -d 'address of the admin listener'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l prefix -x -d 'all handles that start with this text'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l prefix -x -d 'all handles of this prefix, such as 21.T1'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l all -d 'all handles'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l soft -d 'mark entries as stale instead of removing them'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l json -d 'print JSON'
@@ -57,7 +57,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l csv
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l json -d 'print JSON'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l admin -x -d 'address of the admin listener'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'prefix without a slash, such as 21.T1'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'all handles of this prefix, such as 21.T1'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l output -r -F -d 'file instead of standard output; compressed when its name ends in .gz'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l skip -x -d 'number of records to skip at the beginning of the file, to resume'
@@ -104,7 +104,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l p
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l host -x -d 'address to listen on'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l port -x -d 'port of the record interface; 0 selects a free one'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l seed -r -F -d 'file with a record per line (handle and values), compressed with gzip or not'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l records -r -F -d 'file with a record per line (handle and values), compressed with gzip or not'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l native-port -x -d 'port of the native protocol over UDP and TCP'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

@@ -53,7 +53,7 @@ _handle-resolver-proxy() {
         purge)
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
-            '--prefix[all handles that start with this text]:value: ' \
+            '--prefix[all handles of this prefix, such as 21.T1]:value: ' \
             '--all[all handles]' \
             '--soft[mark entries as stale instead of removing them]' \
             '--json[print JSON]'
@@ -81,7 +81,7 @@ _handle-resolver-proxy() {
         export)
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
-            '--prefix[prefix without a slash, such as 21.T1]:value: ' \
+            '--prefix[all handles of this prefix, such as 21.T1]:value: ' \
             '--output[file instead of standard output; compressed when its name ends in .gz]:file:_files'
           ;;
         import)
@@ -143,7 +143,7 @@ _handle-resolver-proxy() {
           _arguments $help \
             '--host[address to listen on]:value: ' \
             '--port[port of the record interface; 0 selects a free one]:value: ' \
-            '--seed[file with a record per line (handle and values), compressed with gzip or not]:file:_files' \
+            '--records[file with a record per line (handle and values), compressed with gzip or not]:file:_files' \
             '--native-port[port of the native protocol over UDP and TCP]:value: '
           ;;
         completion)

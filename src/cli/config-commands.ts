@@ -76,8 +76,18 @@ function probeText({ target, server, ms, version, certificate, failure }: ProbeR
     ['Version', safe(version)],
     ['Certificate', certificate && `SHA-256 ${certificate.fingerprint}`],
     ['Expires', safe(certificate?.expires)],
+    ['To pin it', pinLine(certificate, failure)],
   ]);
 }
+
+/** Returns the variable that pins the certificate, if the probe failed because it is not trusted. */
+const pinLine = (
+  certificate: ProbeResult['certificate'],
+  failure: ProbeResult['failure'],
+): string | undefined =>
+  certificate !== undefined && failure?.remedy?.includes('upstream.fingerprint') === true
+    ? `UPSTREAM_FINGERPRINT=${certificate.fingerprint}`
+    : undefined;
 
 interface SiteRecordOptions extends ConfigOption {
   /** Index of the HS_SITE value in the prefix record. */
@@ -87,7 +97,7 @@ interface SiteRecordOptions extends ConfigOption {
 }
 
 /**
- * Prints this instance's site record, either as a prefix record value, which makes the instance a mirror, or
+ * Prints this instance's site record, either as a prefix record value, which makes the instance a second site, or
  * as a file that makes it the only site of its clients.
  *
  * @throws Failure if the site has no public address or no native interface

@@ -13,7 +13,7 @@ export interface DevServerOptions {
   host: string;
   port: number;
   /** File with one record per line. */
-  seed?: string;
+  records?: string;
   /** Port for the native protocol over UDP and TCP. */
   nativePort?: number;
 }
@@ -21,10 +21,10 @@ export interface DevServerOptions {
 const ANNOUNCEMENT = `Not for production: records are kept in memory only, and the passwords are published.
 Log in as 300:${DEMO_PREFIX}/SERVERADMIN with the password "serveradmin" to write any record.`;
 
-/** Serves until SIGINT or SIGTERM. @throws Failure when the seed is unreadable or the port is in use */
-export async function devServer({ host, port, seed, nativePort }: DevServerOptions): Promise<void> {
-  const seeded = seed === undefined ? {} : await readSeedFile(seed).catch(fail);
-  const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...seeded };
+/** Serves until SIGINT or SIGTERM. @throws Failure when the file is unreadable or the port is in use */
+export async function devServer({ host, port, records: file, nativePort }: DevServerOptions): Promise<void> {
+  const given = file === undefined ? {} : await readRecordFile(file).catch(fail);
+  const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...given };
   const server = createDemoServer({ seed: records, prefixes: ['0.NA', ...prefixesOf(Object.keys(records))] });
   const { url } = await server.listen(port, host).catch(fail);
   printNote(ANNOUNCEMENT);
@@ -69,20 +69,20 @@ function fail(error: unknown): never {
 }
 
 /** @throws Error when the file cannot be read, or with the number of an invalid line */
-export async function readSeedFile(file: string): Promise<Record<string, RecordInput>> {
+export async function readRecordFile(file: string): Promise<Record<string, RecordInput>> {
   const records = new Map<string, RecordInput>();
   let number = 0;
   for await (const line of readFileLines(file)) {
     number++;
     if (line.trim() === '') continue;
-    const record = parseSeedRecord(line);
+    const record = parseDemoRecord(line);
     if (record === undefined) throw new Error(`line ${number} of ${file} is not a record`);
     records.set(record.handle, record.values);
   }
   return Object.fromEntries(records);
 }
 
-function parseSeedRecord(line: string): { handle: string; values: RecordInput } | undefined {
+function parseDemoRecord(line: string): { handle: string; values: RecordInput } | undefined {
   try {
     const { handle, values } = JSON.parse(line) as { handle?: unknown; values?: unknown };
     if (typeof handle !== 'string' || !/^[^/]+\/./.test(handle) || !Array.isArray(values)) return undefined;

@@ -41,7 +41,9 @@ function purgeSelection(
   const named = more.length === 0 ? first : countText(handles.length, 'handle');
   const [selection, ...others] = [
     ...(handles.length > 0 ? [{ selected: { handles }, text: named }] : []),
-    ...(prefix === undefined ? [] : [{ selected: { prefix }, text: `all handles under ${prefix}` }]),
+    ...(prefix === undefined
+      ? []
+      : [{ selected: { prefix: `${prefix}/` }, text: `all handles of the prefix ${prefix}` }]),
     ...(all === true ? [{ selected: { all }, text: 'all handles' }] : []),
   ];
   if (selection !== undefined && others.length === 0) return selection;

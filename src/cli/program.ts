@@ -8,6 +8,7 @@ const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or c
 
 const CONFIG = ['--config <file>', 'configuration file (YAML), instead of the one named by CONFIG'] as const;
 const JSON_OPTION = ['--json', 'print JSON'] as const;
+const PREFIX = ['--prefix <prefix>', 'all handles of this prefix, such as 21.T1', handlePrefix] as const;
 
 type Run<Given extends unknown[]> = (...given: Given) => Promise<void>;
 
@@ -89,7 +90,7 @@ function addOperate(program: Command): void {
     .action(lazy(async () => (await import('./resolve.js')).resolve));
   atAdmin(program.command('purge').argument('[handles...]'))
     .description('invalidate handles in every instance')
-    .option('--prefix <text>', 'all handles that start with this text')
+    .option(...PREFIX)
     .option('--all', 'all handles')
     .option('--soft', 'mark entries as stale instead of removing them')
     .option(...JSON_OPTION)
@@ -123,7 +124,7 @@ function addOperate(program: Command): void {
 function addTransfer(program: Command): void {
   atAdmin(program.command('export'))
     .description('write the records of a prefix that are in memory, one JSON object per line')
-    .requiredOption('--prefix <prefix>', 'prefix without a slash, such as 21.T1')
+    .requiredOption(...PREFIX)
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
     .action(lazy(async () => (await import('./transfer.js')).exportCommand));
   atAdmin(program.command('import').argument('<file>', 'file written by export, compressed with gzip or not'))
@@ -195,7 +196,10 @@ function addDevServer(program: Command): void {
     .description('run a Handle server in memory for tests of other programs; not for production')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <number>', 'port of the record interface; 0 selects a free one', portNumber, 8000)
-    .option('--seed <file>', 'file with a record per line (handle and values), compressed with gzip or not')
+    .option(
+      '--records <file>',
+      'file with a record per line (handle and values), compressed with gzip or not',
+    )
     .option('--native-port <number>', 'port of the native protocol over UDP and TCP', portNumber)
     .action(lazy(async () => (await import('./dev-server.js')).devServer));
 }
@@ -248,6 +252,11 @@ function fingerprint(text: string): string {
   const read = readFingerprints(text);
   if (read !== undefined) return read;
   throw new InvalidArgumentError('Give a SHA-256 fingerprint: 64 hex digits, with colons or without.');
+}
+
+function handlePrefix(text: string): string {
+  if (text !== '' && !text.includes('/')) return text;
+  throw new InvalidArgumentError('Give a prefix without a slash, such as 21.T1.');
 }
 
 function wholeNumberOption(text: string): number {

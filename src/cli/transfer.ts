@@ -20,8 +20,6 @@ interface ExportOptions extends AdminOptions {
  * interrupted runs if the proxy has since dropped them.
  */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
-  if (prefix === '' || prefix.includes('/'))
-    throw new Failure('Give --prefix without a slash, such as 21.T1.', EXIT.usage);
   const response = await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
   const lines = linesOfInput(response);
   if (output === undefined) printExported(await writeLines([lines], process.stdout), response.trailers);

@@ -29,10 +29,10 @@ const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST
 export const keysIn = (schema: z.ZodType): readonly ConfigKey[] =>
   keysOf(schema, { path: [], parsedPath: [], isReloadable: false });
 
-/** Returns the row of the key table in config/README.md. */
-export function rowOf({ key, variable, byDefault, description }: ConfigKey): string {
+/** Returns the row of a key in config/keys.md. */
+export function rowOf({ key, variable, byDefault, description, isReloadable }: ConfigKey): string {
   const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
-  return `| \`${key}\` | \`${variable}\` | ${shown} | ${description} |`;
+  return `| \`${key}\` | \`${variable}\` | ${shown} | ${description}${isReloadable ? ' Reloadable.' : ''} |`;
 }
 
 interface Section {

@@ -86,7 +86,7 @@ export const redis = section({
     list({ allowed: NODE, read: readRedisNode })
       .optional()
       .describe(
-        'Seed nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
+        'Nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
       ),
   ),
   keyPrefix: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })

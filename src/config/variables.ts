@@ -61,7 +61,7 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'native.tcp.maxConnectionsPerNetwork': 'that of server.maxConnectionsPerNetwork',
   'native.tcp.idleTimeout': '15 s',
   'native.tcp.requestTimeout': '30 s',
-  'native.site.description': 'Caching mirror',
+  'native.site.description': 'Caching resolver proxy',
 };
 
 /**
@@ -70,7 +70,7 @@ const CONSTANTS: Readonly<Record<string, string>> = {
  */
 const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'server.workers':
-    'removed: an instance is one process; for more cores run several instances on one Redis, as "Several instances" in config/README.md shows',
+    'removed: an instance is one process; for more cores run several instances on one Redis, as config/examples/several-instances.md shows',
   'http.rateLimit.perMinute':
     'removed: use traffic.rules, such as [{ name: everybody, limit: { perMinute: 600 } }]',
   'native.udp.answersPerSecond': 'removed: use native.udp.bytesPerSecond, such as 100KiB',
@@ -145,7 +145,7 @@ function variableHint(
     const length = commonLength(variable, longVariableOf(each.key));
     if (length > longest) [meant, longest] = [each.variable, length];
   }
-  return meant === '' ? '; config/README.md lists those of the proxy' : `; did you mean ${meant}?`;
+  return meant === '' ? '; config/keys.md lists those of the proxy' : `; did you mean ${meant}?`;
 }
 
 function commonLength(one: string, other: string): number {

@@ -6,13 +6,16 @@ import { loadConfig } from '../app/config.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
 import { serve } from '../app/serve.js';
 import { portIfFree } from './port-if-free.js';
-import { DEMO_PREFIX } from './seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX } from './seed.js';
 import { createDemoServer } from './server.js';
 
 const NATIVE_PORT = 2641;
 
 /** The Handle server's port is fixed, because the proxy rejects snapshots from a different upstream. */
 const { HANDLE_SERVER_PORT = '21998' } = process.env;
+/** The user whose login may write. */
+const USER = `300%3A${DEMO_PREFIX}/USER01`;
+const VALUES = JSON.stringify([{ index: 1, type: 'URL', data: 'https://example.org/mine' }]);
 const SNAPSHOT = fileURLToPath(
   new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),
 );
@@ -51,11 +54,17 @@ await exitOnFailure(async () => {
   stopOnSignal(config, service, [], () => demo.close());
   const { url, adminUrl, addresses } = service;
   const { nativeTcp = 'off', nativeUdp = 'off' } = addresses;
-  process.stdout.write(`A demo Handle server and the proxy before it are running. Try:
+  process.stdout.write(`A demo Handle server and the proxy in front of it are running. In a browser:
 
-  curl -i '${url}/api/handles/21.T11998/demo'
-  curl -s '${url}/api/handles/21.t11998/DEMO?type=URL&pretty'
-  curl -s '${adminUrl}/metrics' | grep handle_proxy_requests
+  Record page  ${url}/${DEMO_PREFIX}/DEMO?noredirect
+  API          ${url}/openapi
+  Status page  ${adminUrl}/
+
+Read a handle, write your own (user ${USER}, password ${DEMO_PASSWORD}), and read it:
+
+  curl -is ${url}/api/handles/${DEMO_PREFIX}/DEMO
+  curl -s -u '${USER}:${DEMO_PASSWORD}' -X PUT -H 'Content-Type: application/json' -d '${VALUES}' ${url}/api/handles/${DEMO_PREFIX}/MINE
+  curl -s ${url}/api/handles/${DEMO_PREFIX}/MINE
 
 Native protocol, for Java programs and HDLProxy: ${nativeTcp}, ${nativeUdp}
 Snapshot of the cache, for the next start: ${env['CACHE_SNAPSHOT_FILE'] || 'off'}

@@ -2,7 +2,7 @@
 // failures.
 import { TopCounts } from './top-counts.js';
 
-interface RecentError {
+export interface RecentError {
   /** ISO 8601. */
   at: string;
   message: string;

@@ -144,7 +144,7 @@ export class Ledger {
     // deletes none (src/cache/coherence/README.md, "Return after a loss").
     if (wasRedisTroubled(startedAt, acknowledgedAt)) return true;
     // While this proxy was down, others may have written: "a record of the snapshot is served stale, like any record
-    // of an instance that is cut off from Redis" (config/README.md, "Long outages").
+    // of an instance that is cut off from Redis" (config/examples/outages.md, "Long outages").
     if (wasAway(by, acknowledgedAt)) return true;
     // A frozen proxy loses its lease, and may read a request before the message (same page, "Lease"). If Redis fails
     // before the proxy has read the message, the message is lost with the connection.

@@ -40,6 +40,7 @@ describe('CLI commands', () => {
 
   test('exit with 2 on invalid usage', async () => {
     expect((await cli(['purge'])).code).toBe(2);
+    expect((await cli(['purge', '--prefix', '21.T1/a'])).code).toBe(2);
     expect((await cli(['nonsense'])).code).toBe(2);
     expect((await cli(['warm', '/nowhere/list'])).code).toBe(2);
     expect((await cli(['resolve', 'a', '--json', '--plain'])).code).toBe(2);
@@ -104,8 +105,8 @@ describe('CLI commands', () => {
     });
     expect(resolved.stderr).toContain('found, fresh');
     expect((await cli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
-    const purged = await cli(['purge', '--prefix', '21.T11998/', '--soft'], env);
-    expect(purged.stdout).toBe('Marked as stale in every instance: all handles under 21.T11998/\n');
+    const purged = await cli(['purge', '--prefix', '21.T11998', '--soft'], env);
+    expect(purged.stdout).toBe('Marked as stale in every instance: all handles of the prefix 21.T11998\n');
     const stats = (await cli(['stats'], env)).stdout;
     expect(stats).toMatch(
       /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 request\n/,
@@ -138,6 +139,8 @@ describe('CLI commands', () => {
     expect(two.stdout).toBe('Purged in every instance: 2 handles\n');
     const json = await cli(['purge', '--all', '--json'], place);
     expect(JSON.parse(json.stdout)).toEqual({ purged: { all: true }, soft: false, shared: true });
+    const prefix = await cli(['purge', '--prefix', '21.T1', '--json'], place);
+    expect(JSON.parse(prefix.stdout)).toMatchObject({ purged: { prefix: '21.T1/' } });
   });
 
   test('exit with 2 when the token is missing, and with 1 when it is wrong', async () => {

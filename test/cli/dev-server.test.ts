@@ -35,7 +35,7 @@ async function start(...args: string[]) {
 describe('dev-server command', () => {
   it('serves seed and demo records, accepts writes, and stops on SIGTERM', async () => {
     const times = { requestedAt: '2026-11-21T09:00:00Z' };
-    const server = await start('--seed', seedFile({ handle: '20.500.1/a', ...times, values: VALUES }));
+    const server = await start('--records', seedFile({ handle: '20.500.1/a', ...times, values: VALUES }));
     expect(server.stderr()).toContain('Not for production');
     for (const handle of ['20.500.1/a', '21.T11998/DEMO'])
       expect((await fetch(`${server.url}/api/handles/${handle}`)).status).toBe(200);
@@ -72,7 +72,7 @@ describe('dev-server command', () => {
     ['with an invalid value', { handle: '20.500.1/a', values: [{ index: 'x' }] }],
   ])('exits with 1 and reports the line number for a line %s', async (_what, line) => {
     const file = seedFile({ handle: '20.500.1/a', values: VALUES }, line);
-    const { code, stderr } = await cli(['dev-server', '--port', '0', '--seed', file]);
+    const { code, stderr } = await cli(['dev-server', '--port', '0', '--records', file]);
     expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);
   });
 

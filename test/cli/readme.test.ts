@@ -1,4 +1,4 @@
-// Runs the commands in src/cli/README.md and config/examples/cut-over.md, and calls in src/plugins/admin/README.md.
+// Runs the commands in config/command-line.md and config/examples/cut-over.md, and calls in config/admin.md.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const PUBLIC_KEY = encodePublicKey(
 );
 
 /** Commands except `serve` and `dev-server`, which other tests start. */
-const commands = ['src/cli/README.md', 'config/examples/cut-over.md']
+const commands = ['config/command-line.md', 'config/examples/cut-over.md']
   .flatMap((path) => shellBlocks(readDocument(path)))
   .flatMap((block) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
@@ -28,7 +28,7 @@ const commands = ['src/cli/README.md', 'config/examples/cut-over.md']
 
 /** Matches of admin calls: whole text, method, path and body. */
 const calls = [
-  ...readDocument('src/plugins/admin/README.md').matchAll(/`(GET|POST|PUT) (\/[^ `]*)(?: (\{.*?\}))?`/g),
+  ...readDocument('config/admin.md').matchAll(/`(GET|POST|PUT) (\/[^ `]*)(?: (\{.*?\}))?`/g),
 ].map((found) => [...found]);
 
 /** Replaces a remote server, an endless command and a long duration. */

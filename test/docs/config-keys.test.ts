@@ -1,13 +1,19 @@
-// The key tables in config/README.md and README.md match the schema.
+// config/keys.md and the key table in README.md match the schema, and every configuration in a document is valid.
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
-import { rowOf } from '../../src/config/keys.js';
-import { cells, readDocument, tableRows } from '../support/markdown.js';
+import { type ConfigKey, rowOf } from '../../src/config/keys.js';
+import { configFrom } from '../support/load-config.js';
+import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
+
+const { keyReference } = (await import(new URL('../../config/key-reference.js', import.meta.url).href)) as {
+  keyReference: (keys: readonly ConfigKey[], row: typeof rowOf) => string;
+};
 
 describe('documented configuration keys', () => {
-  it('include each key once, with its variable, default and description', () => {
-    const listed = tableRows(readDocument('config/README.md'), '| key').map(cells);
+  it('are all in config/keys.md, with variable, default and description (`npm run docs` writes it)', () => {
+    const listed = tableRows(readDocument('config/keys.md'), '| key').map(cells);
     expect(listed).toEqual(configKeys().map(rowOf).map(cells));
+    expect(readDocument('config/keys.md')).toBe(keyReference(configKeys(), rowOf));
   });
 
   it('match the variables and defaults in README.md', () => {
@@ -18,8 +24,23 @@ describe('documented configuration keys', () => {
       ]),
     );
     const shown = tableRows(readDocument('README.md'), '| variable').map(cells);
-    expect(shown.length).toBeGreaterThan(5);
+    expect(shown).toHaveLength(10);
     for (const [variable = '', byDefault] of shown)
       expect([variable, byDefault]).toEqual([variable, defaults.get(variable)]);
+  });
+
+  const blocks = documents()
+    .filter((path) => path !== 'CHANGELOG.md')
+    .flatMap((path) =>
+      [...readDocument(path).matchAll(/^```yaml\n([^]*?)^```$/gm)].map(
+        ([, yaml = '']) => [path, yaml] as const,
+      ),
+    );
+
+  it.each(blocks)('are accepted in an example of %s: %j', (_path, yaml) => {
+    const fingerprint = Array(32).fill('AB').join(':');
+    const whole = yaml.replace('AB:CD:…', fingerprint);
+    const env = /^upstreams?:/m.test(whole) ? {} : { UPSTREAM_URL: 'https://handle.example.org:8000' };
+    expect(() => configFrom({ yaml: whole, env })).not.toThrow();
   });
 });

@@ -13,6 +13,12 @@ const anchorsOf = (path: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
+/** Returns the relative links and images of a document. */
+const linksOf = (path: string): string[] =>
+  [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
+    .map(([, link, image]) => link ?? image ?? '')
+    .filter((link) => !/^[a-z]+:/.test(link));
+
 function isBroken(from: string, link: string): boolean {
   const [file = '', anchor] = link.split('#');
   const path = file === '' ? from : join(dirname(from), file);
@@ -21,10 +27,7 @@ function isBroken(from: string, link: string): boolean {
 
 describe('documents', () => {
   it.each(documents())('have no broken links: %s', (path) => {
-    const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
-      .map(([, link, image]) => link ?? image ?? '')
-      .filter((link) => !/^[a-z]+:/.test(link));
-    expect(links.filter((link) => isBroken(path, link))).toEqual([]);
+    expect(linksOf(path).filter((link) => isBroken(path, link))).toEqual([]);
   });
 
   const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
@@ -46,16 +49,37 @@ describe('documents', () => {
   const SPECIFICATION = 'src/cache/coherence/README.md';
 
   it.each(readmes.filter((path) => path !== SPECIFICATION))(
-    'have 20 to 80 lines besides the table of files: %s',
+    'have at most 80 lines besides the table of files: %s',
     (path) => {
       const lines = readDocument(path).trimEnd().split('\n');
-      const written = lines.filter((line) => !/^\| \[[^\]]+\.ts\]/.test(line)).length;
-      expect(lines.length).toBeGreaterThanOrEqual(20);
-      expect(written).toBeLessThanOrEqual(80);
+      expect(lines.filter((line) => !/^\| \[[^\]]+\.ts\]/.test(line)).length).toBeLessThanOrEqual(80);
     },
   );
 
-  it('include a root README of at most 200 lines', () => {
-    expect(readDocument('README.md').split('\n').length).toBeLessThanOrEqual(200);
+  it('include a root README of at most 150 lines, and a guide of at most 15 KB', () => {
+    expect(readDocument('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+    expect(Buffer.byteLength(readDocument('config/README.md'))).toBeLessThanOrEqual(15_000);
   });
+
+  const { files: entries } = JSON.parse(readDocument('package.json')) as { files: string[] };
+  const isPacked = (path: string): boolean =>
+    ['README.md', 'LICENSE', 'package.json'].includes(path) ||
+    entries.some(
+      (entry) =>
+        path === entry ||
+        path.startsWith(`${entry}/`) ||
+        (entry === 'config/*.md' && dirname(path) === 'config' && path.endsWith('.md')),
+    );
+  const packed = files.filter(isPacked);
+
+  it.each(packed.filter((path) => path.endsWith('.md')))(
+    'of the package link to its files only: %s',
+    (path) => {
+      const outside = linksOf(path)
+        .filter((link) => !link.startsWith('#'))
+        .map((link) => join(dirname(path), link.replace(/#.*$/, '')))
+        .filter((target) => !packed.some((file) => file === target || file.startsWith(`${target}/`)));
+      expect(outside).toEqual([]);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// The metrics table in src/observe/README.md matches the code, and no document names an unknown metric.
+// The metrics table in config/metrics.md matches the code, and no document names an unknown metric.
 import { describe, expect, it } from 'vitest';
 import { allMetrics } from '../../src/app/plugins.js';
 import { metricRows } from '../../src/observe/metric-list.js';
@@ -6,7 +6,7 @@ import { cells, documents, readDocument, tableRows } from '../support/markdown.j
 
 describe('documented metrics', () => {
   it('include each metric once, with its type, labels and help text', () => {
-    const listed = tableRows(readDocument('src/observe/README.md'), '| name').map(cells);
+    const listed = tableRows(readDocument('config/metrics.md'), '| name').map(cells);
     expect(listed).toEqual(metricRows(allMetrics()).map(cells));
   });
 

@@ -4,11 +4,22 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
 import { allErrors } from '../../src/app/plugins.js';
-import { cells, readDocument, tableRows } from '../support/markdown.js';
+import { readDocument } from '../support/markdown.js';
 
-const rows = tableRows(readDocument('config/troubleshooting.md'), '| symptom').map(cells);
-const quoted = (column: number): string[] =>
-  rows.flatMap((row) => [...(row[column] ?? '').matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
+/** Matches `- **symptom** (log `message`; error `CODE`): cause and remedy`, up to the next entry or paragraph. */
+const ENTRY = /^- \*\*((?:(?!\*\*)[^])+)\*\*(?: \(((?:`[^`]*`|[^`)])*)\))?: ((?:(?!\n\n|\n- )[^])+)/gm;
+
+const entries = [...readDocument('config/troubleshooting.md').matchAll(ENTRY)].map(
+  ([, symptom = '', signs = '', remedy = '']) => ({ symptom, signs, remedy }),
+);
+const quotedIn = (texts: string[]): string[] =>
+  texts.flatMap((text) =>
+    [...text.matchAll(/`([^`]+)`/g)].map(([, quoted = '']) => quoted.replaceAll(/\n\s*/g, ' ')),
+  );
+const signs = quotedIn(entries.map((entry) => entry.signs));
+const isCode = (text: string): boolean => /^(?:[A-Z0-9]+_[A-Z0-9_]+|OVERLOADED|INTERNAL)$/.test(text);
+const messages = signs.filter((text) => !isCode(text));
+const codes = signs.filter(isCode);
 
 const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts'))
@@ -16,20 +27,21 @@ const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
 
 describe('config/troubleshooting.md', () => {
   it('is not empty', () => {
-    expect(rows.length).toBeGreaterThan(20);
+    expect(entries.length).toBeGreaterThan(70);
+    expect(codes.length).toBeGreaterThan(20);
   });
 
-  it.each([...new Set(quoted(1))])('quotes text from the code: %j', (message) => {
+  it.each([...new Set(messages)])('quotes text from the code: %j', (message) => {
     expect(sources.some((source) => source.includes(message))).toBe(true);
   });
 
-  it.each([...new Set(quoted(2))])('names only catalogued errors: %s', (code) => {
+  it.each([...new Set(codes)])('names only catalogued errors: %s', (code) => {
     expect(allErrors().map((error) => error.code)).toContain(code);
   });
 
   const keys = configKeys().map(({ key }) => key);
   const sections = new Set(keys.map((key) => key.split('.')[0]));
-  const named = [...quoted(0), ...quoted(3)].filter(
+  const named = quotedIn(entries.flatMap(({ symptom, remedy }) => [symptom, remedy])).filter(
     (text) => /^\w+(\.\w+)+$/.test(text) && sections.has(text.split('.')[0]),
   );
 
@@ -44,6 +56,6 @@ describe('config/troubleshooting.md', () => {
   );
 
   it.each([...new Set(warnings)])('includes the warning %j', (message) => {
-    expect(quoted(1)).toContain(message);
+    expect(messages).toContain(message);
   });
 });

@@ -1,4 +1,4 @@
-// The curl commands of README.md and of three README files in src, run against the demo.
+// The curl commands of README.md and of three pages of the guide, run against the demo.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { startProgram } from '../support/built-proxy.js';
@@ -17,6 +17,7 @@ interface Expected {
 interface Demo {
   url: string;
   adminUrl: string;
+  text: string;
 }
 
 const expectedOf = (block: string): Expected[] =>
@@ -31,10 +32,10 @@ async function startDemo(): Promise<Demo> {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', HANDLE_SERVER_PORT: '0', ...native };
   const { stdout } = startProgram(['dist-demo/main.js'], ports);
   await expect.poll(stdout).toContain('Press Ctrl-C');
-  const [url = '', , adminUrl = ''] = [...stdout().matchAll(/http:\/\/127\.0\.0\.1:\d+/g)].map(
-    ([found]) => found,
-  );
-  return { url, adminUrl };
+  const text = stdout();
+  const [, url = ''] = /(http:\S+)\/api\/handles/.exec(text) ?? [];
+  const [, adminUrl = ''] = /Status page +(http:\S+)\/$/m.exec(text) ?? [];
+  return { url, adminUrl, text };
 }
 
 /** Runs a block in one shell, because later lines use variables of earlier lines. */
@@ -48,12 +49,31 @@ function run(block: string, { url, adminUrl }: Demo): string[] {
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split(END).slice(0, -1);
 }
 
+describe('the demo', () => {
+  test('prints the addresses of a page, of the status page and of the API, and a login that may write', async () => {
+    const { text } = await startDemo();
+    const pages = [...text.matchAll(/^  [A-Z][\w ]+? {2,}(http:\S+)$/gm)].map(([, page = '']) => page);
+    expect(pages.map((page) => new URL(page).pathname)).toEqual(['/21.T11998/DEMO', '/openapi', '/']);
+    for (const page of pages) {
+      const { status, headers } = await fetch(page, { headers: { Accept: 'text/html' } });
+      expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')]);
+    }
+    const commands = text.split('\n').filter((line) => line.startsWith('  curl '));
+    const outputs = commands.map((command) => execFileSync('bash', ['-c', command], { encoding: 'utf8' }));
+    expect(outputs).toEqual([
+      expect.stringContaining('Cache-Status: handle-resolver-proxy; '),
+      expect.stringContaining('"responseCode":1'),
+      expect.stringContaining('https://example.org/mine'),
+    ]);
+  });
+});
+
 describe('README commands', () => {
   test.each([
-    ['README.md', 4],
-    ['src/redirect/README.md', 5],
-    ['src/plugins/batch/README.md', 2],
-    ['src/v2/README.md', 14],
+    ['README.md', 5],
+    ['config/redirects.md', 5],
+    ['config/api.md', 2],
+    ['config/epic-v2.md', 14],
   ])('in %s get the documented responses', async (path, count) => {
     const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';
     const expected = expectedOf(block);

@@ -194,6 +194,16 @@ describe('start probes of the built program', () => {
       });
     });
 
+    test('prints the variable that pins a self-signed certificate', async () => {
+      const { url } = await startDemoServer({ tls: certificate });
+      const { code, stdout } = await cli(['check-config', '--probe'], { UPSTREAM_URL: url });
+      expect(code).toBe(1);
+      const [, line = ''] = /^ {2}To pin it {4}(UPSTREAM_FINGERPRINT=\S+)$/m.exec(stdout) ?? [];
+      expect(line).toBe(`UPSTREAM_FINGERPRINT=${certificate.fingerprint}`);
+      const [name = '', value = ''] = line.split('=');
+      expect((await cli(['check-config', '--probe'], { UPSTREAM_URL: url, [name]: value })).code).toBe(0);
+    });
+
     test('probes nothing when the configuration is invalid, and exits with 2', async () => {
       expect((await cli(['check-config', '--probe'], {})).code).toBe(2);
     });

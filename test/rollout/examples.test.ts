@@ -6,13 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
 import { wantedFiles } from '../../src/app/file-limit.js';
-import {
-  exampleDocuments,
-  exampleNames,
-  examplePath,
-  exampleText,
-  shutdownSeconds,
-} from '../support/examples.js';
+import { exampleDocuments, exampleNames, exampleText, shutdownSeconds } from '../support/examples.js';
 import { configFrom } from '../support/load-config.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
 
@@ -64,7 +58,7 @@ describe('example file', () => {
         expect(setting('DynamicUser')).toBe('yes');
         expect(setting('StateDirectory')).toBe(`handle-resolver-proxy${name.includes('@') ? '/%i' : ''}`);
         expect(setting('StateDirectoryMode')).toBe('0700');
-        const manual = readFileSync(join(ROOT, 'config/README.md'), 'utf8');
+        const manual = exampleText('outages.md');
         expect(manual).toContain('file: /var/lib/handle-resolver-proxy/snapshot');
       });
 
@@ -149,7 +143,7 @@ describe('example file', () => {
       const unknown = [...named]
         .map(([key]) => key)
         .filter((key) => !keys.includes(key) && !keys.some((known) => known.startsWith(`${key}.`)))
-        .filter((key) => !/\.(?:ya?ml|json|js|service|org|example)$/.test(key));
+        .filter((key) => !/\.(?:ya?ml|json|js|md|service|org|example)$/.test(key));
       expect(unknown).toEqual([]);
     });
 
@@ -161,10 +155,12 @@ describe('example file', () => {
       expect(set.filter((variable) => ![...variables, ...foreign].includes(variable ?? ''))).toEqual([]);
     });
 
-    it('is mentioned in the README', () => {
-      const readme = readFileSync(examplePath('../../README.md'), 'utf8');
+    it('is linked in the README or the guide', () => {
+      const pages = ['README.md', 'config/README.md']
+        .map((path) => readFileSync(join(ROOT, path), 'utf8'))
+        .join('');
       const tops = [...new Set(files.map((name) => name.split('/')[0] ?? ''))];
-      expect(tops.filter((name) => !readme.includes(`config/examples/${name}`))).toEqual([]);
+      expect(tops.filter((name) => !pages.includes(`examples/${name})`))).toEqual([]);
     });
   });
 });

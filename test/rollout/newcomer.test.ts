@@ -1,16 +1,43 @@
-// The guide "In front of a Handle.Net server, step by step", run against a self-signed server.
+// The section "Put it in front of your server" of README.md, and the guide "In front of a Handle.Net server, step by
+// step", run against a self-signed server.
 import '../support/real-sockets.js';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
 import { exampleText } from '../support/examples.js';
-import { startBuiltProxy, startListeningProxy } from '../support/built-proxy.js';
+import { ROOT, startBuiltProxy, startListeningProxy } from '../support/built-proxy.js';
+import { readDocument, shellBlocks } from '../support/markdown.js';
 import { createShell, stepsOf } from '../support/walk-through.js';
 
 const steps = stepsOf(exampleText('before-a-handle-server.md'));
 
 const certificate = await createCertificate();
 const demo = await startDemoServer({ tls: certificate });
+
+describe('section “Put it in front of your server” of README.md', () => {
+  test('leads from the certificate that the probe prints to a read', async () => {
+    const [probe = '', start = ''] = shellBlocks(readDocument('README.md')).filter((block) =>
+      block.includes('export UPSTREAM_'),
+    );
+    const shell = createShell();
+    const said = await shell(
+      probe
+        .replace(/^npm ci && npm run build$/m, '')
+        .replace('https://handle.example.org:8000', demo.url)
+        .replace('dist/main.js', join(ROOT, 'dist/main.js')),
+    );
+    const [, pin = ''] = /^ *To pin it +UPSTREAM_FINGERPRINT=(\S+)$/m.exec(said) ?? [];
+    expect(start).toContain('export UPSTREAM_FINGERPRINT=');
+    expect(start).toContain('npm start\n');
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, UPSTREAM_FINGERPRINT: pin });
+    const [read = ''] = /^curl .*$/m.exec(start) ?? [];
+    const answer = await shell(
+      read.replace('http://localhost:8080', proxy.url).replace('20.500.12345/abc', '21.T11998/page'),
+    );
+    expect(answer).toContain('Cache-Status: handle-resolver-proxy; fwd=miss');
+  });
+});
 
 describe('guide “In front of a Handle.Net server, step by step”', () => {
   test('shows the output of every step', async () => {

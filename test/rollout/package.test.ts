@@ -141,8 +141,8 @@ describe('npm package', () => {
     await serving.exited;
   });
 
-  describe('in the embedding example of src/app/README.md', () => {
-    const document = readFileSync(join(ROOT, 'src/app/README.md'), 'utf8');
+  describe('in the embedding example of config/embedding.md', () => {
+    const document = readFileSync(join(ROOT, 'config/embedding.md'), 'utf8');
     const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(document) ?? [];
 
     test('has types that compile the example and reject wrong calls', () => {

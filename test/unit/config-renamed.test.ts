@@ -72,7 +72,7 @@ const CONSTANTS = [
   ['native.tcp.maxConnectionsPerNetwork', 'that'],
   ['native.tcp.idleTimeout', '15 s'],
   ['native.tcp.requestTimeout', '30 s'],
-  ['native.site.description', 'Caching mirror'],
+  ['native.site.description', 'Caching resolver proxy'],
 ] as const;
 
 /** Returns YAML that sets a key. */

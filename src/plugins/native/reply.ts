@@ -56,7 +56,7 @@ const LIFE_SECONDS = 43_200;
 export const expirationAt = (now: number): number => (Math.floor(now / 1000) + LIFE_SECONDS) | 0;
 
 /**
- * Flags copied from the request. Mirrors also copy `authoritative`, although only a primary should set it.
+ * Flags copied from the request. Secondary sites also copy `authoritative`, although only a primary should set it.
  */
 const COPIED =
   OP_FLAG.authoritative |
