@@ -46,16 +46,30 @@ export function rules({ server: listener, ...config }: Config): Rule[] {
 function upstreamRules(config: UpstreamSections): Rule[] {
   const { url, staleAfterMs, timeoutMs } = config.upstream;
   const servers = upstreamServers(config);
-  const patterns = servers.flatMap(({ prefixes }) => prefixes);
-  const repeated = patterns.find((pattern, at) => patterns.indexOf(pattern) < at);
+  const repeated = repeatedPrefix(servers);
   const shortest = Math.min(timeoutMs, ...servers.map((server) => server.timeoutMs));
   return [
     [url !== undefined && config.upstreams.length > 0, 'upstream.url', 'give this or upstreams, not both'],
-    [repeated !== undefined, 'upstreams', `prefix ${repeated ?? ''} is given twice`],
+    [
+      repeated !== undefined,
+      'upstreams',
+      `prefix ${repeated ?? ''} is given twice: only after a repository (kind dspace or template) may another server follow, which is read-only too`,
+    ],
     [staleAfterMs >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
     ...config.upstreams.map(addressRule),
     ...servers.map(fingerprintRule),
   ];
+}
+
+/** Returns a prefix of several servers of which one answers for the next, or the last takes writes. */
+function repeatedPrefix(servers: readonly ConfiguredServer[]): string | undefined {
+  return servers
+    .flatMap(({ prefixes }) => prefixes)
+    .find((prefix) => {
+      const [last, ...earlier] = servers.filter(({ prefixes }) => prefixes.includes(prefix)).reverse();
+      const takesWrites = last?.kind === 'handle-server' && !last.readOnly;
+      return earlier.length > 0 && (takesWrites || earlier.some(({ kind }) => kind === 'handle-server'));
+    });
 }
 
 /** Checks the address of a Handle server, and that only `kind: none` has none. */

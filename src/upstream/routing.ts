@@ -24,6 +24,8 @@ const NO_RECORD: RecordRead = { ...NO_ANSWER, values: undefined };
 
 interface ReadServer {
   reads: UpstreamClient;
+  /** Defaults to a Handle server. */
+  source?: Pick<RecordSource, 'forwards'>;
 }
 
 interface RecordServer {
@@ -47,10 +49,12 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
     const found = findServers(read.handle);
     return askInTurn(found, {
       ask: ({ reads }) => reads.resolve(read),
-      // A server for the prefix 0.NA may hold few prefix records; the root holds all.
-      isElsewhere: (answer) =>
+      isElsewhere: (answer, { source }) =>
         isRefusedElsewhere(answer) ||
-        (answer.kind === 'not-found' && roots.some((root) => found.includes(root))),
+        (answer.kind === 'not-found' &&
+          // The next server of the prefix may have it; or a server for the prefix 0.NA, which may hold few
+          // prefix records, is followed by the root, which holds all.
+          (source?.forwards === false || roots.some((root) => found.includes(root)))),
       otherwise: NO_SERVER,
     });
   }
@@ -97,8 +101,8 @@ export function recordsAt(servers: readonly RecordServer[]): RecordClient {
 
 interface Asking<Server, Answer> {
   ask: (server: Server) => Promise<Answer>;
-  /** Whether the response says that the server is not responsible. */
-  isElsewhere: (answer: Answer) => boolean;
+  /** Whether the next server is asked. */
+  isElsewhere: (answer: Answer, server: Server) => boolean;
   /** Result if there is no server. */
   otherwise: Answer;
 }
@@ -119,7 +123,7 @@ async function askEach<Server, Answer>(
   let answer = otherwise;
   for (const server of servers) {
     answer = await ask(server);
-    if (!isElsewhere(answer)) break;
+    if (!isElsewhere(answer, server)) break;
   }
   return answer;
 }
@@ -132,8 +136,8 @@ interface Routed {
 }
 
 /**
- * Returns the servers for a handle, in order. Only a handle under `0.` can have several: the prefix's server,
- * the default server and the roots.
+ * Returns the servers for a handle, in order. A handle under `0.` can have several: the prefix's server, the
+ * default server and the roots; and so can the prefix of a repository.
  */
 export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
@@ -150,7 +154,10 @@ export function createPrefixRouting<Server extends Routed>(
   { roots = [], unserved = [] }: OtherRoutes<Server> = {},
 ): FindServers<Server> {
   const byPattern = new Map<string, readonly Server[]>();
-  for (const server of servers) for (const pattern of server.prefixes) byPattern.set(pattern, [server]);
+  for (const server of servers) {
+    for (const pattern of server.prefixes)
+      byPattern.set(pattern, [...(byPattern.get(pattern) ?? []), server]);
+  }
   for (const pattern of unserved) byPattern.set(pattern, []);
   const fallback: readonly Server[] = byPattern.get('*') ?? [];
 

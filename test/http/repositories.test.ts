@@ -298,3 +298,55 @@ describe('repository configuration', () => {
     expect(() => loadConfig({ env, readFile: () => '' })).toThrow(message);
   });
 });
+
+describe('several servers for a prefix', () => {
+  const OLD = 'https://old.test';
+  const several = [
+    { prefixes: '123456', kind: 'dspace', url: `${SITE}/server` },
+    { prefixes: '123456', kind: 'dspace', url: `${OLD}/server` },
+  ];
+  const oldAnswers = (body: unknown, status = 200): nock.Scope =>
+    nock(OLD).get('/server/resolve/123456/1').reply(status, JSON.stringify(body), JSON_TYPE);
+
+  it('are asked in order, the next one if a handle is not found', async () => {
+    dspaceAnswers('/server/resolve/123456/1', null);
+    oldAnswers([PAGE]);
+    const { ask } = await start(several);
+    expect(await ask('/123456/1')).toMatchObject({ status: 302, headers: { location: PAGE } });
+    const withLogin = await ask('/api/v2/handles/123456/1', { headers: LOGIN });
+    expect(withLogin.text).toContain(PAGE);
+  });
+
+  it('report a missing handle only if all of them do', async () => {
+    dspaceAnswers('/server/resolve/123456/1', null);
+    oldAnswers(null);
+    const { ask } = await start(several);
+    expect((await ask('/api/handles/123456/1')).status).toBe(404);
+  });
+
+  it.each(['first', 'second'])('make a read fail if the %s server fails', async (failing) => {
+    dspaceAnswers('/server/resolve/123456/1', null, { status: failing === 'first' ? 500 : 200 });
+    if (failing === 'second') oldAnswers({}, 500);
+    const { ask } = await start(several);
+    expect((await ask('/api/handles/123456/1')).status).toBe(502);
+  });
+
+  it('may end with a read-only Handle server', async () => {
+    dspaceAnswers('/server/resolve/123456/1', null);
+    nock(UPSTREAM_URL)
+      .get('/api/handles/123456/1')
+      .reply(200, recordOf([], '123456/1').body as object);
+    const { ask } = await start([several[0]!, { prefixes: '123456', url: UPSTREAM_URL, readOnly: true }]);
+    expect((await ask('/api/handles/123456/1')).status).toBe(200);
+    const rejected = await ask('/api/handles/123456/1', { method: 'PUT', headers: LOGIN, body: '{}' });
+    expect(rejected.status).toBe(405);
+  });
+
+  it.each([
+    ['takes writes', [several[0]!, { prefixes: '123456', url: UPSTREAM_URL }]],
+    ['follows a Handle server', [{ prefixes: '123456', url: UPSTREAM_URL, readOnly: true }, several[0]!]],
+  ])('are rejected at the start if one %s', (_, servers) => {
+    const env = { UPSTREAMS: JSON.stringify(servers) };
+    expect(() => loadConfig({ env, readFile: () => '' })).toThrow('prefix 123456 is given twice');
+  });
+});

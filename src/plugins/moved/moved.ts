@@ -45,7 +45,7 @@ export function start(host: Host, settings: MovedConfig): Started {
         log.info({ file, handles: handles.size, prefixes: prefixes.size }, 'moved handles loaded');
       },
       (error: unknown) => {
-        const reason = messageOf(error);
+        const reason = errorText(error);
         const remedy = 'purge the prefixes of the file, or wait until the cached records expire';
         log.error({ file, reason, remedy }, 'moved handles loaded, but the cache may have older records');
       },
@@ -76,8 +76,8 @@ function tableIn(file: string, readText: (text: string) => MovedTable | string):
   try {
     return readText(readFileSync(file, 'utf8'));
   } catch (error) {
-    return messageOf(error);
+    return errorText(error);
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

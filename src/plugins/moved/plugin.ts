@@ -14,7 +14,7 @@ const SECTIONS = {
     file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
       .optional()
       .describe(
-        'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change is noticed within seconds. See "Moved handles".',
+        'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change counts within seconds. See "Moved handles".',
       ),
     // A replaced file counts after this time (ms); SIGHUP reads it immediately.
     everyMs: fixed(5000),

@@ -44,7 +44,7 @@ function addLine(table: WritableTable, line: string, isOnlyRead: IsOnlyRead): st
   if (comma < 1) return 'give handle,URL or prefix/*,URL, without quotes';
   const name = line.slice(0, comma).trimEnd();
   const url = line.slice(comma + 1).trimStart();
-  const problem = problemOf(name, url, isOnlyRead);
+  const problem = lineProblem(name, url, isOnlyRead);
   if (problem !== undefined) return problem;
   const [entries, key] = name.endsWith('/*')
     ? [table.prefixes, upperAscii(name.slice(0, -'/*'.length))]
@@ -54,7 +54,7 @@ function addLine(table: WritableTable, line: string, isOnlyRead: IsOnlyRead): st
   return undefined;
 }
 
-function problemOf(name: string, url: string, isOnlyRead: IsOnlyRead): string | undefined {
+function lineProblem(name: string, url: string, isOnlyRead: IsOnlyRead): string | undefined {
   if (!/^[^/"]+\/./.test(name)) return 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*';
   if (url.length > MAX_URL || !isWebAddress(url))
     return `give an http or https URL of at most ${MAX_URL} characters`;
