@@ -61,3 +61,10 @@ describe('CHANGELOG.md', () => {
     expect(listed.sort()).toEqual(changed.sort());
   });
 });
+
+describe('SECURITY.md', () => {
+  it('supports the minor version in package.json', () => {
+    const rows = tableRows(readDocument('SECURITY.md'), '| version').map(cells);
+    expect(rows.map(([supported]) => supported)).toEqual([version.replace(/\.\d+$/, '.x'), 'older']);
+  });
+});

@@ -1,9 +1,11 @@
-// Compose and Kubernetes files: they are consistent with each other, the configuration and the image.
-import { readFileSync } from 'node:fs';
+// Dockerfile, Compose and Kubernetes files: they are consistent with each other, the configuration and the image.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import request from 'supertest';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseSize } from '../../src/config/fields.js';
 import { configKeys } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
@@ -44,6 +46,37 @@ const memoryNeeded = ({ cache, http }: Config): number =>
 /** Returns the bytes of a container size: `512mb`, `1g`, `1Gi`. */
 const bytes = (size: string): number =>
   parseSize(size.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB')) ?? Number.NaN;
+
+describe('Dockerfile', () => {
+  it('pins its base image with the command in its comment', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dockerfile-'));
+    onTestFinished(() => {
+      rmSync(folder, { recursive: true });
+    });
+    const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
+    writeFileSync(join(folder, 'docker'), `#!/bin/sh\n[ "$4" = "$IMAGE" ] && echo ${digest}\n`, {
+      mode: 0o755,
+    });
+    writeFileSync(join(folder, 'Dockerfile'), dockerfile);
+    const [, command = '', image = ''] = /^# {3}(BASE=(.*?); .*)$/m.exec(dockerfile) ?? [];
+    const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}`, IMAGE: image };
+    const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+    const pinned = dockerfile.replace(/^ARG BASE=.*$/m, `ARG BASE=${image}@${digest}`);
+    expect(readFileSync(join(folder, 'Dockerfile'), 'utf8')).toBe(pinned);
+    expect([...pinned.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)).toEqual([
+      '$BASE',
+      'build',
+      '$BASE',
+    ]);
+  });
+
+  it('runs no install scripts of libraries', () => {
+    const installs = dockerfile.match(/npm (?:ci|install) .*/g) ?? [];
+    expect(installs.length).toBe(2);
+    for (const install of installs) expect(install).toContain('--ignore-scripts');
+  });
+});
 
 describe('compose.yaml', () => {
   const [{ services, networks }] = exampleDocuments('compose.yaml') as [Compose];
