@@ -16,7 +16,9 @@ import {
   type Compose,
   type ConfigMap,
   type Deployment,
+  type Ingress,
   type NetworkPolicy,
+  type RedisSet,
   type Service,
   exampleDocuments,
   exampleText,
@@ -130,7 +132,14 @@ describe('Kubernetes manifests', () => {
   const [configMap] = exampleDocuments('kubernetes/configmap.yaml') as [ConfigMap];
   const [budget] = exampleDocuments('kubernetes/pod-disruption-budget.yaml') as [Budget];
   const [policy] = exampleDocuments('kubernetes/network-policy.yaml') as [NetworkPolicy];
-  const services = exampleDocuments('kubernetes/service.yaml') as Service[];
+  const services = ['service', 'native-service'].flatMap(
+    (name) => exampleDocuments(`kubernetes/${name}.yaml`) as Service[],
+  );
+  const [redisSet, redisService, redisPolicy] = exampleDocuments('kubernetes/redis.yaml') as [
+    RedisSet,
+    Service,
+    NetworkPolicy,
+  ];
   const pod = deployment.spec.template;
   const [container] = pod.spec.containers;
   const config = configFrom({ env: { ...configMap.data, ADMIN_TOKEN, REDIS_URL: 'redis://redis:6379' } });
@@ -144,7 +153,7 @@ describe('Kubernetes manifests', () => {
     const { name } = configMap.metadata;
     expect(container.envFrom).toEqual([{ configMapRef: { name } }, { secretRef: { name } }]);
     const told = [...exampleText('kubernetes/deployment.yaml').matchAll(/--from-literal=(\w+)=/g)];
-    expect(told.map(([, variable]) => variable)).toEqual(['ADMIN_TOKEN', 'REDIS_URL']);
+    expect(told.map(([, variable]) => variable)).toEqual(['ADMIN_TOKEN']);
   });
 
   it('select the pods of the Deployment', () => {
@@ -166,7 +175,7 @@ describe('Kubernetes manifests', () => {
     };
     expect(Object.fromEntries(container.ports.map((port) => [port.name, port.containerPort]))).toEqual(ports);
     const targets = services.flatMap(({ spec }) => spec.ports.map(({ targetPort }) => targetPort));
-    expect(targets).toEqual(['http', 'native-tcp', 'native-udp', 'admin']);
+    expect(targets).toEqual(['http', 'admin', 'native-tcp', 'native-udp']);
     expect(config.admin.host).toBe('0.0.0.0');
   });
 
@@ -191,6 +200,34 @@ describe('Kubernetes manifests', () => {
       [['admin'], [['monitoring']]],
       [['native-tcp', 'native-udp'], undefined],
     ]);
+  });
+
+  it('share the Redis of redis.yaml, which runs as in compose.yaml and which only they reach', () => {
+    const [redis] = redisSet.spec.template.spec.containers;
+    const [{ services: composed }] = exampleDocuments('compose.yaml') as [Compose];
+    expect([redis.image, ['redis-server', ...redis.args]]).toEqual([
+      composed.redis.image,
+      composed.redis.command,
+    ]);
+    expect(bytes(redis.resources.limits.memory)).toBe(bytes(composed.redis.mem_limit));
+    expect(redisSet.spec.replicas).toBe(1);
+    const { labels } = redisSet.spec.template.metadata;
+    expect(container.env).toEqual([
+      {
+        name: 'REDIS_URL',
+        value: `redis://${redisService.metadata.name}:${config.redis.url?.split(':').at(-1)}`,
+      },
+    ]);
+    for (const selector of [redisService.spec.selector, redisPolicy.spec.podSelector.matchLabels])
+      expect(selector).toEqual(labels);
+    const [rule] = redisPolicy.spec.ingress;
+    expect(rule?.from?.map(({ podSelector }) => podSelector.matchLabels)).toEqual([pod.metadata.labels]);
+  });
+
+  it('lead the Ingress to the public port', () => {
+    const [{ spec }] = exampleDocuments('kubernetes/ingress.yaml') as [Ingress];
+    const backends = spec.rules.flatMap(({ http }) => http.paths.map(({ backend }) => backend.service));
+    expect(backends).toEqual([{ name: services[0]?.metadata.name, port: { name: 'http' } }]);
   });
 
   it('trust no real proxy by default, only a documentation network (RFC 5737)', () => {
