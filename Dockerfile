@@ -1,13 +1,17 @@
 # Builds the proxy with all tools, then keeps only what it needs to run.
-FROM node:24-bookworm-slim AS build
+
+# Pins the base image to its present digest, for a build that can be repeated; later, renews it. Run this line here, and commit the result:
+#   BASE=node:24-bookworm-slim; DIGEST=$(docker buildx imagetools inspect $BASE --format '{{.Manifest.Digest}}') && sed -i "s|^ARG BASE=.*|ARG BASE=$BASE@$DIGEST|" Dockerfile
+ARG BASE=node:24-bookworm-slim
+FROM $BASE AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --no-audit --no-fund
+RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
-COPY config/build.js config/openapi-documents.js config/undici.js ./config/
+COPY config/build.js config/openapi-documents.js config/undici.js config/write-sbom.js ./config/
 COPY config/openapi ./config/openapi
 COPY src ./src
-RUN npm run build
+RUN npm run build && node config/write-sbom.js
 
 # A Handle server in memory for tests of other programs: docker build --target dev-server. Not for production.
 FROM build AS dev-server
@@ -15,7 +19,7 @@ USER 10001:10001
 EXPOSE 8000
 CMD ["node", "--enable-source-maps", "dist/main.js", "dev-server", "--host", "0.0.0.0"]
 
-FROM node:24-bookworm-slim
+FROM $BASE
 # Process 1 has to reap children and hand signals on; node does neither by itself.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends tini \
@@ -23,7 +27,7 @@ RUN apt-get update \
 WORKDIR /app
 ENV NODE_ENV=production
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && npm cache clean --force
 COPY --from=build /app/dist ./dist
 COPY config/default.yaml ./config/default.yaml
 COPY config/completion ./config/completion

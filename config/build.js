@@ -41,6 +41,8 @@ const UNUSED_MODULES = {
   'body-parser': false,
   'serve-static': false,
   send: false,
+  // Only development packages install this optional dependency of debug.
+  'supports-color': false,
 };
 
 /**

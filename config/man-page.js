@@ -4,7 +4,7 @@
 export function manPage(program) {
   const name = program.name();
   const lines = [
-    `.TH ${escape(name.toUpperCase())} 1`,
+    `.TH ${escape(name.toUpperCase())} 1 "" "${escape(`${name} ${program.version()}`)}"`,
     '.SH NAME',
     `${escape(name)} \\- ${escape(uncapitalised(program.description()))}`,
     '.SH SYNOPSIS',

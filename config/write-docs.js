@@ -7,7 +7,10 @@ import { keyReference } from './key-reference.js';
 import { manPage } from './man-page.js';
 import { fileRows, moduleRows, readmes } from './module-table.js';
 
-const sources = await createViteServer({ configFile: false, server: { middlewareMode: true, watch: null } });
+const sources = await createViteServer({
+  configFile: false,
+  server: { middlewareMode: true, watch: null, ws: false },
+});
 const { configKeys } = await sources.ssrLoadModule('/src/app/config.ts');
 const { rowOf } = await sources.ssrLoadModule('/src/config/keys.ts');
 const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');

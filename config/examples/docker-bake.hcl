@@ -6,7 +6,7 @@ variable "REGISTRY" {
 }
 
 variable "VERSION" {
-  default = "0.3.0"
+  default = "0.4.0"
 }
 
 target "default" {

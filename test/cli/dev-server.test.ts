@@ -106,10 +106,11 @@ function sourcesOf(chunk: string): string[] {
 describe('built proxy', () => {
   it('does not load the dev-server module', () => {
     const chunks = readdirSync('dist').filter((name) => name.endsWith('.js'));
-    const [serve = ''] = chunks.filter((name) =>
-      sourcesOf(name).some((path) => path.endsWith('src/app/run.ts')),
-    );
-    const loaded = [...chunksOf('main.js'), ...chunksOf(serve)].flatMap(sourcesOf);
+    const chunkWith = (source: string): string =>
+      chunks.find((name) => sourcesOf(name).some((path) => path.endsWith(source))) ?? '';
+    const loaded = ['src/cli/main.ts', 'src/app/run.ts']
+      .flatMap((source) => [...chunksOf(chunkWith(source))])
+      .flatMap(sourcesOf);
     expect(loaded.some((path) => path.endsWith('src/app/app.ts'))).toBe(true);
     expect(loaded.filter((path) => path.includes('src/dev-server/'))).toEqual([]);
     const all = chunks.flatMap(sourcesOf);

@@ -6,18 +6,18 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ROOT, startListeningProxy, startProgram } from '../support/built-proxy.js';
 
-const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+const { dependencies, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   dependencies: Record<string, string>;
+  engines: { node: string };
 };
 
-/** Returns the files that the proxy loads, taken from V8 coverage data. */
-async function loadedFiles(): Promise<string[]> {
+/** Runs a program, and returns the files that it loads, taken from V8 coverage data. */
+async function filesLoadedBy(run: (env: Record<string, string>) => Promise<unknown>): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-start-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true });
   });
-  const proxy = await startListeningProxy({ UPSTREAM_URL: 'http://127.0.0.1:9', NODE_V8_COVERAGE: folder });
-  await proxy.stop();
+  await run({ UPSTREAM_URL: 'http://127.0.0.1:9', NODE_V8_COVERAGE: folder });
   const [name = ''] = readdirSync(folder);
   const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { result: { url: string }[] };
   return result.filter(({ url }) => url.startsWith('file:')).map(({ url }) => fileURLToPath(url));
@@ -34,7 +34,7 @@ const packagesIn = (file: string): string[] =>
 
 describe('start of the built program', () => {
   test('loads few files, including the required libraries, and none from node_modules', async () => {
-    const files = await loadedFiles();
+    const files = await filesLoadedBy(async (env) => (await startListeningProxy(env)).stop());
     expect(files.filter((file) => !file.startsWith(join(ROOT, 'dist')))).toEqual([]);
     expect(files.length).toBeLessThan(31);
     const packages = new Set(files.flatMap(packagesIn));
@@ -52,6 +52,26 @@ describe('start of the built program', () => {
       'undici',
       'zod',
     ]);
+  });
+
+  describe('with an older Node.js', () => {
+    test.each(['v18.20.8', 'v20.18.3'])(
+      '%s names the required version and imports nothing',
+      async (version) => {
+        const asVersion = `data:text/javascript,Object.defineProperty(process,'version',{value:'${version}'})`;
+        let stderr = '';
+        const files = await filesLoadedBy(async (env) => {
+          const program = startProgram(['--import', asVersion, 'dist/main.js', '--version'], env);
+          expect(await program.exited).toEqual({ code: 2, signal: null });
+          stderr = program.stderr();
+        });
+        const required = engines.node.replace('>=', '');
+        expect(stderr).toBe(
+          `Node.js ${required} or later is required; ${process.execPath} is ${version.slice(1)}.\n`,
+        );
+        expect(files).toEqual([join(ROOT, 'dist/main.js')]);
+      },
+    );
   });
 
   test('maps stack traces to the sources', async () => {

@@ -1,9 +1,11 @@
-// Compose and Kubernetes files: they are consistent with each other, the configuration and the image.
-import { readFileSync } from 'node:fs';
+// Dockerfile, Compose and Kubernetes files: they are consistent with each other, the configuration and the image.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import request from 'supertest';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseSize } from '../../src/config/fields.js';
 import { configKeys } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
@@ -14,7 +16,9 @@ import {
   type Compose,
   type ConfigMap,
   type Deployment,
+  type Ingress,
   type NetworkPolicy,
+  type RedisSet,
   type Service,
   exampleDocuments,
   exampleText,
@@ -44,6 +48,37 @@ const memoryNeeded = ({ cache, http }: Config): number =>
 /** Returns the bytes of a container size: `512mb`, `1g`, `1Gi`. */
 const bytes = (size: string): number =>
   parseSize(size.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB')) ?? Number.NaN;
+
+describe('Dockerfile', () => {
+  it('pins its base image with the command in its comment', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dockerfile-'));
+    onTestFinished(() => {
+      rmSync(folder, { recursive: true });
+    });
+    const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
+    writeFileSync(join(folder, 'docker'), `#!/bin/sh\n[ "$4" = "$IMAGE" ] && echo ${digest}\n`, {
+      mode: 0o755,
+    });
+    writeFileSync(join(folder, 'Dockerfile'), dockerfile);
+    const [, command = '', image = ''] = /^# {3}(BASE=(.*?); .*)$/m.exec(dockerfile) ?? [];
+    const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}`, IMAGE: image };
+    const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+    const pinned = dockerfile.replace(/^ARG BASE=.*$/m, `ARG BASE=${image}@${digest}`);
+    expect(readFileSync(join(folder, 'Dockerfile'), 'utf8')).toBe(pinned);
+    expect([...pinned.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)).toEqual([
+      '$BASE',
+      'build',
+      '$BASE',
+    ]);
+  });
+
+  it('runs no install scripts of libraries', () => {
+    const installs = dockerfile.match(/npm (?:ci|install) .*/g) ?? [];
+    expect(installs.length).toBe(2);
+    for (const install of installs) expect(install).toContain('--ignore-scripts');
+  });
+});
 
 describe('compose.yaml', () => {
   const [{ services, networks }] = exampleDocuments('compose.yaml') as [Compose];
@@ -97,7 +132,14 @@ describe('Kubernetes manifests', () => {
   const [configMap] = exampleDocuments('kubernetes/configmap.yaml') as [ConfigMap];
   const [budget] = exampleDocuments('kubernetes/pod-disruption-budget.yaml') as [Budget];
   const [policy] = exampleDocuments('kubernetes/network-policy.yaml') as [NetworkPolicy];
-  const services = exampleDocuments('kubernetes/service.yaml') as Service[];
+  const services = ['service', 'native-service'].flatMap(
+    (name) => exampleDocuments(`kubernetes/${name}.yaml`) as Service[],
+  );
+  const [redisSet, redisService, redisPolicy] = exampleDocuments('kubernetes/redis.yaml') as [
+    RedisSet,
+    Service,
+    NetworkPolicy,
+  ];
   const pod = deployment.spec.template;
   const [container] = pod.spec.containers;
   const config = configFrom({ env: { ...configMap.data, ADMIN_TOKEN, REDIS_URL: 'redis://redis:6379' } });
@@ -111,7 +153,7 @@ describe('Kubernetes manifests', () => {
     const { name } = configMap.metadata;
     expect(container.envFrom).toEqual([{ configMapRef: { name } }, { secretRef: { name } }]);
     const told = [...exampleText('kubernetes/deployment.yaml').matchAll(/--from-literal=(\w+)=/g)];
-    expect(told.map(([, variable]) => variable)).toEqual(['ADMIN_TOKEN', 'REDIS_URL']);
+    expect(told.map(([, variable]) => variable)).toEqual(['ADMIN_TOKEN']);
   });
 
   it('select the pods of the Deployment', () => {
@@ -133,7 +175,7 @@ describe('Kubernetes manifests', () => {
     };
     expect(Object.fromEntries(container.ports.map((port) => [port.name, port.containerPort]))).toEqual(ports);
     const targets = services.flatMap(({ spec }) => spec.ports.map(({ targetPort }) => targetPort));
-    expect(targets).toEqual(['http', 'native-tcp', 'native-udp', 'admin']);
+    expect(targets).toEqual(['http', 'admin', 'native-tcp', 'native-udp']);
     expect(config.admin.host).toBe('0.0.0.0');
   });
 
@@ -158,6 +200,34 @@ describe('Kubernetes manifests', () => {
       [['admin'], [['monitoring']]],
       [['native-tcp', 'native-udp'], undefined],
     ]);
+  });
+
+  it('share the Redis of redis.yaml, which runs as in compose.yaml and which only they reach', () => {
+    const [redis] = redisSet.spec.template.spec.containers;
+    const [{ services: composed }] = exampleDocuments('compose.yaml') as [Compose];
+    expect([redis.image, ['redis-server', ...redis.args]]).toEqual([
+      composed.redis.image,
+      composed.redis.command,
+    ]);
+    expect(bytes(redis.resources.limits.memory)).toBe(bytes(composed.redis.mem_limit));
+    expect(redisSet.spec.replicas).toBe(1);
+    const { labels } = redisSet.spec.template.metadata;
+    expect(container.env).toEqual([
+      {
+        name: 'REDIS_URL',
+        value: `redis://${redisService.metadata.name}:${config.redis.url?.split(':').at(-1)}`,
+      },
+    ]);
+    for (const selector of [redisService.spec.selector, redisPolicy.spec.podSelector.matchLabels])
+      expect(selector).toEqual(labels);
+    const [rule] = redisPolicy.spec.ingress;
+    expect(rule?.from?.map(({ podSelector }) => podSelector.matchLabels)).toEqual([pod.metadata.labels]);
+  });
+
+  it('lead the Ingress to the public port', () => {
+    const [{ spec }] = exampleDocuments('kubernetes/ingress.yaml') as [Ingress];
+    const backends = spec.rules.flatMap(({ http }) => http.paths.map(({ backend }) => backend.service));
+    expect(backends).toEqual([{ name: services[0]?.metadata.name, port: { name: 'http' } }]);
   });
 
   it('trust no real proxy by default, only a documentation network (RFC 5737)', () => {

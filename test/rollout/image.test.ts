@@ -1,4 +1,6 @@
 // The container image, built from the Dockerfile and run.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
@@ -16,6 +18,7 @@ describe('container image', () => {
     async () => {
       const image = await buildImage();
       expect(image.config).toMatchObject({ User: '10001:10001', Entrypoint: ['tini', '--'] });
+      expect(existsSync(join(image.root, image.config.WorkingDir, 'dist/sbom.json'))).toBe(true);
       const demo = await startDemoServer();
       const [port, adminPort] = [await freePort(), await freePort()];
       const container = await runImage(image, {

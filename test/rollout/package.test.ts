@@ -10,12 +10,18 @@ import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
 
 interface Package {
+  name: string;
   version: string;
   dependencies: Record<string, string>;
   bin: Record<string, string>;
 }
 interface Lock {
-  packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
+  packages: Record<string, { version: string; dev?: boolean; devOptional?: boolean }>;
+}
+interface Sbom {
+  metadata: { component: object };
+  components: { 'bom-ref': string; hashes?: object[]; licenses?: object[] }[];
+  dependencies: { dependsOn: string[] }[];
 }
 interface Packed {
   filename: string;
@@ -41,19 +47,21 @@ function run(command: string, args: string[], cwd: string): string {
 
 const packed = ((): Packed => {
   // `prepack` would rebuild the existing build while other tests use it.
-  run(process.execPath, ['config/write-types.js'], ROOT);
+  for (const script of ['config/write-types.js', 'config/write-sbom.js'])
+    run(process.execPath, [script], ROOT);
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   const [first] = JSON.parse(run('npm', args, ROOT)) as [Packed];
   return first;
 })();
 
+const lockedPackages = Object.entries((jsonOf('package-lock.json') as Lock).packages).filter(
+  ([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true,
+);
+
 /** Installs the locked versions from the cache of `npm ci`, without network access if possible. */
 function install(): void {
   const { version, dependencies, bin } = jsonOf('package.json') as Package;
   const wanted = { 'handle-resolver-proxy': `file:${packed.filename}` };
-  const locked = Object.entries((jsonOf('package-lock.json') as Lock).packages).filter(
-    ([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true,
-  );
   const itself = { version, resolved: wanted['handle-resolver-proxy'], dependencies, bin };
   write('package.json', { name: 'user', private: true, type: 'module', dependencies: wanted });
   write('package-lock.json', {
@@ -63,7 +71,7 @@ function install(): void {
     packages: {
       '': { name: 'user', dependencies: wanted },
       'node_modules/handle-resolver-proxy': itself,
-      ...Object.fromEntries(locked),
+      ...Object.fromEntries(lockedPackages),
     },
   });
   run('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund'], folder);
@@ -113,6 +121,30 @@ describe('npm package', () => {
       typeof entry === 'string' ? [entry] : Object.values(entry),
     );
     expect(named.filter((path) => !paths.includes(path.replace('./', '')))).toEqual([]);
+  });
+
+  test('lists its libraries with version, hash and licence in dist/sbom.json, equally in each build', () => {
+    const inPackage = join(folder, 'node_modules/handle-resolver-proxy/dist/sbom.json');
+    const text = readFileSync(inPackage, 'utf8');
+    const { metadata, components, dependencies } = JSON.parse(text) as Sbom;
+    const { name, version } = jsonOf('package.json') as Package;
+    expect(metadata.component).toMatchObject({ type: 'application', name, version });
+    const locked = lockedPackages.map(
+      ([path, library]) => `${path.replace(/^.*node_modules\//, '')}@${library.version}`,
+    );
+    const listed = components.map((component) => component['bom-ref']);
+    expect(listed.sort()).toEqual(locked.sort());
+    expect(components.filter(({ hashes, licenses }) => !hashes?.length || !licenses?.length)).toEqual([]);
+    expect(
+      dependencies.flatMap(({ dependsOn }) => dependsOn).filter((each) => !listed.includes(each)),
+    ).toEqual([]);
+    const licences = readFileSync(join(ROOT, 'dist/licenses.txt'), 'utf8');
+    const bundled = [...licences.matchAll(/^(\S+) (\d\S*) \(.*\)$/gm)].map(
+      ([, library, at]) => `${library}@${at}`,
+    );
+    expect(bundled.length).toBeGreaterThan(50);
+    expect(bundled.filter((each) => !listed.includes(each))).toEqual([]);
+    expect(text).not.toMatch(/"(timestamp|serialNumber)"/);
   });
 
   test('serves with npx from the folder of its installation, and resolves a handle', async () => {

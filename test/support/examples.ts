@@ -34,6 +34,7 @@ export interface Probe {
 }
 export interface Container {
   image: string;
+  env: { name: string; value: string }[];
   envFrom: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
   ports: { name: string; containerPort: number }[];
   startupProbe: Probe;
@@ -56,7 +57,23 @@ export interface Deployment {
     template: { metadata: { labels: Labels }; spec: PodSpec };
   };
 }
+export interface Ingress {
+  spec: {
+    rules: { http: { paths: { backend: { service: { name: string; port: { name: string } } } }[] } }[];
+  };
+}
+export interface RedisSet {
+  metadata: { name: string };
+  spec: {
+    replicas: number;
+    template: {
+      metadata: { labels: Labels };
+      spec: { containers: [{ image: string; args: string[]; resources: { limits: { memory: string } } }] };
+    };
+  };
+}
 export interface Service {
+  metadata: { name: string };
   spec: { selector: Labels; ports: { name: string; targetPort: string }[] };
 }
 export interface Budget {
@@ -66,7 +83,10 @@ export interface NetworkPolicy {
   spec: {
     podSelector: { matchLabels: Labels };
     policyTypes: string[];
-    ingress: { from?: { namespaceSelector: { matchLabels: Labels } }[]; ports: { port: string }[] }[];
+    ingress: {
+      from?: Record<'namespaceSelector' | 'podSelector', { matchLabels: Labels }>[];
+      ports: { port: string }[];
+    }[];
   };
 }
 export interface ConfigMap {
@@ -81,7 +101,7 @@ export interface Compose {
       stop_grace_period: string;
       mem_limit: string;
     };
-    redis: { command: string[]; mem_limit: string };
+    redis: { image: string; command: string[]; mem_limit: string };
   };
   networks: { default: { ipam: { config: [{ subnet: string; gateway: string }] } } };
 }

@@ -48,7 +48,7 @@ export async function buildImage(): Promise<Image> {
     await buildah('rm', '--all');
     rmSync(folder, { recursive: true });
   });
-  const [, base = ''] = /^FROM (\S+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
+  const [, base = ''] = /^ARG BASE=(\S+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
   await run(BASE_IMAGE, [`docker.io/library/${base}`, 'buildah', ...storage]);
   // Docker's format supports HEALTHCHECK, unlike the OCI format.
   await buildah('bud', '--isolation', 'chroot', '--pull-never', '--format', 'docker', '--tag', 'built', '.');
