@@ -30,7 +30,7 @@ const modules = {
   config: KERNEL,
   observe: ['config', ...KERNEL],
   cache: ['config', ...KERNEL],
-  upstream: KERNEL,
+  upstream: ['config', ...KERNEL],
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],

@@ -1,6 +1,7 @@
 // Opens the listeners, reloads the configuration, and closes the listeners without losing a request.
 import { valueAt, withValue } from '../config/keys.js';
 import type { ExplainedKey, StartConfig } from '../config/load.js';
+import { describeOutgoingProxies } from '../config/outgoing-proxy.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -103,6 +104,8 @@ function announce(config: Config, logger: Logger, addresses: Readonly<Record<str
   const servers = upstreamServers(config).map(({ url: server }) => server);
   const upstream = servers.length === 0 ? config.upstream.url : servers.join(' ');
   logger.info({ ...addresses, upstream, version: VERSION }, 'listening');
+  const proxies = describeOutgoingProxies();
+  if (Object.keys(proxies).length > 0) logger.info(proxies, 'outgoing connections use a proxy');
 }
 
 /** Reads the configuration. @throws ConfigError when it is invalid */

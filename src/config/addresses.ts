@@ -53,7 +53,8 @@ export function readRedisUrl(text: string): string | undefined {
   return isComplete && [url.username, url.password].every(isDecodable) ? text : undefined;
 }
 
-function isDecodable(text: string): boolean {
+/** Whether percent-encoded text can be decoded. */
+export function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
     return true;

@@ -6,6 +6,7 @@ import type * as Yaml from 'yaml';
 import type { z } from 'zod';
 import { parseUrl } from './addresses.js';
 import { type ConfigKey, isTree, keysIn, valueAt, withoutNulls, withValue } from './keys.js';
+import { outgoingProxyProblems } from './outgoing-proxy.js';
 import type { Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
 import { type ConfigPart, joinSections } from './sections.js';
@@ -59,8 +60,8 @@ interface Given {
   file: string | undefined;
   variables: readonly ConfigKey[];
   /**
-   * Rejected variables: empty variables for keys that the file sets, whose intent is unclear, and variables
-   * for removed keys.
+   * Rejected variables: empty variables for keys that the file sets, whose intent is unclear, variables for
+   * removed keys, and unusable addresses of an outgoing proxy.
    */
   mistaken: readonly ConfigProblem[];
 }
@@ -162,7 +163,13 @@ function readGiven({ env, readFile }: ConfigSources, keys: readonly ConfigKey[])
       source: `variable ${variable}`,
       text: `the variable is empty, but file ${file} has a value; unset the variable, or give it a value`,
     }));
-  return { keys, tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
+  return {
+    keys,
+    tree,
+    file,
+    variables,
+    mistaken: [...hidden, ...removedVariables(env), ...outgoingProxyProblems(env)],
+  };
 }
 
 /** Parses YAML, which includes JSON. Returns any other text unchanged, so that the schema reports it. */

@@ -23,12 +23,12 @@ export const ORIGIN = 'an http:// or https:// address with neither path, query n
 /** Concurrent reads by default; `connections` suffice for it. */
 export const DEFAULT_CONCURRENCY = 64;
 
+const pemFile = text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ }).optional();
+
 const trust = {
-  caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
-    .optional()
-    .describe(
-      'PEM file of the certificate authority that signed the certificates of upstream and secondaries.',
-    ),
+  caFile: pemFile.describe(
+    'PEM file of the certificate authority that signed the certificates of upstream and secondaries.',
+  ),
   fingerprint: normalised({
     allowed: 'a SHA-256 fingerprint: 64 hex digits, colons between the pairs or not; several with commas',
     read: readFingerprints,
@@ -37,6 +37,12 @@ const trust = {
     .describe(
       'SHA-256 fingerprints to pin the certificates of upstream and secondaries, in hex with or without colons, separated by commas.',
     ),
+  clientCertificateFile: pemFile.describe(
+    'PEM file of the certificate that upstream and secondaries demand of their clients, followed by its chain.',
+  ),
+  clientKeyFile: pemFile.describe(
+    'PEM file of the private key of `upstream.clientCertificateFile`, without a passphrase.',
+  ),
 };
 
 const times = {
@@ -137,7 +143,7 @@ const server = mapping({
 });
 
 export const upstreams = mappings(server).describe(
-  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, timeouts and limits to override `upstream.*`. The longest matching prefix determines the server.',
+  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, `clientCertificateFile`, `clientKeyFile`, timeouts and limits to override `upstream.*`. The longest matching prefix determines the server.',
 );
 
 /** Keys of `upstream` that are defaults for each server in `upstreams`. */

@@ -57,7 +57,7 @@ function upstreamRules(config: UpstreamSections): Rule[] {
     ],
     [staleAfterMs >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
     ...config.upstreams.map(addressRule),
-    ...servers.map(fingerprintRule),
+    ...servers.flatMap(trustRules),
   ];
 }
 
@@ -81,11 +81,19 @@ function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at
   return [kind === 'handle-server' && !isOrigin, key, `give ${ORIGIN}; DSpace needs kind: dspace`];
 }
 
-function fingerprintRule({ url, secondaries, fingerprint, key }: ConfiguredServer): Rule {
+function trustRules({ url, secondaries, key, fingerprint, ...client }: ConfiguredServer): Rule[] {
+  const { clientCertificateFile, clientKeyFile } = client;
   const plainUrl = [url, ...secondaries].find((address) => address.startsWith('http:'));
-  return [
-    fingerprint !== undefined && plainUrl !== undefined,
-    `${key}.fingerprint`,
+  const needsTls = (name: string, value: string | undefined): Rule => [
+    value !== undefined && plainUrl !== undefined,
+    `${key}.${name}`,
     `there is no certificate at ${plainUrl ?? ''}: give it as https`,
+  ];
+  const isHalf = (clientCertificateFile === undefined) !== (clientKeyFile === undefined);
+  const missing = clientKeyFile === undefined ? 'clientKeyFile' : 'clientCertificateFile';
+  return [
+    needsTls('fingerprint', fingerprint),
+    needsTls('clientCertificateFile', clientCertificateFile),
+    [isHalf, `${key}.${missing}`, 'a client certificate needs both its file and the file of its key'],
   ];
 }

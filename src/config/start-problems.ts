@@ -1,5 +1,5 @@
 // Checks what the schema cannot: a configured upstream, shareable ports, and readable or writable files.
-import { X509Certificate } from 'node:crypto';
+import { type KeyObject, X509Certificate, createPrivateKey } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from './schema.js';
@@ -44,13 +44,57 @@ export function startProblems(config: Config, readFile: (path: string) => string
   return [
     ['upstream.url', isUpstreamGiven(config) ? undefined : NO_UPSTREAM],
     ['server.reusePort', config.server.reusePort && !canReusePort() ? NO_REUSE_PORT : undefined],
-    ['upstream.caFile', inFile(config.upstream.caFile, pemProblem)],
-    ...config.upstreams.map(({ caFile }, at): StartProblem => [
-      `upstreams.${at}.caFile`,
-      inFile(caFile, pemProblem),
-    ]),
+    ...trustProblems('upstream', config.upstream, readFile),
+    ...config.upstreams.flatMap((server, at) => trustProblems(`upstreams.${at}`, server, readFile)),
     ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
   ];
+}
+
+/** Returns what is wrong with the PEM files of the server at a section key. */
+function trustProblems(
+  key: string,
+  { caFile, clientCertificateFile, clientKeyFile }: Config['upstream'] | Config['upstreams'][number],
+  readFile: (path: string) => string,
+): StartProblem[] {
+  const inFile = (path: string | undefined, judge: Judge) => fileProblem(path, readFile, judge);
+  const ofCertificate = inFile(clientCertificateFile, clientCertificateProblem);
+  const judgeKey: Judge = (text, path) =>
+    ofCertificate === undefined && clientCertificateFile !== undefined
+      ? clientKeyProblem(text, path, clientCertificateFile, readFile(clientCertificateFile))
+      : undefined;
+  return [
+    [`${key}.caFile`, inFile(caFile, pemProblem)],
+    [`${key}.clientCertificateFile`, ofCertificate],
+    [`${key}.clientKeyFile`, inFile(clientKeyFile, judgeKey)],
+  ];
+}
+
+function clientCertificateProblem(text: string, path: string): string | undefined {
+  const problem = pemProblem(text, path);
+  if (problem !== undefined) return problem;
+  const expires = new Date(new X509Certificate(text).validTo);
+  return expires.getTime() < Date.now()
+    ? `the certificate in ${path} expired on ${expires.toISOString()}: give a renewed one and its key`
+    : undefined;
+}
+
+/** Checks a private key, and that it belongs to the first certificate of its file. */
+function clientKeyProblem(
+  text: string,
+  path: string,
+  certificatePath: string,
+  certificate: string,
+): string | undefined {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(text);
+  } catch {
+    return text.includes('ENCRYPTED')
+      ? `${path} is encrypted: decrypt it (openssl pkey -in ${path} -out …), and let only this user read it`
+      : `${path} has no private key in PEM form (-----BEGIN PRIVATE KEY-----)`;
+  }
+  if (new X509Certificate(certificate).checkPrivateKey(key)) return undefined;
+  return `the key in ${path} does not belong to the certificate in ${certificatePath}: give the key with which it was requested`;
 }
 
 /** Runs a check, and returns its problem or the error that it throws; undefined if it passes. */

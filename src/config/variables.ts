@@ -103,7 +103,7 @@ export const removedVariables = (env: Environment): (VariableProblem & { key: st
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
 
 /**
- * Variables that have a section's prefix but are meant for curl and Go, systemd (`CacheDirectory=`), or our
+ * Variables that have a section's prefix but no key: the outgoing proxy, systemd (`CacheDirectory=`), or our
  * own commands.
  */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];

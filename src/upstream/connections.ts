@@ -2,11 +2,12 @@
 import http from 'node:http';
 import { type TLSSocket, connect } from 'node:tls';
 import { Client, Pool, buildConnector } from 'undici';
+import { type OutgoingAddress, outgoingProxy, portOf } from '../config/outgoing-proxy.js';
 import type { UpstreamDispatcher } from './exchange.js';
-import { PIN_MISMATCH } from './failure.js';
+import { PIN_MISMATCH, PROXY_LOGIN, PROXY_REFUSED, PROXY_UNREACHABLE, codeOf } from './failure.js';
 import { readFileSync } from 'node:fs';
 import { X509Certificate } from 'node:crypto';
-import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 
@@ -30,6 +31,13 @@ export interface Connections {
 
 export interface ClosableDispatcher extends UpstreamDispatcher {
   destroy: () => Promise<void>;
+}
+
+/** Creates a `fetch` that uses the outgoing proxy, for destinations that are not Handle servers. */
+export function createFetch(): { send: typeof fetch; close: () => Promise<void> } {
+  const { dispatch, destroy } = createPools({ connections: 1 });
+  const dispatcher = { dispatch } as unknown as NonNullable<RequestInit['dispatcher']>;
+  return { send: (url, init) => globalThis.fetch(url, { ...init, dispatcher }), close: destroy };
 }
 
 /** Creates the pool and the agent without opening a connection. */
@@ -69,7 +77,7 @@ const monotonic = (): number => performance.now();
  */
 export function createPools(
   { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
-  connect = createConnector(trust, lookup),
+  connect = createTrustedConnector(trust, { lookup }),
 ): ClosableDispatcher {
   const options = {
     connect,
@@ -124,26 +132,123 @@ export function createPools(
   };
 }
 
-function createConnector(trust: Trust, lookup?: LookupFunction): buildConnector.connector {
-  const connect = buildConnector({ ...tlsOptions(trust), ...(lookup && { lookup }), timeout: CONNECT_MS });
+interface ConnectorOptions {
+  lookup?: LookupFunction | undefined;
+  /** Closes all connections, including those in the handshake. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Creates a connector of undici that tunnels through the outgoing proxy, if there is one for the destination. With a
+ * `lookup`, host names are resolved here, and the proxy gets an address.
+ */
+export function createConnector(
+  tls: TlsOptions,
+  { lookup, signal }: ConnectorOptions,
+  timeout = CONNECT_MS,
+): buildConnector.connector {
+  const connect = buildConnector({ ...tls, ...(lookup && { lookup }), ...(signal && { signal }), timeout });
+  return function connectByProxy(to, connected) {
+    const proxy = outgoingProxy(to);
+    if (proxy === undefined) {
+      connect(to, connected);
+      return;
+    }
+    openTunnel(proxy, to, { lookup, signal }, (...[error, httpSocket]) => {
+      if (error) connected(error, null);
+      else if (to.protocol === 'https:') connect({ ...to, httpSocket }, connected);
+      else connected(null, httpSocket);
+    });
+  };
+}
+
+function createTrustedConnector(trust: Trust, options: ConnectorOptions): buildConnector.connector {
+  const connect = createConnector(tlsOptions(trust), options);
   const checkPin = createPinCheck(trust);
-  return function connectTrusted(options, connected) {
+  return function connectTrusted(to, connected) {
     // undici writes the request as soon as it gets the socket, so the pin is checked first.
-    connect(options, (...[error, socket]) => {
+    connect(to, (...[error, socket]) => {
       if (error) {
         connected(error, null);
         return;
       }
-      const mismatch = options.protocol === 'https:' ? checkPin(socket as TLSSocket) : undefined;
+      const mismatch = to.protocol === 'https:' ? checkPin(socket as TLSSocket) : undefined;
       if (mismatch) {
         socket.destroy();
         connected(mismatch, null);
-      } else {
-        connected(null, socket);
+        return;
       }
+      // Node emits a TLS alert without destroying the socket, and undici would report the end that follows instead.
+      socket.once('error', () => socket.destroy());
+      connected(null, socket);
     });
   };
 }
+
+/** Opens a tunnel through a proxy, also for plain http, so that a connection leads to one server only. */
+function openTunnel(
+  proxy: URL,
+  to: OutgoingAddress,
+  { lookup, signal }: ConnectorOptions,
+  opened: buildConnector.Callback,
+): void {
+  const host = withoutBrackets(to.hostname);
+  const open = (address: string): void => {
+    const authority = `${isIPv6(address) ? `[${address}]` : address}:${portOf(to)}`;
+    requestTunnel(proxy, authority, signal, opened);
+  };
+  if (lookup === undefined || isIP(host) !== 0) {
+    open(host);
+    return;
+  }
+  lookup(host, { all: false }, (error, address) => {
+    if (error) opened(error, null);
+    else if (typeof address === 'string') open(address);
+  });
+}
+
+/** Sends CONNECT (RFC 9110 §9.3.6). */
+function requestTunnel(
+  proxy: URL,
+  authority: string,
+  signal: AbortSignal | undefined,
+  opened: buildConnector.Callback,
+): void {
+  const fail = (code: string, reason: string): void => {
+    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code }), null);
+  };
+  const onError = (error: Error): void => {
+    fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
+  };
+  const request = (proxy.protocol === 'https:' ? https : http).request({
+    ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
+    headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
+    ...{ agent: false, timeout: CONNECT_MS, ...(signal && { signal }) },
+  });
+  request.once('timeout', () => request.destroy(new Error('no response in time')));
+  request.once('error', onError);
+  request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {
+    request.off('error', onError).on('error', () => undefined);
+    socket.setTimeout(0);
+    // The server speaks second, in TLS as in HTTP.
+    const isOpen = status >= 200 && status < 300 && head.length === 0;
+    if (isOpen) {
+      opened(null, socket);
+      return;
+    }
+    socket.destroy();
+    fail(status === 407 ? PROXY_LOGIN : PROXY_REFUSED, `HTTP ${status}`);
+  });
+  request.end();
+}
+
+function proxyLogin({ username, password }: URL): http.OutgoingHttpHeaders {
+  if (username === '') return {};
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { 'Proxy-Authorization': `Basic ${Buffer.from(login).toString('base64')}` };
+}
+
+const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 export interface Trust {
   /** PEM text of the only trusted certificate authorities. */
@@ -152,28 +257,41 @@ export interface Trust {
    * SHA-256 fingerprints of the only trusted certificates, comma-separated; disables chain and name checks.
    */
   fingerprint?: string | undefined;
+  /** PEM text of the client certificate, and of its chain. */
+  cert?: string | undefined;
+  /** PEM text of the private key of `cert`. */
+  key?: string | undefined;
 }
 
-/** Reads the CA file. @throws Error if it cannot be read */
-export const readTrust = ({
-  caFile,
-  fingerprint,
-}: {
+interface TrustFiles {
   caFile?: string | undefined;
   fingerprint?: string | undefined;
-}): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
+  clientCertificateFile?: string | undefined;
+  clientKeyFile?: string | undefined;
+}
+
+/** Reads the PEM files. @throws Error if one cannot be read */
+export function readTrust({ caFile, fingerprint, clientCertificateFile, clientKeyFile }: TrustFiles): Trust {
+  const read = (path: string | undefined) => (path === undefined ? undefined : readFileSync(path, 'utf8'));
+  return { ca: read(caFile), fingerprint, cert: read(clientCertificateFile), key: read(clientKeyFile) };
+}
+
+interface TlsOptions {
+  ca?: string;
+  cert?: string;
+  key?: string;
+  rejectUnauthorized?: boolean;
+  maxCachedSessions?: number;
+}
 
 /**
  * Returns TLS connection options. A pin disables session caching, because a resumed
  * session may lack the certificate.
  */
-function tlsOptions({ ca, fingerprint }: Trust): {
-  ca?: string;
-  rejectUnauthorized?: boolean;
-  maxCachedSessions?: number;
-} {
-  if (fingerprint !== undefined) return { rejectUnauthorized: false, maxCachedSessions: 0 };
-  return ca === undefined ? {} : { ca };
+function tlsOptions({ ca, fingerprint, cert, key }: Trust): TlsOptions {
+  const client = { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
+  if (fingerprint !== undefined) return { ...client, rejectUnauthorized: false, maxCachedSessions: 0 };
+  return { ...client, ...(ca !== undefined && { ca }) };
 }
 
 /** Returns an error for a certificate that is not pinned; undefined if the socket may be used. */
@@ -206,24 +324,35 @@ export interface Certificate {
  */
 export function presentedCertificate(
   url: string,
-  { timeoutMs, defaultPort = 443 }: { timeoutMs: number; defaultPort?: number },
+  { timeoutMs, defaultPort = 443, cert, key }: Trust & { timeoutMs: number; defaultPort?: number },
 ): Promise<Certificate | undefined> {
-  const { hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '');
+  const { hostname, port, protocol } = new URL(url);
+  const host = withoutBrackets(hostname);
   const name = isIP(host) === 0 ? { servername: host } : {};
-  const at = { host, port: Number(port || defaultPort), rejectUnauthorized: false, ...name };
+  const client = { ...tlsOptions({ cert, key }), rejectUnauthorized: false, ...name };
+  const proxy = outgoingProxy({ hostname, port, protocol });
   return new Promise((resolve) => {
-    const socket = connect(at, () => {
-      const { raw } = socket.getPeerCertificate() as { raw?: Buffer };
-      resolve(raw && describeCertificate(raw));
-      socket.destroy();
-    });
-    socket.setTimeout(timeoutMs, () => socket.destroy());
-    socket
-      .on('error', () => undefined)
-      .once('close', () => {
-        resolve(undefined);
+    const read = (socket: TLSSocket): void => {
+      socket.once('secureConnect', () => {
+        const { raw } = socket.getPeerCertificate() as { raw?: Buffer };
+        resolve(raw && describeCertificate(raw));
+        socket.destroy();
       });
+      socket.setTimeout(timeoutMs, () => socket.destroy());
+      socket
+        .on('error', () => undefined)
+        .once('close', () => {
+          resolve(undefined);
+        });
+    };
+    if (proxy === undefined) {
+      read(connect({ ...client, host, port: Number(port || defaultPort) }));
+      return;
+    }
+    openTunnel(proxy, { hostname, port, protocol }, {}, (...[error, socket]) => {
+      if (error) resolve(undefined);
+      else read(connect({ ...client, socket }));
+    });
   });
 }
 
@@ -237,6 +366,8 @@ function describeCertificate(raw: Buffer): Certificate | undefined {
   }
 }
 
+type Created = (error: Error | null, socket?: Duplex) => void;
+
 /** Creates the agent without opening a connection. */
 function createWriteAgent({
   url,
@@ -248,80 +379,46 @@ function createWriteAgent({
   // Writes are never retried, so they must not use a connection that the server is about to close. Idle
   // connections close before servers close them (Jetty after 30 s, Node after 5 s).
   const options = { keepAlive: true, maxSockets: connections, timeout: 4000, ...(lookup && { lookup }) };
-  const isTls = new URL(url).protocol === 'https:';
-  const agent = isTls ? new TlsAgent(options, trust) : new http.Agent(options);
+  const { protocol, hostname, host, port } = new URL(url);
+  const to = { protocol, hostname: withoutBrackets(hostname), host, port };
+  const isTls = protocol === 'https:';
+  const agent = isTls ? new https.Agent(options) : new http.Agent(options);
   const openedAt = new WeakMap<Duplex, number>();
   const prepare = (socket: Duplex): void => {
     openedAt.set(socket, now());
     destroyOnUnsolicitedData(socket);
   };
+  const closing = new AbortController();
+  const connect = createTrustedConnector(trust, { lookup, signal: closing.signal });
   const create = agent.createConnection.bind(agent);
   agent.createConnection = (given, created) => {
-    if (isTls) {
-      return create(given, (error, socket) => {
-        prepare(socket);
-        created?.(error, socket);
-      });
+    if (!isTls && outgoingProxy(to) === undefined) {
+      const socket = create(given, created) as Socket;
+      prepare(socket);
+      return socket;
     }
-    const socket = create(given, created) as Socket;
-    prepare(socket);
-    return socket;
+    // Without a socket, Node's agent waits for the callback. It would write a request during the TLS handshake, so
+    // that a failed handshake would fail the write, and its cause would be lost.
+    connect(to, (...[error, socket]) => {
+      if (error) {
+        (created as Created | undefined)?.(error);
+        return;
+      }
+      prepare(socket);
+      created?.(null, socket);
+    });
+    return undefined;
+  };
+  const destroy = agent.destroy.bind(agent);
+  agent.destroy = () => {
+    closing.abort();
+    destroy();
   };
   // As the first listener, it runs before the agent's listener gives the connection to the next request.
   agent.prependListener('free', (socket: Duplex) => {
     if (now() - (openedAt.get(socket) ?? 0) >= MAX_AGE_MS) socket.destroy();
   });
   return agent;
-}
-
-type Created = (error: Error | null, socket: Duplex) => void;
-
-/** TLS handshake timeout (ms): until the handshake ends, the request has no socket with a timeout. */
-const HANDSHAKE_TIMEOUT_MS = 10_000;
-
-/**
- * Delays requests until the TLS handshake ends. Node's agent writes a request during the handshake, so a
- * failed handshake fails the write and its cause is lost. An asynchronous createConnection returns undefined,
- * so Node writes the request only after the callback.
- */
-export class TlsAgent extends https.Agent {
-  readonly #checkPin: PinCheck;
-  /** Sockets in the handshake, which `Agent.destroy` does not track yet. */
-  readonly #handshaking = new Set<TLSSocket>();
-
-  constructor(options: https.AgentOptions, trust: Trust) {
-    super({ ...options, ...tlsOptions(trust) });
-    this.#checkPin = createPinCheck(trust);
-  }
-
-  override createConnection(options: https.RequestOptions, created?: Created): undefined {
-    const socket = super.createConnection(options) as TLSSocket;
-    this.#handshaking.add(socket);
-    socket.once('close', () => this.#handshaking.delete(socket));
-    const fail = (error: Error): void => {
-      socket.destroy();
-      created?.(error, socket);
-    };
-    const onTimeout = (): void => {
-      fail(Object.assign(new Error('TLS handshake took too long'), { code: 'ETIMEDOUT' }));
-    };
-    socket.setTimeout(HANDSHAKE_TIMEOUT_MS, onTimeout);
-    socket.once('error', fail);
-    socket.once('secureConnect', () => {
-      this.#handshaking.delete(socket);
-      socket.setTimeout(0);
-      socket.off('timeout', onTimeout);
-      socket.off('error', fail);
-      const mismatch = this.#checkPin(socket);
-      if (mismatch) fail(mismatch);
-      else created?.(null, socket);
-    });
-  }
-
-  override destroy(): void {
-    for (const socket of this.#handshaking) socket.destroy(new Error('the agent is closed'));
-    super.destroy();
-  }
 }
 
 /**

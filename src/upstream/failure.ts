@@ -4,6 +4,11 @@ import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
 /** Error `code` for a certificate that is not pinned. */
 export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
 
+/** Error `code`s of an outgoing proxy that cannot be reached, that demands a login, and that opens no tunnel. */
+export const PROXY_UNREACHABLE = 'ERR_PROXY_UNREACHABLE';
+export const PROXY_LOGIN = 'ERR_PROXY_LOGIN';
+export const PROXY_REFUSED = 'ERR_PROXY_REFUSED';
+
 const NO_TLS: Diagnosis = {
   cause: 'the server does not speak TLS there',
   remedy: 'check whether {url} should be {schemes}',
@@ -38,6 +43,47 @@ const TLS_ERRORS: Record<string, Diagnosis> = {
   },
 };
 
+/** Errors of the outgoing proxy, whose messages tell more. */
+const PROXY_ERRORS: Record<string, Diagnosis> = {
+  [PROXY_UNREACHABLE]: {
+    cause: 'the outgoing proxy cannot be reached',
+    remedy: 'check HTTPS_PROXY (HTTP_PROXY for http addresses), or name the host of {url} in NO_PROXY',
+  },
+  [PROXY_LOGIN]: {
+    cause: 'the outgoing proxy requires a login',
+    remedy: 'give user and password in HTTPS_PROXY (HTTP_PROXY for http addresses), percent-encoded',
+  },
+  [PROXY_REFUSED]: {
+    cause: 'the outgoing proxy opened no connection to the host',
+    remedy: 'allow CONNECT to the host and port of {url} there, or name the host in NO_PROXY',
+  },
+};
+
+/** TLS alerts about the client certificate (RFC 8446 §6.2), by their names in the codes of OpenSSL. */
+const CERTIFICATE_ALERT =
+  /^ERR_SSL_.*_ALERT_((?:BAD|UNSUPPORTED)_CERTIFICATE|CERTIFICATE_\w+|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE)$/;
+
+const REFUSED: Diagnosis = {
+  cause: 'the server refuses the client certificate, or demands one',
+  remedy: '{client}, to a certificate that it accepts',
+};
+
+const ALERTS: Record<string, Diagnosis> = {
+  CERTIFICATE_REQUIRED: { cause: 'the server demands a client certificate', remedy: '{client}' },
+  UNKNOWN_CA: { ...REFUSED, cause: 'the server does not know the authority of the client certificate' },
+  CERTIFICATE_EXPIRED: { ...REFUSED, cause: 'the client certificate has expired' },
+  HANDSHAKE_FAILURE: {
+    cause: 'the server ended the TLS handshake',
+    remedy: 'if it demands a client certificate, {client}; otherwise check its TLS versions and ciphers',
+  },
+};
+
+/** Returns the diagnosis of an alert after which the server reads no request. */
+function alertIn(code: string): Diagnosis | undefined {
+  const [, alert] = CERTIFICATE_ALERT.exec(code) ?? [];
+  return alert === undefined ? undefined : (ALERTS[alert] ?? REFUSED);
+}
+
 /** Connection errors after which a new connection may succeed. */
 const CONNECTION_ERRORS: Record<string, Diagnosis> = {
   ECONNREFUSED: { cause: 'the connection was refused', remedy: 'check that the server runs at {url}' },
@@ -70,6 +116,7 @@ export function isConnectionFailure(error: unknown): boolean {
 /** Errors that precede the connection, so that no request byte can have reached the server. */
 const BEFORE_CONNECTION = new Set([
   ...Object.keys(TLS_ERRORS),
+  ...Object.keys(PROXY_ERRORS),
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -79,8 +126,9 @@ const BEFORE_CONNECTION = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether an error with this code precedes the first request byte. */
-export const isBeforeConnection = (code: string): boolean => BEFORE_CONNECTION.has(code);
+/** Whether an error with this code precedes the first request byte that the server reads. */
+export const isBeforeConnection = (code: string): boolean =>
+  BEFORE_CONNECTION.has(code) || alertIn(code) !== undefined;
 
 /** Whether a request failed before its first byte was sent, so that the server cannot have executed it. */
 export function wasNeverSent(error: unknown): boolean {
@@ -132,11 +180,13 @@ const UPSTREAM = { key: 'upstream', url: '' };
 /** Returns the cause and remedy for a connection error code. */
 export function diagnose(reason: string | undefined, error: unknown, keys = keysAt(UPSTREAM, '')): Diagnosis {
   if (reason === undefined) return { cause: 'the request could not be sent' };
-  const known = TLS_ERRORS[reason] ?? CONNECTION_ERRORS[reason];
-  const pinned = reason === PIN_MISMATCH && error instanceof Error ? `: ${error.message}` : '';
+  const known = knownDiagnosis(reason);
   if (known !== undefined) {
     const { cause, remedy } = known;
-    return { cause: `${cause}${pinned} (${reason})`, remedy: remedy && withKeys(remedy, keys) };
+    return {
+      cause: `${cause}${detailsOf(reason, error)} (${reason})`,
+      remedy: remedy && withKeys(remedy, keys),
+    };
   }
   if (TIMEOUTS.has(reason))
     return { cause: `no connection in time (${reason})`, remedy: 'check the network' };
@@ -145,6 +195,15 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
     cause: `invalid HTTP (${reason})`,
     remedy: withKeys('check whether {url} should be {schemes}', keys),
   };
+}
+
+const knownDiagnosis = (reason: string): Diagnosis | undefined =>
+  TLS_ERRORS[reason] ?? CONNECTION_ERRORS[reason] ?? PROXY_ERRORS[reason] ?? alertIn(reason);
+
+/** Returns the message of an error of this proxy, which tells more than its code. */
+function detailsOf(reason: string, error: unknown): string {
+  const isOwn = reason === PIN_MISMATCH || reason in PROXY_ERRORS;
+  return isOwn && error instanceof Error ? `: ${error.message}` : '';
 }
 
 export function codeOf(error: unknown): string | undefined {
@@ -165,6 +224,8 @@ export interface ServerKeys {
   trust: string;
   /** Configuration key for the certificate fingerprint. */
   pin?: string;
+  /** Remedy for a missing client certificate. */
+  client?: string;
 }
 
 /** Returns the keys for the server configured under `key`, such as `upstream`, or for a secondary of it. */
@@ -175,6 +236,7 @@ export function keysAt(server: { key: string; url: string }, url: string): Serve
     schemes: 'http or https',
     trust: `set ${key}.caFile or ${key}.fingerprint`,
     pin: `${key}.fingerprint`,
+    client: `set ${key}.clientCertificateFile and ${key}.clientKeyFile`,
   };
 }
 
@@ -184,11 +246,18 @@ export const PUBLIC_TRUST = {
   trust: 'name the PEM file of its authority in the variable NODE_EXTRA_CA_CERTS',
 };
 
-/** Fills `{url}`, `{schemes}`, `{trust}`, `{pin}` and `{orPin}`. */
-const withKeys = (remedy: string, { url, schemes, trust, pin = '' }: ServerKeys): string =>
+/** Remedy for servers to which no key gives a client certificate. */
+const WITHOUT_CLIENT = 'let the server accept connections without a client certificate';
+
+/** Fills `{url}`, `{schemes}`, `{trust}`, `{pin}`, `{orPin}` and `{client}`. */
+const withKeys = (
+  remedy: string,
+  { url, schemes, trust, pin = '', client = WITHOUT_CLIENT }: ServerKeys,
+): string =>
   remedy
     .replace('{url}', url)
     .replace('{schemes}', schemes)
     .replace('{trust}', trust)
     .replace('{pin}', pin)
+    .replace('{client}', client)
     .replace('{orPin}', pin && `, or set ${pin}`);

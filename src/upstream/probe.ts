@@ -43,15 +43,15 @@ export async function probeServer(
   probe: ServerProbe,
   { signal, onAnswered }: { signal: AbortSignal; onAnswered: () => void },
 ): Promise<ProbeReport> {
-  const { url, timeoutMs, ca, fingerprint } = probe;
-  const dispatcher = createPools({ connections: 1, ca, fingerprint });
+  const { url, timeoutMs, ca, fingerprint, cert, key } = probe;
+  const dispatcher = createPools({ connections: 1, ca, fingerprint, cert, key });
   const close = (): void => void dispatcher.destroy();
   signal.addEventListener('abort', close, { once: true });
   const isTls = new URL(url).protocol === 'https:';
   try {
     const [answer, certificate] = await Promise.all([
       ask(probe, dispatcher, onAnswered),
-      isTls ? presentedCertificate(url, { timeoutMs }) : undefined,
+      isTls ? presentedCertificate(url, { timeoutMs, cert, key }) : undefined,
     ]);
     return { ...answer, certificate };
   } finally {

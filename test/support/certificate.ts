@@ -9,12 +9,13 @@ export interface Certificate {
   fingerprint: string;
 }
 
-/** Creates a self-signed certificate, by default for 127.0.0.1. */
+/** Creates a self-signed certificate, by default for 127.0.0.1; `name`: an additional host name. */
 export async function createCertificate({
   ip = '127.0.0.1',
+  name = 'localhost',
   notAfterDate = new Date(Date.now() + 3_600_000),
   keyType = 'ec',
-}: { ip?: string; notAfterDate?: Date; keyType?: 'ec' | 'rsa' } = {}): Promise<Certificate> {
+}: { ip?: string; name?: string; notAfterDate?: Date; keyType?: 'ec' | 'rsa' } = {}): Promise<Certificate> {
   const made = await generate([{ name: 'commonName', value: 'loopback' }], {
     keyType,
     algorithm: 'sha256',
@@ -22,7 +23,13 @@ export async function createCertificate({
     notAfterDate,
     extensions: [
       { name: 'basicConstraints', cA: true },
-      { name: 'subjectAltName', altNames: [{ type: 7, ip }] },
+      {
+        name: 'subjectAltName',
+        altNames: [
+          { type: 7, ip },
+          { type: 2, value: name },
+        ],
+      },
     ],
   });
   const { fingerprint256 } = new X509Certificate(made.cert);

@@ -3,15 +3,24 @@ import http from 'node:http';
 import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';
 import type { Dispatcher } from 'undici';
-import { type ClosableDispatcher, type ConnectionOptions, TlsAgent } from '../../src/upstream/connections.js';
+import {
+  type ClosableDispatcher,
+  type ConnectionOptions,
+  createConnections,
+} from '../../src/upstream/connections.js';
 
 /**
  * Creates a dispatcher with the options of `createPools`, and as much of its contract as tests with nock
  * need.
  */
-export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOptions): ClosableDispatcher {
-  const options = { keepAlive: true, maxSockets: connections };
-  const agents = { 'http:': new http.Agent(options), 'https:': new TlsAgent(options, trust) };
+export function createNodeHttpDispatcher(options: ConnectionOptions): ClosableDispatcher {
+  const agents = new Map<string, http.Agent>();
+  const createAgent = (url: string): http.Agent => createConnections({ ...options, url }).writeAgent;
+  function agentOf(origin: string): http.Agent {
+    const agent = agents.get(origin) ?? createAgent(origin);
+    agents.set(origin, agent);
+    return agent;
+  }
   return {
     dispatch({ origin, path, method, headers, body, reset }, handler) {
       const { hostname, port, protocol, host } = new URL(String(origin));
@@ -31,21 +40,18 @@ export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOp
           ...lengthOf(body),
           ...(reset ? ['Connection', 'close'] : []),
         ],
-        agent: reset ? freshAgent(isTls, trust) : agents[isTls ? 'https:' : 'http:'],
+        agent: reset ? createAgent(String(origin)) : agentOf(String(origin)),
       });
       receive(sent, handler);
       sent.end(body);
       return true;
     },
     destroy() {
-      for (const agent of Object.values(agents)) agent.destroy();
+      for (const agent of agents.values()) agent.destroy();
       return Promise.resolve();
     },
   };
 }
-
-const freshAgent = (isTls: boolean, trust: Pick<ConnectionOptions, 'ca' | 'fingerprint'>): http.Agent =>
-  isTls ? new TlsAgent({ keepAlive: false }, trust) : new http.Agent({ keepAlive: false });
 
 const lengthOf = (body: unknown): string[] =>
   typeof body === 'string' ? ['Content-Length', String(Buffer.byteLength(body))] : [];

@@ -102,7 +102,10 @@ export async function startProxy(...given: Parameters<typeof openProxy>): Promis
  */
 export async function openProxy(
   env: Record<string, string> = {},
-  { ca, ...deps }: Partial<Pick<AppDeps, 'logger' | 'clock' | 'plugins'>> & { ca?: string } = {},
+  {
+    ca,
+    ...deps
+  }: Partial<Pick<AppDeps, 'logger' | 'clock' | 'plugins' | 'createDispatcher'>> & { ca?: string } = {},
 ): Promise<Proxy> {
   const upstream = env['UPSTREAMS'] === undefined ? { UPSTREAM_URL } : {};
   const given = {

@@ -2,9 +2,10 @@
 
 /** Returns an HS_SITE value with index 1 for a server's URL. */
 export function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
-  const port = Number(new URL(url).port);
+  const { hostname: address, port: portText } = new URL(url);
+  const port = Number(portText);
   const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));
-  const servers = [{ serverId: 1, address: '127.0.0.1', publicKey, interfaces }];
+  const servers = [{ serverId: 1, address, publicKey, interfaces }];
   const site = {
     version: 1,
     protocolVersion: '2.11',

@@ -3,6 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, untilDeadline } from '../../cache/clock.js';
+import { createFetch } from '../../upstream/connections.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';
 
@@ -33,6 +34,7 @@ export function createWebhook(
   const owner = clock.randomId();
   const abort = new AbortController();
   const closing = new AbortController();
+  const outgoing = createFetch();
   let failures = 0;
 
   /** Posts the next batch after `cursor`. @returns the last posted id; undefined if nothing was posted */
@@ -40,7 +42,13 @@ export function createWebhook(
     const batch = await feed.read(cursor);
     if (batch === undefined || batch.entries.length === 0) return undefined;
     try {
-      await post(batch.entries, { url: endpoint, secret, now: clock.wall(), signal: abort.signal });
+      await post(batch.entries, {
+        ...outgoing,
+        url: endpoint,
+        secret,
+        now: clock.wall(),
+        signal: abort.signal,
+      });
     } catch (error) {
       if (failures++ === 0) onFailing(error);
       return undefined;
@@ -73,6 +81,7 @@ export function createWebhook(
       closing.abort();
       await untilDeadline(running, CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
       abort.abort();
+      await outgoing.close();
     },
   };
 }
@@ -80,6 +89,7 @@ export function createWebhook(
 const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), MAX_BACKOFF_MS);
 
 interface SignedPost {
+  send: typeof fetch;
   url: string;
   /** Base64. */
   secret: string;
@@ -88,13 +98,16 @@ interface SignedPost {
 }
 
 /** Posts a batch signed with HMAC-SHA256 (Standard Webhooks 1.0.0). @throws Error unless the response is 2xx */
-async function post(entries: readonly LogEntry[], { url, secret, now, signal }: SignedPost): Promise<void> {
+async function post(
+  entries: readonly LogEntry[],
+  { send, url, secret, now, signal }: SignedPost,
+): Promise<void> {
   const body = `{"changes":[${entries.map(({ line }) => line).join(',')}]}`;
   const id = entries.at(-1)?.id ?? '';
   const timestamp = String(Math.floor(now / 1000));
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-  const response = await globalThis.fetch(url, {
+  const response = await send(url, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',

@@ -3,7 +3,7 @@ import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
-import { buildConnector } from 'undici';
+import type { buildConnector } from 'undici';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { toText } from '../../handle/bytes.js';
@@ -11,7 +11,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Resolution } from '../../resolver/loader.js';
 import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
-import { type ClosableDispatcher, createPools } from '../../upstream/connections.js';
+import { type ClosableDispatcher, createConnector, createPools } from '../../upstream/connections.js';
 import type { OriginServer, ServerSettings } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 import { HANDLE_SERVER } from '../../upstream/handle-server.js';
@@ -85,8 +85,8 @@ export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): 
   key: 'upstream',
   url,
   source: HANDLE_SERVER,
-  caFile: undefined,
-  fingerprint: undefined,
+  ...{ caFile: undefined, fingerprint: undefined },
+  ...{ clientCertificateFile: undefined, clientKeyFile: undefined },
   prefixes: [],
   existenceCheck: false,
   readOnly: true,
@@ -147,13 +147,13 @@ function createReferredConnector(
   publicKey: SiteAddress['publicKey'],
   allowPrivateNetworks: boolean,
 ): buildConnector.connector {
-  const connect = buildConnector({
-    timeout: CONNECT_MS,
+  const connect = createConnector(
     // `isTrusted` verifies instead: Handle server certificates are self-signed with the site record's key.
-    rejectUnauthorized: false,
-    maxCachedSessions: 0,
-    ...(!allowPrivateNetworks && { lookup: lookupPublic }),
-  });
+    { rejectUnauthorized: false, maxCachedSessions: 0 },
+    // An outgoing proxy gets the address that was checked, because it may resolve the name to another one.
+    { lookup: allowPrivateNetworks ? undefined : lookupPublic },
+    CONNECT_MS,
+  );
   return function connectReferred(target, connected) {
     // An IP address in the URL bypasses the DNS lookup and its check.
     const address = target.hostname.replace(/^\[|\]$/g, '');

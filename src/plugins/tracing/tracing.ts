@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { RequestSpan, Spans } from '../../hooks.js';
+import { createFetch } from '../../upstream/connections.js';
 import type { TracingConfig } from './plugin.js';
 
 export function start(host: Host, settings: TracingConfig): Started {
@@ -208,10 +209,11 @@ export function createSpanSender(
   let sending: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   const closing = new AbortController();
+  const outgoing = createFetch();
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {
-      const response = await globalThis.fetch(endpoint, {
+      const response = await outgoing.send(endpoint, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(exportRequest(spans)),
@@ -255,6 +257,7 @@ export function createSpanSender(
       }, CLOSE_MS);
       await sending;
       clearTimeout(late);
+      await outgoing.close();
     },
   };
 }

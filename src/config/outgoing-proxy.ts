@@ -1,0 +1,92 @@
+// Reads the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which name the proxy of outgoing connections.
+import { BlockList, isIP } from 'node:net';
+import { isDecodable, isLoopback, parseUrl } from './addresses.js';
+
+type ProxyVariables = Readonly<Record<string, string | undefined>>;
+
+/** The parts of an address that select its proxy. */
+export interface OutgoingAddress {
+  /** With a colon, such as `https:`. */
+  protocol: string;
+  /** IPv6 addresses with or without brackets. */
+  hostname: string;
+  /** Empty for the default port. */
+  port: string;
+}
+
+/** Variables by the scheme of the destination. Lower case takes precedence, as in curl. */
+const VARIABLES: Readonly<Record<string, readonly string[]>> = {
+  'https:': ['https_proxy', 'HTTPS_PROXY'],
+  'http:': ['http_proxy', 'HTTP_PROXY'],
+};
+
+/** Returns the variable that counts and its value; undefined if none is set, or the first is empty. */
+function givenProxy(
+  env: ProxyVariables,
+  names: readonly string[],
+): { name: string; text: string } | undefined {
+  const name = names.find((each) => env[each] !== undefined) ?? '';
+  const text = env[name]?.trim() ?? '';
+  return text === '' ? undefined : { name, text };
+}
+
+/** Returns the proxy for a connection; undefined if it is direct, as every connection to loopback is. */
+export function outgoingProxy(to: OutgoingAddress, env: ProxyVariables = process.env): URL | undefined {
+  const given = givenProxy(env, VARIABLES[to.protocol] ?? []);
+  const host = to.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  if (given === undefined || isLoopback(host)) return undefined;
+  const port = portOf(to);
+  const direct = givenProxy(env, ['no_proxy', 'NO_PROXY'])?.text.split(/[\s,]+/) ?? [];
+  return direct.some((entry) => isNamed(entry.toLowerCase(), host, port)) ? undefined : parseUrl(given.text);
+}
+
+/** Returns the port of an address, also if it is the default of the scheme. */
+export const portOf = ({ protocol, port }: OutgoingAddress): string =>
+  port === '' ? (protocol === 'https:' ? '443' : '80') : port;
+
+/** Whether an entry of NO_PROXY names a host: `*`, a network, or a name or domain with or without a port. */
+function isNamed(entry: string, host: string, port: string): boolean {
+  if (entry === '*' || isInNetwork(host, entry)) return true;
+  const [, name = entry, only] = isIP(entry) === 6 ? [] : (/^(.+):(\d+)$/.exec(entry) ?? []);
+  const domain = name.replace(/^\[|\]$/g, '').replace(/^\*?\./, '');
+  if (domain === '' || (only !== undefined && only !== port)) return false;
+  return host === domain || host.endsWith(`.${domain}`);
+}
+
+/** Whether an address is in a network such as `10.0.0.0/8`, as in Go. */
+function isInNetwork(host: string, entry: string): boolean {
+  const [, network = '', bits = ''] = /^([\da-f.:]+)\/(\d{1,3})$/.exec(entry) ?? [];
+  const version = isIP(network);
+  if (version === 0 || isIP(host) !== version || Number(bits) > (version === 4 ? 32 : 128)) return false;
+  const family = version === 4 ? 'ipv4' : 'ipv6';
+  const list = new BlockList();
+  list.addSubnet(network, Number(bits), family);
+  return list.check(host, family);
+}
+
+const ALLOWED = 'give an http:// or https:// address without a path, such as http://proxy.example.org:3128';
+
+/** Returns the variables with an unusable address. Their values are not shown, because they may contain a password. */
+export const outgoingProxyProblems = (env: ProxyVariables): { source: string; text: string }[] =>
+  Object.values(VARIABLES).flatMap((names) => {
+    const given = givenProxy(env, names);
+    return given === undefined || isProxyUrl(given.text)
+      ? []
+      : [{ source: `variable ${given.name}`, text: `(hidden) is not allowed; ${ALLOWED}` }];
+  });
+
+function isProxyUrl(text: string): boolean {
+  const url = parseUrl(text);
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) return false;
+  return url.pathname + url.search + url.hash === '/' && [url.username, url.password].every(isDecodable);
+}
+
+/** Returns the variables and the addresses of the proxies, without user and password. */
+export const describeOutgoingProxies = (env: ProxyVariables = process.env): Record<string, string> =>
+  Object.fromEntries(
+    Object.values(VARIABLES).flatMap((names) => {
+      const given = givenProxy(env, names);
+      const url = given && parseUrl(given.text);
+      return given && url ? [[given.name, url.origin]] : [];
+    }),
+  );

@@ -1,0 +1,46 @@
+// A forward proxy that opens every tunnel to loopback, so that tests can use host names that do not exist.
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import { type AddressInfo, type Socket, connect } from 'node:net';
+import { onTestFinished } from 'vitest';
+import type { Certificate } from './certificate.js';
+
+export interface ConnectProxy {
+  url: string;
+  /** Hosts and ports of the tunnels, and the received logins. */
+  tunnels: string[];
+  logins: (string | undefined)[];
+}
+
+/** Starts the proxy. With a `status` other than 200 it opens no tunnel. */
+export async function startConnectProxy(status = 200, tls?: Certificate): Promise<ConnectProxy> {
+  const tunnels: string[] = [];
+  const logins: (string | undefined)[] = [];
+  const sockets = new Set<Socket>();
+  const server = tls ? https.createServer(tls) : http.createServer();
+  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => undefined)));
+  server.on('connect', ({ url = '', headers }: http.IncomingMessage, client: Socket) => {
+    tunnels.push(url);
+    logins.push(headers['proxy-authorization']);
+    client.on('error', () => undefined);
+    if (status !== 200) {
+      client.end(`HTTP/1.1 ${status} No\r\nContent-Length: 2\r\n\r\nno`);
+      return;
+    }
+    const far = connect(Number(url.slice(url.lastIndexOf(':') + 1)), '127.0.0.1', () => {
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      client.pipe(far).pipe(client);
+    });
+    sockets.add(far.on('error', () => client.destroy()).on('close', () => client.destroy()));
+    client.on('close', () => far.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, tunnels, logins };
+}
