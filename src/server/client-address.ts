@@ -99,7 +99,7 @@ export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): F
 }
 
 const CLAIM_REMEDY =
-  'if peer is your web server, add it to http.trustedProxies; else limits, links and logs count it as the client';
+  'if the peer is your web server, name it in http.trustedProxies; otherwise limits count it as the client';
 
 const isClaimIgnored = ({ headers, socket }: IncomingMessage, isTrusted: IsTrustedProxy): boolean =>
   (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined && !isTrusted(socket.remoteAddress ?? '');
