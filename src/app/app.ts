@@ -154,7 +154,7 @@ function createCore(
   const pseudonym = newPseudonym();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(settings);
-  const findClient = createFindClient(isTrustedProxy);
+  const findClient = createFindClient(isTrustedProxy, context);
   const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);

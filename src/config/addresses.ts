@@ -85,14 +85,18 @@ function readFingerprint(text: string): string | undefined {
 /** Named networks that Express accepts. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
 
-/** Validates a trusted proxy: an IP address, a CIDR network or a named network. */
+/**
+ * Validates an IP address, a CIDR network or a named network. Rejects a network of all addresses: as a trusted proxy,
+ * any client could claim any address.
+ */
 export function readNetwork(text: string): string | undefined {
   if (NETWORKS.includes(text)) return text;
   const [address = '', bits, ...rest] = text.split('/');
   const family = isIP(address);
   if (family === 0 || rest.length > 0) return undefined;
   const isNetwork =
-    bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+    bits === undefined ||
+    (/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (family === 4 ? 32 : 128));
   return isNetwork ? text : undefined;
 }
 

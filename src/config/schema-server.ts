@@ -71,12 +71,12 @@ export const http = section({
   ),
   trustedProxies: reloadable(
     list({
-      allowed: 'IP addresses, networks such as `10.0.0.0/8`, or loopback, linklocal, uniquelocal',
+      allowed: 'IP addresses, networks such as `10.0.0.0/8` (not `/0`), or loopback, linklocal, uniquelocal',
       read: readNetwork,
     })
       .default([])
       .describe(
-        'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
+        'Reverse proxies whose `X-Forwarded-For`, `-Proto` and `-Host` (or `Forwarded`) and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
   ),
   // Below it, compression costs more time than the network does.

@@ -61,6 +61,12 @@ function passesIfMatch(headers: ConditionHeaders, state: ResourceState): boolean
   return isRead(state) || headers['if-unmodified-since'] === undefined;
 }
 
+/** Explains a weak tag in If-Match, which matches nothing; undefined without one. */
+export function weakTagProblem({ 'if-match': header = '' }: ConditionHeaders): string | undefined {
+  if (!/(?:^|[\s,])W\/"/.test(header)) return undefined;
+  return 'If-Match has a weak ETag, which matches nothing (RFC 9110, section 13.1.1); if the ETag of a GET is weak, turn off compression in the web server in front';
+}
+
 /** Evaluates If-None-Match (§13.1.2). Without a modification date, If-Modified-Since is ignored (§13.1.3). */
 function isModified(headers: ConditionHeaders, { exists, etags = [] }: ResourceState): boolean {
   const tags = readTags('If-None-Match', headers['if-none-match']);
@@ -77,18 +83,25 @@ function isModified(headers: ConditionHeaders, { exists, etags = [] }: ResourceS
 export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch === etag) return true;
-  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(opaque(tag.trim())));
+  return ifNoneMatch.split(',').some((part) => {
+    const tag = opaque(part.trim());
+    return tag === '*' || tag === etag || tag.replace(FRONT_SUFFIX, '') === etag;
+  });
 }
 
 const opaque = (tag: string): string => tag.replace(/^W\//, '');
 
+/** The suffix of a web server in front that compresses. A digest has 22 characters, and may end like a suffix. */
+const FRONT_SUFFIX = /(?<=^"[\w-]{22})-(?:gzip|br|zstd)(?="$)/;
+const ANY_SUFFIX = /(?<=^(?:W\/)?"[\w-]{22})-(?:gz|gzip|br|zstd)(?="$)/;
+
 const ENTITY_TAGS = /(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"/g;
 const TAG_LIST = /^(?:[\s,]*(?:W\/)?"[\x21\x23-\x7e\x80-\uffff]*"(?=[\s,]|$))+[\s,]*$/;
 
-/** Parses `*` or a tag list, which may contain empty elements (§5.6.1.2). */
+/** Parses `*` or a tag list, which may contain empty elements (§5.6.1.2). Returns tags of uncompressed responses. */
 function readTags(name: string, header: string | undefined): '*' | string[] | undefined {
   const text = header?.trim();
   if (text === undefined || text === '*') return text;
-  if (TAG_LIST.test(text)) return text.match(ENTITY_TAGS) ?? [];
+  if (TAG_LIST.test(text)) return (text.match(ENTITY_TAGS) ?? []).map((tag) => tag.replace(ANY_SUFFIX, ''));
   throw new ServiceError('BAD_REQUEST', { detail: `${name} has to be * or a list of tags in double quotes` });
 }

@@ -6,7 +6,7 @@ import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
-import { evaluatePreconditions } from '../http/preconditions.js';
+import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { type Encoding, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
 import { type Format, readParameters } from '../http/target.js';
 import { valuesOf } from '../resolver/parsed-records.js';
@@ -81,7 +81,7 @@ export function* assertCondition(
   const isOfValues = selection.indexes.length > 0 && namesTags(req.headers['if-match']);
   if (isOfValues && (yield* holdsFor(req, record, handle, WHOLE))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
-    detail: exists ? 'the record has changed' : 'the record does not exist',
+    detail: exists ? (weakTagProblem(req.headers) ?? 'the record has changed') : 'the record does not exist',
   });
 }
 
@@ -138,10 +138,7 @@ function* holdsFor(
   handle: string,
   selection: Selection,
 ): Steps<boolean> {
-  const conditions = {
-    'if-match': withoutCoding(headers['if-match']),
-    'if-none-match': withoutCoding(headers['if-none-match']),
-  };
+  const conditions = { 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] };
   const etags: string[] = [];
   const holds = (): boolean =>
     evaluatePreconditions(conditions, { method, exists: record !== undefined, etags }) !== 'failed';
@@ -153,6 +150,3 @@ function* holdsFor(
   }
   return holds();
 }
-
-/** Converts ETags of compressed responses to those of uncompressed responses (see `etagOf`). */
-const withoutCoding = (header: string | undefined): string | undefined => header?.replaceAll('-gz"', '"');

@@ -31,6 +31,7 @@ import type {
   RedirectUrl,
   StartedRequest,
 } from './extension.js';
+import { combineHeaderLines } from './link-header.js';
 import { NO_PARAMETERS, type RedirectQuery, linksetType, prefersJson } from './request.js';
 import { completeTarget, escapeUnsafe, plainTarget, toRedirectUrl } from './target.js';
 import { isFamily, isOfType, selectedValues } from './values.js';
@@ -265,7 +266,7 @@ async function redirect(
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const lines = [...target.headers, ...links.flatMap((each) => each.onRedirect())];
+  const lines = combineHeaderLines([...target.headers, ...links.flatMap((each) => each.onRedirect())]);
   const made = representRedirect(url, lines, variation.headers);
   await sendMade(req, res, { status, headers }, made);
   if (
@@ -332,7 +333,7 @@ async function sendRecordPage(
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
   const making = pages.record({ ...shown, now: clock.now(), wallTime: clock.wall() });
   const text = await run(making, entry.values.length);
-  const lines = links.flatMap((each) => each.onPage());
+  const lines = combineHeaderLines(links.flatMap((each) => each.onPage()));
   const headers = { ...redirects.securityHeaders, ...pageHeaders(request), ...Object.fromEntries(lines) };
   await sendCompressible(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
 }
@@ -369,7 +370,7 @@ function plainRedirect(redirects: Redirects, handle: HandleRef, { entry, stale }
   const { to, values = [] } = findUrl(entry, redirects) ?? {};
   if (to?.ok !== true) return undefined;
   const record = { handle: handle.text, target: to.url, headers: [] };
-  const lines = readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect());
+  const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
   return { status: 302, made: representRedirect(to.url, lines), dependency };
 }
 
@@ -391,7 +392,7 @@ function findUrl(
 
 /**
  * Represents a redirect, with a link to the target in the body, as RFC 9110 §15.4 recommends. `lines`: additional
- * headers, whose names may repeat; `varies`: request headers that affect the URL.
+ * headers; `varies`: request headers that affect the URL.
  */
 function representRedirect(
   url: string,

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import proxyAddr from 'proxy-addr';
 import type { Live } from '../config/live.js';
+import type { Context } from '../context.js';
 
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
@@ -33,17 +34,46 @@ export function peerOf(
 const MAX_HOPS = 100;
 
 /** Returns the nearest untrusted address: any client can forge the addresses further left. */
-export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: IsTrustedProxy): string {
-  let address = socket.remoteAddress ?? '';
+export function clientAddress(req: IncomingMessage, isTrusted: IsTrustedProxy): string {
+  let address = req.socket.remoteAddress ?? '';
   if (!isTrusted(address)) return address;
   // Scans from the right up to the first untrusted address, ignoring the rest.
-  const forwarded = headers['x-forwarded-for']?.toString().split(',') ?? [];
+  const forwarded = forwardedList(req, 'for');
   const hops = Math.min(forwarded.length, MAX_HOPS);
   for (let hop = 1; hop <= hops; hop++) {
-    address = withoutPort(forwarded.at(-hop) ?? '');
+    // An element of `Forwarded` without `for` has an unknown client (RFC 7239 §6.2).
+    address = withoutPort(forwarded.at(-hop) ?? '') || 'unknown';
     if (!isTrusted(address)) return address;
   }
   return address;
+}
+
+/**
+ * Lists a property of each hop in `X-Forwarded-…`, nearest last, or in `Forwarded` (RFC 7239 §4) if no proxy sent
+ * `X-Forwarded-For`. Omits empty elements (RFC 9110 §5.6.1.2).
+ */
+export function forwardedList({ headers }: IncomingMessage, property: 'for' | 'proto' | 'host'): string[] {
+  const { forwarded } = headers;
+  if (forwarded === undefined || headers['x-forwarded-for'] !== undefined) {
+    const list = headers[`x-forwarded-${property}`]?.toString().split(',') ?? [];
+    return list.map((element) => element.trim()).filter((element) => element !== '');
+  }
+  const elements = forwarded.match(FORWARDED_ELEMENTS) ?? [];
+  return elements
+    .filter((element) => element.trim() !== '')
+    .map((element) => forwardedProperty(element, property));
+}
+
+// An open quoted string ends with the header, so that no text is scanned twice.
+const FORWARDED_ELEMENTS = /(?:"(?:[^"\\]|\\.)*(?:"|\\?$)|[^",])+/g;
+const FORWARDED_PAIRS = /([\w-]{1,16})=(?:"((?:[^"\\]|\\.)*)(?:"|\\?$)|([^\s";]*))/g;
+
+/** Returns the property of an element of `Forwarded`; empty if it is missing. */
+function forwardedProperty(element: string, property: string): string {
+  for (const [, name = '', quoted, token] of element.matchAll(FORWARDED_PAIRS)) {
+    if (name.toLowerCase() === property) return quoted ?? token ?? '';
+  }
+  return '';
 }
 
 export interface Client {
@@ -52,21 +82,27 @@ export interface Client {
   network: string;
 }
 
-const createAddressOf =
-  (isTrusted: IsTrustedProxy) =>
-  (req: IncomingMessage): string =>
-    plainAddress(clientAddress(req, isTrusted));
-
 /** Returns the client of a request, even behind trusted proxies. */
 export type FindClient = (req: IncomingMessage) => Client;
 
-export function createFindClient(isTrusted: IsTrustedProxy): FindClient {
-  const addressOf = createAddressOf(isTrusted);
+/** Warns once if a peer that is no trusted proxy sends `X-Forwarded-For` or `Forwarded`. */
+export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): FindClient {
+  let hasWarned = false;
   return function findClient(req) {
-    const address = addressOf(req);
+    const address = plainAddress(clientAddress(req, isTrusted));
+    if (!hasWarned && isClaimIgnored(req, isTrusted)) {
+      hasWarned = true;
+      log.warn({ peer: address, remedy: CLAIM_REMEDY }, 'forwarded client address ignored');
+    }
     return { address, network: networkOf(address) };
   };
 }
+
+const CLAIM_REMEDY =
+  'if the peer is your web server, name it in http.trustedProxies; otherwise limits count it as the client';
+
+const isClaimIgnored = ({ headers, socket }: IncomingMessage, isTrusted: IsTrustedProxy): boolean =>
+  (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined && !isTrusted(socket.remoteAddress ?? '');
 
 /** Strips the port that some proxies append (RFC 7239 §6): `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {

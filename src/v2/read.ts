@@ -6,7 +6,7 @@ import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { type Verdict, conditionsOf, evaluatePreconditions } from '../http/preconditions.js';
+import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
@@ -185,6 +185,7 @@ function describeFailure(headers: AnonymousCall['req']['headers'], etag: string 
   const conditions = conditionsOf(headers).map((name) => `${name}: ${String(headers[name])}`);
   if (headers['if-match'] === undefined && headers['if-unmodified-since'] !== undefined)
     return 'records have no modification date: use If-Match with an ETag instead of If-Unmodified-Since';
-  const state = etag === undefined ? 'the handle does not exist' : `the handle exists with the ETag ${etag}`;
+  const exists = weakTagProblem(headers) ?? `the handle exists with the ETag ${etag}`;
+  const state = etag === undefined ? 'the handle does not exist' : exists;
   return `${conditions.join(', ')}, but ${state}`;
 }

@@ -9,7 +9,7 @@ import { contextOf } from '../http/context.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { JSON_TYPE } from '../http/reply.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
-import type { IsTrustedProxy } from '../server/client-address.js';
+import { type IsTrustedProxy, forwardedList } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord } from '../write/origin-record.js';
@@ -305,20 +305,15 @@ export function withInputs<T>(
   });
 }
 
-/**
- * Returns origin and path prefix, from `X-Forwarded-Proto`, `-Host` and `-Prefix` if the peer is in
- * `http.trustedProxies`.
- */
+/** Returns the origin that the client uses, as reported by the outermost of the trusted proxies. */
 function baseUrlOf(req: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   const { socket, headers } = req;
   const isTrusted = isTrustedProxy(socket.remoteAddress ?? '');
-  const forwarded = (name: string): string => {
-    const [first = ''] = isTrusted ? (headers[`x-forwarded-${name}`] ?? '').toString().split(',', 1) : [];
-    return first.trim();
-  };
-  const scheme = forwarded('proto') || ('encrypted' in socket ? 'https' : 'http');
-  const host = forwarded('host') || headers.host;
-  return `${scheme}://${isHostName(host) ? host : addressOf(req)}${pathPrefix(forwarded('prefix'))}`;
+  const [proto = ''] = isTrusted ? forwardedList(req, 'proto') : [];
+  const [forwardedHost = ''] = isTrusted ? forwardedList(req, 'host') : [];
+  const host = forwardedHost || headers.host;
+  const scheme = proto || ('encrypted' in socket ? 'https' : 'http');
+  return `${scheme}://${isHostName(host) ? host : addressOf(req)}`;
 }
 
 /** Whether the host is valid; an HTTP/1.0 request may have none. */
@@ -329,7 +324,3 @@ function addressOf({ socket }: IncomingMessage): string {
   const { localAddress = 'localhost', localPort = 0 } = socket;
   return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
-
-/** Returns the path that a proxy removed, without a slash at the end; empty if it is invalid. */
-const pathPrefix = (given: string): string =>
-  /^(\/[\w.~-]+)+\/?$/.test(given) ? given.replace(/\/$/, '') : '';

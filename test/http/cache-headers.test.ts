@@ -67,7 +67,9 @@ describe('caching headers', () => {
     mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
-    for (const tag of [headers.etag!, `W/${headers.etag!}`, `"other", ${headers.etag!}`, '*']) {
+    // Apache httpd adds a suffix when it compresses.
+    const byApache = headers.etag!.replace(/"$/, '-gzip"');
+    for (const tag of [headers.etag!, `W/${headers.etag!}`, `"other", ${headers.etag!}`, '*', byApache]) {
       const answer = await proxy.ask(PATH, { headers: { 'If-None-Match': tag } });
       expect([answer.status, answer.text]).toEqual([304, '']);
       expect(answer.headers.etag).toBe(headers.etag);

@@ -99,6 +99,15 @@ describe('conditional write (If-Match)', () => {
     expect(answer.text).toContain(reason);
   });
 
+  test.each([
+    ['W/"other"', 'turn off compression in the web server in front'],
+    ['"other", W/"x"', 'turn off compression in the web server in front'],
+    ['"W/"', 'the record has changed'],
+  ])('returns 412 with the reason of a weak ETag: %s', async (tag, reason) => {
+    const { answer } = await putIf(recordOf(), { 'If-Match': tag });
+    expect([answer.status, answer.text]).toEqual([412, expect.stringContaining(reason)]);
+  });
+
   test('compares the ETag with that of an authoritative read, because a secondary may lag', async () => {
     const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
     expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);

@@ -24,14 +24,60 @@ describe('Link and record headers of a redirect', () => {
         ),
       ],
     });
+    // `cite-as` is first, the others are in HDLProxy's order.
     const link = [
+      '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
       '<https://license.example.org/>; rel="license"',
       '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
-      '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
     ].join(', ');
     // The later iterations use prepared responses.
     for (let times = 0; times < 4; times++) expect((await leads.get('linked')).headers.link).toBe(link);
     expect((await leads.get('linked?noredirect')).headers.link).toBeUndefined();
+  });
+
+  test('have one line for each name, with and without Origin, prepared or not', async () => {
+    const rels = Array.from(
+      { length: 95 },
+      (_, at) => `<location rel="item" href="https://a.example.org/${at}"/>`,
+    );
+    const own = 'X-Licence: CC0\nLink: <https://l.example.org/>; rel="license"\nx-licence: CC BY';
+    const leads = await startLeads(
+      {
+        many: [
+          value(1, '10320/links', `<links>${rels.join('')}</links>`),
+          value(2, '10320/headers', own),
+          plain,
+        ],
+      },
+      { REDIRECT_ALLOWED_HEADERS: 'Link,X-Licence' },
+    );
+    const sent = rels.map((_, at) => `<https://a.example.org/${at}>; rel="item"`).join(', ');
+    for (const headers of [
+      { Origin: 'https://app.example.org' },
+      {},
+      {},
+      { Origin: 'https://app.example.org' },
+    ]) {
+      const { rawHeaders } = await leads.get('many', headers);
+      const valuesOf = (name: string): string[] =>
+        rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
+      expect(valuesOf('link')).toEqual([`<https://l.example.org/>; rel="license", ${sent}`]);
+      expect(valuesOf('x-licence')).toEqual(['CC0, CC BY']);
+      // Python's http.client reads at most 100 lines.
+      expect(rawHeaders.length / 2).toBeLessThan(20);
+    }
+  });
+
+  test('omit text that is no link, and links with an open string', async () => {
+    const given = [
+      'Link: <https://a.example.org/>; rel=a, none, <https://b.example.org/>;rel="b, \\"c"',
+      'Link: <https://open.example.org/ <https://c.example.org/>; rel="open, <https://d.example.org/>; rel=d',
+      'Link: nothing',
+    ];
+    const leads = await startLeads({ odd: [value(1, '10320/headers', given.join('\n')), plain] });
+    expect((await leads.get('odd')).headers.link).toBe(
+      ['<https://a.example.org/>; rel=a', '<https://b.example.org/>;rel="b, \\"c"'].join(', '),
+    );
   });
 
   test('escape values that contain header syntax', async () => {

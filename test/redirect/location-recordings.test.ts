@@ -45,10 +45,19 @@ function chosenIn({ status, headers, body }: Answer, { request }: Recording): Ch
   const isShown = request.path.includes('action=showurls') && status === 200 && request.method !== 'HEAD';
   return {
     led: `${status} ${whole}`.trim(),
-    headers: headers.filter((line) => OF_RECORDS.test(line)),
+    headers: headers
+      .filter((line) => OF_RECORDS.test(line))
+      .flatMap(separateValues)
+      .sort(),
     shown: isShown ? attributesIn(body ?? '') : undefined,
   };
 }
+
+/** Splits a line: HDLProxy sends a line for each value, and this proxy one for each name (RFC 9110 §5.3). */
+const separateValues = (line: string): string[] => {
+  const [name = '', ...values] = line.split(/(?<=^[\w-]+: )|, (?=<)/);
+  return values.map((value) => name + value);
+};
 
 const attributesIn = (xml: string): string[][] =>
   (xml.match(/<location [^>]*>/g) ?? []).map((element) =>

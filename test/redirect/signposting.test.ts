@@ -141,8 +141,31 @@ describe('signposting', () => {
         ]);
         expect(relationsOf(found)).toMatchObject({ license: 1, item: 1, type: 1 });
       }
+      // The link set contains the record's own links.
       const [landing] = await linksetOf(leads, 'a');
-      expect(Object.keys(landing ?? {})).toEqual(['anchor', 'type', 'describedby']);
+      expect(Object.keys(landing ?? {})).toEqual([
+        ...['anchor', 'type', 'describedby', 'cite-as', 'item', 'license'],
+      ]);
+      expect(landing?.['cite-as']).toEqual([{ href: 'https://cite.example.org/' }]);
+    });
+
+    it('has only the persistent URI and the link set for more than 60 links, which are all in the link set', async () => {
+      const located = (count: number): string =>
+        `<locations>${Array.from({ length: count }, (_, at) => `<location rel="alternate" weight="0" href="https://a.example.org/${at}"/>`).join('')}</locations>`;
+      const leads = await startLeads(
+        // Next to these are cite-as, linkset and describedby.
+        { few: [value(1, '10320/loc', located(57))], many: [value(1, '10320/loc', located(58))] },
+        PUBLIC,
+      );
+      for (let times = 0; times < 3; times++) {
+        const few = linksIn((await leads.get('few')).headers.link);
+        expect(few).toHaveLength(60);
+        expect(few.slice(0, 2).map(({ rel }) => rel)).toEqual(['cite-as', 'linkset']);
+        const many = linksIn((await leads.get('many')).headers.link);
+        expect(many.map(({ rel }) => rel)).toEqual(['cite-as', 'linkset']);
+      }
+      const alternates = (await linksetOf(leads, 'many')).flatMap(({ alternate = [] }) => alternate);
+      expect(new Set(alternates.map(({ href }) => href)).size).toBe(58);
     });
 
     it('has no typed links for a target that is not http(s) or is too long', async () => {
@@ -258,6 +281,44 @@ describe('signposting', () => {
       );
     });
 
+    it("has the attributes of the record's own links", async () => {
+      const links = [
+        '<location rel="Item anchor" href="https://l.example.org/" hreflang="de" title="Ä" titlelang="de" media-type="text/csv"/>',
+        '<location rel="next" href="https://m.example.org/" anchor="https://n.example.org/" title="&quot;x&quot;"/>',
+      ];
+      const leads = await startLeads(
+        {
+          a: [
+            url,
+            value(9, '10320/links', `<links>${links.join('')}</links>`),
+            value(
+              10,
+              '10320/headers',
+              'Link: <../x>; rel="__proto__"; anchor="https://o.example.org/"; __proto__="y"',
+            ),
+          ],
+        },
+        PUBLIC,
+      );
+      const contexts = await linksetOf(leads, 'a');
+      expect(contexts.find(({ anchor }) => anchor === LANDING)?.['item']).toEqual([
+        {
+          href: 'https://l.example.org/',
+          type: 'text/csv',
+          hreflang: ['de'],
+          'title*': [{ value: 'Ä', language: 'de' }],
+        },
+      ]);
+      expect(contexts.find(({ anchor }) => anchor === 'https://n.example.org/')?.['next']).toEqual([
+        { href: 'https://m.example.org/', title: '"x"' },
+      ]);
+      expect(contexts.map(({ anchor }) => anchor)).toContain('https://o.example.org/');
+      const { body } = await leads.get('a?action=linkset&format=text');
+      expect(body.toString()).toContain(
+        `<https://l.example.org/>; rel="Item anchor"; type="text/csv"; hreflang="de"; title*=UTF-8'de'%C3%84; anchor="${LANDING}"`,
+      );
+    });
+
     it('returns 304 for a matching If-None-Match', async () => {
       const leads = await startLeads({ a: [url] }, PUBLIC);
       const { headers } = await leads.get('a?action=linkset');
@@ -314,7 +375,7 @@ describe('signposting', () => {
       const leads = await startLeads({ a: [...many, { ...url, index: 9000 }], page: many }, PUBLIC);
       for (const suffix of ['a', 'page', 'a?noredirect']) {
         const { headers } = await leads.get(suffix);
-        expect(String(headers.link).length).toBeLessThan(4001);
+        expect(String(headers.link).length).toBeLessThan(8001);
         expect(relationsOf(linksIn(headers.link))['linkset']).toBeGreaterThan(0);
       }
       expect((await linksetOf(leads, 'page'))[0]?.['item']).toHaveLength(100);

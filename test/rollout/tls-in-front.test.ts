@@ -20,10 +20,17 @@ interface Seen {
   body: string;
 }
 
-/** Replaces the proxy and records the received requests. With `breaks` it closes connections instead of responding. */
+/**
+ * Replaces the proxy and records the received requests, except health checks. With `breaks` it closes connections
+ * instead of responding to others.
+ */
 async function startListener({ breaks = false, port = 0 } = {}): Promise<{ at: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((req, res) => {
+    if (req.url === '/robots.txt') {
+      res.end();
+      return;
+    }
     let body = '';
     req.setEncoding('utf8').on('data', (text: string) => (body += text));
     req.once('end', () => {

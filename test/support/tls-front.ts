@@ -108,7 +108,9 @@ function ask(
 ): Promise<FrontAnswer> {
   const agent = keepAlive ? keptConnection : newConnection;
   return new Promise((resolve, reject) => {
-    const options = { port, path: target, method, agent, host: '127.0.0.1', servername: '' };
+    // Node reads at most 16 KiB of headers by default, less than curl and browsers.
+    const reading = { agent, maxHeaderSize: 64 * 1024 };
+    const options = { port, path: target, method, host: '127.0.0.1', servername: '', ...reading };
     const sent = request({ ...options, headers: { Host: NAME, ...headers } }, (answer) => {
       let text = '';
       answer.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));

@@ -69,6 +69,21 @@ describe('preconditions (RFC 9110 section 13)', () => {
       expect(verdict('GET', { 'if-match': '"a-gz"' }, several)).toBe('pass');
     });
 
+    it.each(['gz', 'gzip', 'br', 'zstd'])('names a representation that was compressed (-%s)', (coding) => {
+      // The second digest ends like a suffix.
+      for (const digest of ['0123456789abcdefghijkl', '0123456789abcdefghi-gz']) {
+        const state = { exists: true, etags: [`"${digest}"`] };
+        for (const tag of [`"${digest}"`, `"${digest}-${coding}"`]) {
+          expect(verdict('PUT', { 'if-match': tag }, state)).toBe('pass');
+          expect(verdict('GET', { 'if-none-match': `W/${tag}` }, state)).toBe('not-modified');
+          // Our compressed response is a different representation (RFC 9111 §4.3.4).
+          expect(isNotModified(`"b", W/${tag}`, `"${digest}"`)).toBe(tag !== `"${digest}-gz"`);
+        }
+        expect(verdict('PUT', { 'if-match': `"${digest}-x"` }, state)).toBe('failed');
+        expect(isNotModified(`"${digest}-x"`, `"${digest}"`)).toBe(false);
+      }
+    });
+
     it('is evaluated after If-Match', () => {
       expect(verdict('GET', { 'if-match': '"b"', 'if-none-match': '"a"' })).toBe('failed');
       expect(verdict('GET', { 'if-match': '"a"', 'if-none-match': '"a"' })).toBe('not-modified');

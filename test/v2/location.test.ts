@@ -51,9 +51,23 @@ describe('ePIC v2 Location header', () => {
     'uses X-Forwarded headers from the trusted proxy %s',
     async (proxies) => {
       const env = { HTTP_TRUSTED_PROXIES: proxies };
-      expect(await locationOf(forwarded, env)).toBe(`https://pid.example.org/epic/api/v2/handles/${NAME}`);
+      expect(await locationOf(forwarded, env)).toBe(`https://pid.example.org/api/v2/handles/${NAME}`);
     },
   );
+
+  test('uses Forwarded from a trusted proxy without X-Forwarded-For, and ignores X-Forwarded-Prefix', async () => {
+    const env = { HTTP_TRUSTED_PROXIES: 'loopback' };
+    const claim = 'for=192.0.2.7;proto=https;host="pid.example.org:8443", for=10.0.0.1;proto=http';
+    const headers = { Host: 'inside:8080', 'X-Forwarded-Prefix': '/epic', Forwarded: claim };
+    expect(await locationOf(headers, env)).toBe(`https://pid.example.org:8443/api/v2/handles/${NAME}`);
+  });
+
+  test('uses the request if Forwarded names neither scheme nor host', async () => {
+    const headers = { Host: 'inside:8080', Forwarded: 'for=192.0.2.7' };
+    expect(await locationOf(headers, { HTTP_TRUSTED_PROXIES: 'loopback' })).toBe(
+      `http://inside:8080/api/v2/handles/${NAME}`,
+    );
+  });
 
   test('uses v2.publicUrl when configured', async () => {
     const env = { V2_PUBLIC_URL: 'https://hdl.example.org/pids/', HTTP_TRUSTED_PROXIES: 'loopback' };

@@ -5,6 +5,7 @@ import { handleInUrl, handleToPath, upperAscii } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import type { Steps } from '../../time-slicer.js';
 import type { HeaderLine, ReadLinks } from '../../redirect/extension.js';
+import { type ParsedLink, parseLinks, relationsOf } from '../../redirect/link-header.js';
 import { LINKSET_JSON, LINKSET_TEXT } from '../../redirect/request.js';
 import { toRedirectUrl } from '../../redirect/target.js';
 import { textOf } from '../../redirect/values.js';
@@ -23,8 +24,6 @@ interface TypedLink {
 /** Maximum links from values; real records have fewer than ten. */
 const MAX_LINKS = 100;
 const MAX_URI_CHARS = 2000;
-/** Half of the 8,000 characters that reverse proxies usually accept for all headers. */
-const MAX_HEADER_CHARS = 4000;
 const VALUES_PER_STEP = 50;
 
 export const start = (_host: Host, settings: SignpostingConfig): Started => ({
@@ -46,34 +45,35 @@ export function createSignposting({ signposting }: SignpostingConfig): ReadLinks
       { href: pidOf(handle), rel: 'cite-as' },
       ...(yield* readLinkValues(values, relations, pidOf)),
     ];
-    const taken = relationsIn(headers);
+    const own = headers.flatMap(([name, value]) => (name.toLowerCase() === 'link' ? parseLinks(value) : []));
+    // Generated links with the same relation are omitted.
+    const taken = new Set(own.flatMap(relationsOf));
     const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
-    const [first, ...others] = links.filter(({ anchor }) => anchor === (target ?? urls.page));
+    const landing = target ?? urls.page;
+    const shown = links.filter(({ anchor }) => anchor === landing);
     const [json, text] = [LINKSET_JSON, LINKSET_TEXT].map((type) => {
       const format = type === LINKSET_JSON ? 'json' : 'text';
       return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
     });
     return {
       // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
-      onRedirect: () => linkHeader([first, json, ...others]),
+      onRedirect: () => linkLines([json, ...shown]),
       // The record page describes the target. Without a target, the page itself is the landing page.
       onPage() {
-        const own = target === undefined ? [first, ...others] : [{ href: target, rel: 'describes' }];
-        return linkHeader([json, text, ...own.map((link) => link && { ...link, anchor: undefined })]);
+        const ofPage = target === undefined ? shown : [{ href: target, rel: 'describes' }];
+        return linkLines([json, text, ...ofPage.map((link) => ({ ...link, anchor: undefined }))]);
       },
-      linkset: (contentType) =>
-        contentType === LINKSET_TEXT ? `${links.map(writeLink).join(',\n')}\n` : writeLinkset(links),
+      linkset(contentType) {
+        const all = [...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))];
+        return contentType === LINKSET_TEXT ? `${all.join(',\n')}\n` : writeLinkset(all.flatMap(parseLinks));
+      },
     };
   };
 }
 
-/** Returns the relations of the links in headers. Generated links with the same relation are omitted. */
-const relationsIn = (headers: readonly HeaderLine[]): Set<string> =>
-  new Set(
-    headers
-      .flatMap(([, line]) => [...line.matchAll(/\brel="?([^";,]*)/gi)])
-      .flatMap(([, rel = '']) => rel.toLowerCase().split(' ')),
-  );
+/** Writes a link of the record; a link set has no URL that could be the default anchor (RFC 9264 §4.1). */
+const withAnchor = ({ text, parameters }: ParsedLink, anchor: string): string =>
+  parameters.has('anchor') ? text : `${text}; anchor="${anchor}"`;
 
 /** Returns a link for each typed value that is an http(s) URL or a handle. */
 function* readLinkValues(
@@ -131,15 +131,8 @@ function linksOf(
 
 const SPDX_PAGE = /(\/spdx\.org\/.*)\.html$/;
 
-/** Writes a Link header, and omits links that would exceed its maximum length. */
-function linkHeader(links: readonly (TypedLink | undefined)[]): HeaderLine[] {
-  let header = '';
-  for (const link of links.flatMap((each) => (each === undefined ? [] : [writeLink(each)]))) {
-    const longer = header === '' ? link : `${header}, ${link}`;
-    if (longer.length <= MAX_HEADER_CHARS) header = longer;
-  }
-  return header === '' ? [] : [['Link', header]];
-}
+const linkLines = (links: readonly (TypedLink | undefined)[]): HeaderLine[] =>
+  links.flatMap((link) => (link === undefined ? [] : [['Link', writeLink(link)] as const]));
 
 /** Writes a link. URIs and media types contain no quotes or backslashes, so no escaping is needed. */
 function writeLink({ href, ...link }: TypedLink): string {
@@ -148,13 +141,45 @@ function writeLink({ href, ...link }: TypedLink): string {
   return `<${href}>${parameters.join('')}`;
 }
 
-/** Writes a link set as JSON (RFC 9264 §4.2). Extension attributes are arrays (§4.2.4.3). */
-function writeLinkset(links: readonly TypedLink[]): string {
-  const contexts = new Map<string, Record<string, object[]>>();
-  for (const { anchor = '', rel, href, type, profile } of links) {
-    const context = contexts.get(anchor) ?? {};
-    const target = { href, type, profile: profile === undefined ? undefined : [profile] };
-    contexts.set(anchor, { ...context, [rel]: [...(context[rel] ?? []), target] });
+/** Writes a link set as JSON (RFC 9264 §4.2). */
+function writeLinkset(links: readonly ParsedLink[]): string {
+  const contexts = new Map<string, Map<string, object[]>>();
+  for (const link of links) {
+    const anchor = link.parameters.get('anchor') ?? '';
+    const context = contexts.get(anchor) ?? new Map<string, object[]>();
+    contexts.set(anchor, context);
+    // The member `anchor` of a context is no relation.
+    for (const relation of relationsOf(link).filter((name) => name !== 'anchor')) {
+      context.set(relation, [
+        ...(context.get(relation) ?? []),
+        { href: link.href, ...linksetAttributes(link) },
+      ]);
+    }
   }
-  return JSON.stringify({ linkset: [...contexts].map(([anchor, relations]) => ({ anchor, ...relations })) });
+  const linkset = [...contexts].map(([anchor, relations]) =>
+    Object.fromEntries<unknown>([['anchor', anchor], ...relations]),
+  );
+  return JSON.stringify({ linkset });
+}
+
+/** Attributes with one text; all others are lists (RFC 9264 §4.2.4). */
+const SINGLE_ATTRIBUTES = ['media', 'title', 'type'];
+
+function linksetAttributes({ parameters }: ParsedLink): Record<string, unknown> {
+  const attributes = [...parameters].filter(([name]) => !['rel', 'rev', 'anchor', 'href'].includes(name));
+  const written = attributes.map(([name, value]): [string, unknown] => {
+    if (SINGLE_ATTRIBUTES.includes(name)) return [name, value];
+    return [name, [name.endsWith('*') ? decodeExtended(value) : value]];
+  });
+  return Object.fromEntries<unknown>(written);
+}
+
+/** Decodes an extended value (RFC 8187), such as `UTF-8'de'%C3%84`. */
+function decodeExtended(text: string): object {
+  const [, language = '', encoded = text] = /^UTF-8'([^']*)'(.*)$/i.exec(text) ?? [];
+  const value = Buffer.from(
+    encoded.replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(parseInt(hex, 16))),
+    'latin1',
+  ).toString();
+  return language === '' ? { value } : { value, language };
 }
