@@ -86,6 +86,9 @@ summary{cursor:pointer}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;margin:0}
 dt{color:var(--quiet)}
 dd{margin:0;overflow-wrap:anywhere}
+nav ul{margin:.25rem 0;padding-left:1.25rem;overflow-wrap:anywhere}
+nav>ul{padding:0;list-style:none}
+nav{margin-bottom:1.5rem}
 footer{font-size:.9rem;padding-bottom:1.5rem}
 footer ul{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;list-style:none;margin:.75rem 0;padding:0}
 footer li{overflow-wrap:anywhere}
@@ -107,7 +110,7 @@ const PRINT_STYLE = `@media print{
 body{background:none;font-size:.85rem}
 tr{break-inside:avoid}
 td.wide{min-width:6.25rem}
-.actions,form,.steps .button{display:none}
+.actions,form,.steps .button,nav{display:none}
 }
 `;
 

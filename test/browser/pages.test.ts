@@ -132,6 +132,22 @@ describeInBrowser('pages in a browser', (open) => {
     await keepScreenshot(page, 'record-print');
   });
 
+  test('allow the keyboard to reach a call by the contents of the API page', async () => {
+    const { proxy } = await startWorld();
+    const { page, findings } = await open();
+    await page.goto(`${proxy.url}/openapi`);
+    expect(await findings()).toEqual([]);
+    await keepScreenshot(page, 'openapi');
+    const focused = (): Promise<string> => page.evaluate<string>('document.activeElement.textContent.trim()');
+    while (!(await focused()).startsWith('GET /api/handles/')) await page.keyboard.press('Tab');
+    const call = await focused();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/#/);
+    const section = page.locator(new URL(page.url()).hash);
+    expect(await section.locator('h3').textContent()).toBe(call);
+    await expect.poll(async () => (await section.boundingBox())?.y).toBeLessThan(300);
+  });
+
   test('reload a record from the Handle server and link to its JSON', async () => {
     const { proxy, demo } = await startWorld();
     const { page } = await open();
