@@ -38,7 +38,7 @@ function coloursOf(mode: Mode, accent: string | undefined): string {
 /** Returns the rules common to all style sheets; `accent` is `#rgb` or `#rrggbb`. */
 export const baseStyle = (accent?: string): string => `
 :root{color-scheme:light dark;${coloursOf(0, accent)}}
-@media (prefers-color-scheme:dark){:root{${coloursOf(1, accent)}}}
+@media screen and (prefers-color-scheme:dark){:root{${coloursOf(1, accent)}}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--text);font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 a{color:var(--link)}
@@ -86,10 +86,13 @@ summary{cursor:pointer}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;margin:0}
 dt{color:var(--quiet)}
 dd{margin:0;overflow-wrap:anywhere}
+nav ul{margin:.25rem 0;padding-left:1.25rem;overflow-wrap:anywhere}
+nav>ul{padding:0;list-style:none}
+nav{margin-bottom:1.5rem}
 footer{font-size:.9rem;padding-bottom:1.5rem}
 footer ul{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;list-style:none;margin:.75rem 0;padding:0}
 footer li{overflow-wrap:anywhere}
-@media (max-width:50rem){
+@media screen and (max-width:50rem){
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,tr,td{display:block;width:auto}
 tr{border-top:1px solid var(--line);padding:.5rem 0}
@@ -99,23 +102,40 @@ td::before{content:attr(data-label);color:var(--quiet);font-size:.85rem}
 dl{grid-template-columns:1fr}
 dd{margin-bottom:.4rem}
 }
+${PRINT_STYLE}`;
+
+/** Paper has no controls, and the light palette of every medium except dark screens. */
+const PRINT_STYLE = `@media print{
+:root{color-scheme:light}
+body{background:none;font-size:.85rem}
+tr{break-inside:avoid}
+td.wide{min-width:6.25rem}
+.actions,form,.steps .button,nav{display:none}
+}
 `;
 
 /**
  * Script for the copy buttons. Uses execCommand over plain HTTP, where browsers do not offer
- * `navigator.clipboard`.
+ * `navigator.clipboard`; it copies only a selection, which the event replaces.
  */
 export const PAGE_SCRIPT = `
-for (const button of document.querySelectorAll('button[data-copy]')) {
+for (const button of document.querySelectorAll('[data-copy],[data-copy-url]')) {
   const status = document.getElementById('copy-status');
+  const { copy, copyUrl } = button.dataset;
+  const text = copy ?? new URL(copyUrl, location.href).href;
+  const putText = (event) => {
+    event.clipboardData.setData('text/plain', text);
+    event.preventDefault();
+  };
   const copySelection = () => {
     getSelection().selectAllChildren(document.getElementById('handle'));
+    document.addEventListener('copy', putText, { once: true });
     if (!document.execCommand('copy')) throw new Error('not copied');
   };
   button.hidden = false;
   button.addEventListener('click', async () => {
     try {
-      await (navigator.clipboard ? navigator.clipboard.writeText(button.dataset.copy) : copySelection());
+      await (navigator.clipboard ? navigator.clipboard.writeText(text) : copySelection());
       status.textContent = 'Copied.';
     } catch {
       status.textContent = 'The browser did not allow copying.';

@@ -98,6 +98,17 @@ describe('status page', () => {
     expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
   });
 
+  test('has an icon, which browsers request for every response of the listener', async () => {
+    const { url } = await listenAlone();
+    expect((await ask(url, '/')).text).toContain('<link rel="icon" href="favicon.ico"');
+    const { status, headers, text } = await ask(url, '/favicon.ico');
+    expect([status, headers['content-type'], text]).toEqual([
+      200,
+      expect.stringContaining('image/svg+xml'),
+      expect.stringMatching(/^<svg/),
+    ]);
+  });
+
   test('is served with the scripts that it needs, and no other file', async () => {
     const { url } = await listenAlone();
     const seen = new Set<string>();

@@ -72,6 +72,82 @@ describeInBrowser('pages in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
+  test.each([
+    ['with the clipboard of the browser', ''],
+    ['over plain HTTP, where browsers offer no clipboard', 'delete Navigator.prototype.clipboard'],
+  ])('copy the link of a handle %s', async (_how, before) => {
+    const { proxy, demo } = await startWorld();
+    demo.put('21.T11998/a b', [textValue(1, 'DESC', 'text')]);
+    const { page, complaints } = await open({ permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.addInitScript({ content: `globalThis.saved = navigator.clipboard; ${before}` });
+    await page.goto(`${proxy.url}/21.T11998/a%20b?noredirect`);
+    for (const [name, text] of [
+      ['Copy link', `${proxy.url}/21.T11998/a%20b`],
+      ['Copy handle', '21.T11998/a b'],
+    ] as const) {
+      await page.getByRole('button', { name }).click();
+      await page.getByText('Copied.').waitFor();
+      await expect.poll(() => page.evaluate('saved.readText()')).toBe(text);
+    }
+    expect(complaints).toEqual([]);
+  });
+
+  test('lead from a handle with the full stop of its sentence to the handle', async () => {
+    const { proxy, objectUrl } = await startWorld();
+    const { page, findings } = await open();
+    await page.goto(`${proxy.url}/21.T11998/here.`);
+    expect(await findings()).toEqual([]);
+    await keepScreenshot(page, 'suggestion');
+    await page.getByText('Did you mean').getByRole('link').click();
+    await page.waitForURL(objectUrl);
+  });
+
+  test('show a handle with Arabic letters from left to right', async () => {
+    const demo = createDemoServer({ prefixes: ['10.5072'] });
+    onTestFinished(() => demo.close());
+    const { url } = await demo.listen(0);
+    demo.put('10.5072/سجل/abc', [textValue(1, 'DESC', 'سجل')]);
+    const proxy = await startProxy({ UPSTREAM_URL: url });
+    const { page } = await open();
+    await page.goto(`${proxy.url}/10.5072/${encodeURIComponent('سجل')}/abc?noredirect`);
+    const leftOf = (from: number, to: number): string =>
+      `(() => { const range = document.createRange(); const text = document.getElementById('handle').firstChild;
+        range.setStart(text, ${from}); range.setEnd(text, ${to}); return range.getBoundingClientRect().left; })()`;
+    const [prefix, suffix] = [
+      await page.evaluate<number>(leftOf(0, 7)),
+      await page.evaluate<number>(leftOf(12, 15)),
+    ];
+    expect(prefix).toBeLessThan(suffix);
+  });
+
+  test('are printed in light colours, as a table, without buttons', async () => {
+    const { proxy } = await startWorld();
+    const { page } = await open({ colorScheme: 'dark', viewport: { width: 720, height: 1000 } });
+    await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
+    await page.emulateMedia({ media: 'print' });
+    expect(await page.evaluate('getComputedStyle(document.body).color')).toBe('rgb(27, 31, 36)');
+    expect(await page.getByRole('button', { name: 'Copy link' }).isVisible()).toBe(false);
+    expect(await page.getByRole('columnheader', { name: 'Changed' }).isVisible()).toBe(true);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    await keepScreenshot(page, 'record-print');
+  });
+
+  test('allow the keyboard to reach a call by the contents of the API page', async () => {
+    const { proxy } = await startWorld();
+    const { page, findings } = await open();
+    await page.goto(`${proxy.url}/openapi`);
+    expect(await findings()).toEqual([]);
+    await keepScreenshot(page, 'openapi');
+    const focused = (): Promise<string> => page.evaluate<string>('document.activeElement.textContent.trim()');
+    while (!(await focused()).startsWith('GET /api/handles/')) await page.keyboard.press('Tab');
+    const call = await focused();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/#/);
+    const section = page.locator(new URL(page.url()).hash);
+    expect(await section.locator('h3').textContent()).toBe(call);
+    await expect.poll(async () => (await section.boundingBox())?.y).toBeLessThan(300);
+  });
+
   test('reload a record from the Handle server and link to its JSON', async () => {
     const { proxy, demo } = await startWorld();
     const { page } = await open();
@@ -193,7 +269,7 @@ describeInBrowser('pages in a browser', (open) => {
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
     const reached: string[] = [];
-    for (let presses = 0; presses < 5; presses++) {
+    for (let presses = 0; presses < 6; presses++) {
       await page.keyboard.press('Tab');
       reached.push(await page.evaluate<string>('document.activeElement.textContent.trim()'));
     }
@@ -201,6 +277,7 @@ describeInBrowser('pages in a browser', (open) => {
       'Handle resolver',
       'Open',
       'Copy handle',
+      'Copy link',
       'JSON',
       'Reload from the Handle server',
     ]);

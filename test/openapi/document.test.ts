@@ -252,6 +252,16 @@ describe('OpenAPI document at the admin listener', () => {
 });
 
 describe('OpenAPI document at the public listener', () => {
+  it('is a page whose contents lead to every call of its own', async () => {
+    const { text } = await (await startProxy()).ask('/openapi');
+    const [, contents = ''] = /<nav [^>]*>([^]*?)<\/nav>/.exec(text) ?? [];
+    const anchors = [...contents.matchAll(/href="#([^"]+)"/g)].map(([, anchor = '']) => anchor);
+    const ids = [...text.matchAll(/<(?:section|h2) id="([^"]+)"/g)].map(([, id = '']) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(new Set(anchors)).toEqual(new Set(ids.filter((id) => id !== 'contents')));
+    expect(anchors.length).toBeGreaterThan(20);
+  });
+
   it('is served to scripts from any origin, and revalidated with 304', async () => {
     const proxy = await startProxy();
     const answer = await proxy.ask('/openapi.json', { headers: { Origin: 'https://a.example' } });

@@ -41,7 +41,7 @@ describe('alias (HS_ALIAS)', () => {
     const { status, text } = await leads.get('two?noredirect');
     expect(status).toBe(200);
     expect(text).toMatch(
-      /Resolved from the alias <bdi>21\.T11998\/two<\/bdi> → <bdi>21\.T11998\/one<\/bdi> →/,
+      /Resolved from the alias <bdi dir="ltr">21\.T11998\/two<\/bdi> → <bdi dir="ltr">21\.T11998\/one<\/bdi> →/,
     );
     expect(text).toContain('https://example.org/page');
   });

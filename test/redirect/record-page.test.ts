@@ -36,6 +36,47 @@ describe('record page', () => {
     expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
   });
 
+  test('shows the time of a change with its zone', async () => {
+    expect(await textOfPage([value(1, 'DESC', 'text')])).toContain('one day 2026-11-21 09:00:00 UTC');
+  });
+
+  test('counts locations from one, whatever their ids', async () => {
+    const listOf = (...places: string[]): unknown[] => [
+      value(
+        1,
+        '10320/loc',
+        `<locations>${places.map((place) => `<location ${place}/>`).join('')}</locations>`,
+      ),
+    ];
+    const leads = await startLeads({
+      named: listOf(
+        'id="0" href="https://a.example.org/" weight="0"',
+        'id="1" href="https://b.example.org/"',
+      ),
+      unnamed: listOf('href="https://a.example.org/" weight="0"', 'href="https://b.example.org/"'),
+      one: listOf('id="0" href="https://a.example.org/"'),
+    });
+    const reason = ': it is the only one left with a weight.';
+    expect((await leads.get('named?noredirect')).text).toContain(`Location 2 of 2 (id 1)${reason}`);
+    expect((await leads.get('unnamed?noredirect')).text).toContain(`Location 2 of 2${reason}`);
+    expect((await leads.get('one?noredirect')).text).toContain('The only location.');
+  });
+
+  test('writes handles and URLs from left to right, and leaves the direction of other text to its language', async () => {
+    const leads = await startLeads({
+      'سجل/abc': [
+        value(1, 'URL', 'https://example.org/سجل/abc'),
+        value(2, 'HS_ALIAS', '21.T11998/سجل'),
+        value(3, 'DESC', 'سجل'),
+      ],
+    });
+    const { text } = await leads.get(`${encodeURIComponent('سجل/abc')}?noredirect&ignore_aliases`);
+    expect(text).toContain('<bdi id="handle" dir="ltr">21.T11998/سجل/abc</bdi>');
+    expect(text).toContain('<bdi dir="ltr">https://example.org/سجل/abc</bdi>');
+    expect(text).toContain('<bdi dir="ltr">21.T11998/سجل</bdi>');
+    expect(text).toContain('<bdi>سجل</bdi>');
+  });
+
   test('shows permissions below the table when they are common to all values', async () => {
     const text = await textOfPage([
       value(1, 'DESC', 'one'),

@@ -32,7 +32,7 @@ import { RouteTable } from '../../http/route-table.js';
 import { callOf, errorHandler, expressListener, readCall } from '../../http/router.js';
 import { createHistory } from './history.js';
 import { type AdminId, ERRORS, isProbe } from './plugin.js';
-import { createEventStream, createStatusFiles, statusPage } from './status/page.js';
+import { createEventStream, createStatusFiles, statusIcon, statusPage } from './status/page.js';
 
 export const start = (host: Host): Started => ({ admin: (interfaces) => createAdmin(host, interfaces) });
 
@@ -110,6 +110,7 @@ function createHandlers(
       res.type(metrics.contentType).send(await metrics.exposition());
     },
     statusPage,
+    statusIcon,
     statusFile: createStatusFiles(),
     events: createEventStream(createStatusReader(operations, hooks), onUnexpected),
     ...createApi(operations),

@@ -32,6 +32,7 @@ const operatorRoutes = defineRoutes(
   {
     'GET /metrics': { id: 'metrics', isRoutine: true },
     'GET /': { id: 'statusPage', isRoutine: true },
+    'GET /favicon.ico': { id: 'statusIcon', isRoutine: true },
     'GET /status/{file}': { id: 'statusFile', isRoutine: true },
     'GET /events': { id: 'events', isRoutine: true },
     'GET /stats': { id: 'stats', isRoutine: true },

@@ -52,7 +52,7 @@ export function* findTarget(
   const looksUpCountry = query.country === undefined && request.countryOf !== undefined;
   const candidates = candidatesOf(gathered, values);
   const choice = yield* pickLocation(candidates, query, request);
-  const chosen = choice && chosenBy(choice, candidates.locations.length, handle);
+  const chosen = choice && chosenBy(choice, candidates.locations, handle);
   const { location, isRandom = false } = (chosen && choice) ?? {};
   return {
     chosen,
@@ -87,10 +87,14 @@ function* pickLocation(
 /**
  * Returns undefined if the chosen location has no address (recording "loc xml: one location without href").
  */
-function chosenBy(choice: Choice<Candidate>, count: number, handle: string): ChosenTarget | undefined {
+function chosenBy(
+  choice: Choice<Candidate>,
+  locations: readonly Candidate[],
+  handle: string,
+): ChosenTarget | undefined {
   const { attributes, value } = choice.location;
   const text = hrefOf(attributes, templateForms(handle));
-  return text === undefined ? undefined : { text, value, reason: () => describeTarget(choice, count) };
+  return text === undefined ? undefined : { text, value, reason: () => describeTarget(choice, locations) };
 }
 
 const REASONS: Record<Choice<Candidate>['by'], string> = {
@@ -103,15 +107,20 @@ const REASONS: Record<Choice<Candidate>['by'], string> = {
   only: 'it is the only one',
 };
 
-/** Describes the choice among `count` locations. */
-function describeTarget({ location, by, isRandom }: Choice<Candidate>, count: number): string {
+/** Describes the choice. Readers count locations from one; the ids of a list usually begin with 0. */
+function describeTarget(
+  { location, by, isRandom }: Choice<Candidate>,
+  locations: readonly Candidate[],
+): string {
   const { value } = location;
   const url = value && `the ${value.type} value at index ${value.index}`;
+  const count = locations.length;
   if (count === 1) return url === undefined ? 'The only location.' : `It is ${url}.`;
   const id = location.attributes.get('id');
-  const name = url === undefined ? (id === undefined ? 'A location' : `Location ${id}`) : `It is ${url}`;
+  const place = `Location ${locations.indexOf(location) + 1} of ${count}`;
+  const named = id === undefined ? place : `${place} (id ${id})`;
   const reason = isRandom ? 'chosen at random by weight' : REASONS[by];
-  return `${name}, one of ${count} locations: ${reason}.`;
+  return `${url === undefined ? named : `It is ${url}, one of ${count} locations`}: ${reason}.`;
 }
 
 /** Compares the text exactly, with no trimming (recording "http_sc=" 303" on the location"). */

@@ -38,6 +38,12 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
       return operation === undefined || method === 'head' ? [] : [{ path, method, operation }];
     }),
   );
+  const groups = tags.map(({ name, description }): OperationGroup => ({
+    name,
+    description,
+    anchor: `tag-${name.replace(/\W+/g, '-')}`,
+    operations: entries.filter(({ operation }) => operation.tags.includes(name)),
+  }));
   return {
     title: 'API',
     main: html`<h1>API</h1>
@@ -45,14 +51,43 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
         ${info.summary} Version ${info.version}. Machine-readable:
         <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).
       </p>
-      ${tags.map(
-        ({ name, description }) =>
-          html`<h2>${name}</h2>
+      <nav aria-labelledby="contents">
+        <h2 id="contents">Contents</h2>
+        <ul>
+          ${groups.map(renderContents)}
+        </ul>
+      </nav>
+      ${groups.map(
+        ({ name, description, anchor, operations }) =>
+          html`<h2 id="${anchor}">${name}</h2>
             <p class="quiet">${description}</p>
-            ${entries.filter(({ operation }) => operation.tags.includes(name)).map(renderOperation)}`,
+            ${operations.map((each) => renderUnderTag(each, name))}`,
       )}`,
   };
 }
+
+interface OperationGroup {
+  name: string;
+  description: string;
+  /** Id of the heading. */
+  anchor: string;
+  operations: readonly PageOperation[];
+}
+
+const renderContents = ({ name, anchor, operations }: OperationGroup): Html =>
+  html`<li>
+    <a href="#${anchor}">${name}</a>
+    <ul>
+      ${operations.map((each) => html`<li>${linkToOperation(each)}</li>`)}
+    </ul>
+  </li>`;
+
+const linkToOperation = ({ path, method, operation: { operationId, summary } }: PageOperation): Html =>
+  html`<a href="#${operationId}"><code>${method.toUpperCase()} ${path}</code></a> ${withCode(summary)}`;
+
+/** Links from further tags to the section under the first tag, because ids are unique. */
+const renderUnderTag = (each: PageOperation, name: string): Html =>
+  each.operation.tags[0] === name ? renderOperation(each) : html`<p>${linkToOperation(each)}</p>`;
 
 interface PageOperation {
   path: string;

@@ -11,7 +11,7 @@ export function* recordPage(view: RecordView): Steps<SitePage> {
   const values = yield* valuesTable(view.values, jsonUrlOf(view.handle));
   return {
     title: view.handle,
-    main: html`<h1><span class="kind">Handle</span><bdi id="handle">${view.handle}</bdi></h1>
+    main: html`<h1><span class="kind">Handle</span><bdi id="handle" dir="ltr">${view.handle}</bdi></h1>
       ${renderAliases(view)} ${staleNote(view)} ${refusedNote(view.target)} ${actions(view)}
       <section aria-labelledby="target">
         <h2 id="target">Redirects to</h2>
@@ -31,7 +31,7 @@ export function* recordPage(view: RecordView): Steps<SitePage> {
 function renderAliases({ aliases }: RecordView): Html | undefined {
   if (aliases.length === 0) return undefined;
   return html`<p>
-    Resolved from the alias ${aliases.map((alias) => html`<bdi>${alias}</bdi> → `)} this handle.
+    Resolved from the alias ${aliases.map((alias) => html`<bdi dir="ltr">${alias}</bdi> → `)} this handle.
   </p>`;
 }
 
@@ -72,6 +72,7 @@ function actions({ handle, target: { url } }: RecordView): Html {
         : undefined
     }
     <button class="button" type="button" data-copy="${handle}" hidden>Copy handle</button>
+    <button class="button" type="button" data-copy-url="/${path}" hidden>Copy link</button>
     <a class="button" href="${jsonUrlOf(handle)}">JSON</a>
     <a class="button" href="/${path}?noredirect&amp;auth" rel="nofollow">Reload from the Handle server</a>
     <span id="copy-status" role="status" class="quiet"></span>
@@ -86,8 +87,8 @@ function renderTarget({ chosen, url, status }: RedirectTarget): Html {
     return html`<p>No value shown here is a URL or a 10320/loc, so the handle opens this page.</p>`;
   }
   const target = url.ok
-    ? html`<a href="${url.url}" rel="noreferrer nofollow"><bdi>${url.url}</bdi></a> (${status})`
-    : html`<code>${chosen.text.slice(0, MAX_TARGET_CHARS)}</code>`;
+    ? html`<a href="${url.url}" rel="noreferrer nofollow"><bdi dir="ltr">${url.url}</bdi></a> (${status})`
+    : html`<code dir="ltr">${chosen.text.slice(0, MAX_TARGET_CHARS)}</code>`;
   return html`<p>${target}</p>
     <p class="quiet">${reasonText(chosen)}</p>`;
 }
@@ -195,7 +196,7 @@ const CONTENT: Readonly<Record<string, (value: ShownValue) => Html | string | nu
     </div>`,
   TTL: ({ ttl }) => renderTtl(ttl),
   Changed: ({ timestamp }) =>
-    typeof timestamp === 'string' ? timestamp.replace('T', ' ').replace(/Z$/, '') : '',
+    typeof timestamp === 'string' ? timestamp.replace('T', ' ').replace(/Z$/, ' UTC') : '',
   Permissions: ({ permissions = DEFAULT_PERMISSIONS }) =>
     html`<div>${describeAccess(permissions)} <code>${permissions}</code></div>`,
 };

@@ -115,10 +115,10 @@ function urlLink(text: string): Html | undefined {
 }
 
 const link = (url: string, text: string): Html =>
-  html`<a href="${url}" rel="noreferrer nofollow"><bdi>${text}</bdi></a>`;
+  html`<a href="${url}" rel="noreferrer nofollow"><bdi dir="ltr">${text}</bdi></a>`;
 
 const handleLink = (handle: string): Html =>
-  html`<a href="/${handleToPath(handle)}?noredirect"><bdi>${handle}</bdi></a>`;
+  html`<a href="/${handleToPath(handle)}?noredirect"><bdi dir="ltr">${handle}</bdi></a>`;
 
 function renderStructure(data: unknown): Html {
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };

@@ -110,11 +110,7 @@ footer{font-size:.85em;padding-bottom:1rem}
 /** Uses relative URLs, because a reverse proxy may serve the listener under a path. */
 const PAGE = renderDocument({
   title: 'Status – handle-resolver-proxy',
-  icon: {
-    // Shows three bars of a chart. The data: URL stops browsers from requesting /favicon.ico.
-    href: "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='%230b57d0'%3E%3Cpath d='M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z'/%3E%3C/svg%3E",
-    type: 'image/svg+xml',
-  },
+  icon: { href: 'favicon.ico', type: 'image/svg+xml' },
   resources: html`<link rel="stylesheet" href="status/style.css" />
     <script type="module" src="status/main.js"></script>`,
   header: html`<h1>handle-resolver-proxy <span id="host"></span></h1>
@@ -157,11 +153,18 @@ const HEADERS = {
     'script-src': "'self'",
     'style-src': "'self'",
     'connect-src': "'self'",
-    'img-src': 'data:',
+    'img-src': "'self'",
     'form-action': "'none'",
   }),
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
+
+/** The icon of the listener: three bars of a chart. Browsers request it for JSON too. */
+const BARS = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="#0b57d0"><path d="M1 9h4v6H1zM6 5h4v10H6zM11 1h4v14h-4z"/></svg>`;
+
+export function statusIcon(_req: Request, res: Response): void {
+  res.type('image/svg+xml').send(BARS);
+}
 
 export function statusPage(_req: Request, res: Response): void {
   res.set(HEADERS).type('html').send(PAGE);

@@ -54,7 +54,7 @@ export function putRows(id, rows, empty) {
     ...rows.slice(0, MAX_ROWS).map(([first, second]) => {
       const row = create('tr', '');
       row.append(create('td', first), create('td', ''));
-      row.lastChild.append(create('bdi', second));
+      row.lastChild.append(create('bdi', second, { dir: 'ltr' }));
       return row;
     }),
   );

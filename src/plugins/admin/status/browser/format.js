@@ -18,6 +18,8 @@ export const bytes = (size) => {
     ['KiB', 'MiB', 'GiB'][power - 1],
   ];
 };
+/** Formats a time of day with its zone, which is that of the browser, while the log has UTC. */
+export const clock = (at) => new Date(at).toLocaleTimeString('en-GB', { timeZoneName: 'short' });
 export const span = (seconds) => {
   const [days, hours, minutes] = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60].map(
     Math.floor,

@@ -1,7 +1,7 @@
 // Renders a message from the event stream.
 import { draw } from './chart.js';
 import { putFigure, putHealth, putRows, putState, putText } from './dom.js';
-import { bytes, counted, joined, percent, plural, rate, span, time } from './format.js';
+import { bytes, clock, counted, joined, percent, plural, rate, span, time } from './format.js';
 import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
 import { renderTraffic } from './traffic.js';
 
@@ -116,7 +116,7 @@ function groupErrors(errors) {
     else groups.set(message, { at, count: 1 });
   }
   return [...groups].map(([message, { at, count }]) => [
-    new Date(at).toLocaleTimeString('en-GB'),
+    clock(at),
     count === 1 ? message : `${message} (${count} times)`,
   ]);
 }

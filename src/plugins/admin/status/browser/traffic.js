@@ -1,6 +1,6 @@
 // Renders a message's traffic data: clients, rules and limited networks.
 import { element, putRows, putText } from './dom.js';
-import { counted, plural } from './format.js';
+import { clock, counted, plural } from './format.js';
 
 const REASONS = {
   'unknown-names': 'asks for handles that do not exist',
@@ -24,10 +24,7 @@ const describeRule = ({ name, matched, limited, shadowed }) => [
 /** Hides the list while it is empty. */
 function renderBlocked(blocked, count) {
   element('blocked-part').hidden = count === 0;
-  const rows = blocked.map(({ network, until, reason }) => [
-    new Date(until).toLocaleTimeString('en-GB'),
-    `${network} ${REASONS[reason]}`,
-  ]);
+  const rows = blocked.map(({ network, until, reason }) => [clock(until), `${network} ${REASONS[reason]}`]);
   putRows('blocked', rows, '');
   if (count > 0)
     putText('blocked-more', `${plural(count, 'network')}; to end one: DELETE /traffic/blocked/<network>`);
