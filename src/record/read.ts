@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.js';
 import { writeJson } from '../handle/json.js';
 import { listMembers } from '../handle/outcome.js';
 import { firstOf } from '../hooks.js';
-import { CACHE_NAME } from '../http/cache-headers.js';
+import { CACHE_NAME, isOnlyIfCached } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import type { ChecksLogin } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
@@ -20,6 +20,7 @@ import {
   readHandle,
   readRecordQuery,
 } from '../http/target.js';
+import { notCached } from '../resolver/loader.js';
 import { type Admit, createAroundMiss } from '../upstream/caller.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { Forward } from './forward.js';
@@ -43,6 +44,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
     if (!query.publicOnly) return forwardAdmitted(req, res);
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
+      onlyIfCached: isOnlyIfCached(req),
       admit: () => admit(req, res),
       client: () => findClient(req).network,
     });
@@ -67,6 +69,7 @@ export function createForwardRead(
     setHandle(res, host.refOf);
     const { handle, caller } = contextOf(res);
     if (handle === undefined && (await sendKnownList(req, res, host, gzipMinBytes))) return;
+    if (isOnlyIfCached(req)) throw notCached();
     if (await sendPublic(req, res, host)) return;
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await forward(req, res);
