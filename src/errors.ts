@@ -109,6 +109,7 @@ export const CATALOGUE = defineErrors({
   CONCURRENT_MODIFICATION: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many viewers' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
+  NOT_CACHED: { status: 504, responseCode: 2, title: 'Not in the cache, and only-if-cached was requested' },
   LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },
 });
 

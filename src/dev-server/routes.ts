@@ -69,7 +69,7 @@ export function createRequestRouter(state: DemoState): (request: DemoRequest) =>
   return function answer(request) {
     const target = splitTarget(request.target);
     const parameters = requestParameters(target.query);
-    const isSession = /^\/api\/sessions(\/|$)/.test(target.path);
+    const isSession = isSessionPath(target.path);
     try {
       const refusal = containerRefusal(request, target);
       if (refusal) return { reply: refusal, parameters };
@@ -90,10 +90,16 @@ function failure(error: unknown): DemoReply {
   return refuseRequest(RESPONSE_CODE.error, { message: 'Unexpected server error' });
 }
 
-function containerRefusal({ method, target }: DemoRequest, { path }: DemoTarget): DemoReply | undefined {
+const isSessionPath = (path: string): boolean => /^\/api\/sessions(\/|$)/.test(path);
+
+function containerRefusal(
+  { method, target }: DemoRequest,
+  { path, query }: DemoTarget,
+): DemoReply | undefined {
   if (target.length > MAX_TARGET) return containerError(414, 'URI Too Long');
-  if (hasBadEscape(path)) return containerError(400, 'Bad Request');
-  if (!SERVLET_METHODS.includes(method)) return protocolReply(501, `Unknown method ${method}`);
+  if (hasBadEscape(path) || /%(?![0-9a-f]{2})/i.test(query)) return containerError(400, 'Bad Request');
+  if (!SERVLET_METHODS.includes(method) && !isSessionPath(path))
+    return protocolReply(501, `Unknown method ${method}`);
   if (method === 'OPTIONS') return { status: 200, headers: [['Allow', SERVLET_METHODS_IN_ALLOW]] };
   return undefined;
 }
@@ -299,8 +305,11 @@ function answerSessions(
   serverKey: () => KeyPairKeyObjectResult,
 ): DemoReply {
   if (!request.secure) return empty(403);
-  if (request.path === '/api/sessions/this') return answerThis(request, keys);
-  if (request.method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
+  const { path, method } = request;
+  const isKnown = SERVLET_METHODS.includes(method);
+  if (path === '/api/sessions/this' && isKnown) return answerThis(request, keys);
+  if (method === 'GET' && path.length > '/api/sessions/'.length) return empty(403);
+  if (method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
   return open(request, keys, serverKey);
 }
 

@@ -141,7 +141,8 @@ export function createSendError(
     context.failure = failure;
     const call = { req, res, handle: context.handle?.text, requestId };
     const { resultStatus, ...reply } = renderFor(failure, call);
-    context.result = resultOfError(resultStatus ?? reply.status);
+    // Clients may ask for stored responses as often as they like: their absence is no error of the service.
+    context.result = failure.code === 'NOT_CACHED' ? 'invalid' : resultOfError(resultStatus ?? reply.status);
     await send(req, res, reply);
   };
 }

@@ -7,6 +7,7 @@ import { ServiceError } from '../errors.js';
 import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
 import { type RequestContext, contextOf, requestIdOf } from './context.js';
 import type { Listener } from './route-table.js';
+import { isOfSessions } from './target.js';
 
 /** Returns the error that rejects a request to any interface; undefined if it is accepted. */
 export type RequestCheck = (
@@ -39,7 +40,7 @@ export function createCheckStep(check: RequestCheck, pseudonym: string): Listene
     const refusal = check(req, context.target.raw, via.includes(pseudonym));
     if (refusal) throw refusal;
     if (authorization !== undefined) refuseScript(req, context);
-    assertKnownMethod(req);
+    assertKnownMethod(req, context);
   };
 }
 
@@ -58,8 +59,9 @@ function refuseScript({ method }: IncomingMessage, context: RequestContext): voi
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
 
-function assertKnownMethod({ method = '' }: IncomingMessage): void {
-  if (KNOWN_METHODS.has(method)) return;
+/** Leaves sessions to the route, whose 405 is also for unknown methods on a Handle server. */
+function assertKnownMethod({ method = '' }: IncomingMessage, { target }: RequestContext): void {
+  if (KNOWN_METHODS.has(method) || isOfSessions(target.path)) return;
   throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 }
 

@@ -15,14 +15,14 @@ export interface Target {
 
 /**
  * Splits a request target at its first `?`. Drops scheme and host of the absolute form (RFC 9112
- * §3.2.2), reads an empty path as `/` (RFC 9110 §4.2.3), and lower-cases the interface name, so that all
+ * §3.2.2), reads an empty path as `/` (RFC 9110 §4.2.3), and writes the interface name plainly, so that all
  * later steps compare it exactly.
  */
 export function readTarget(raw: string): Target {
   const target = raw.startsWith('/') ? raw : raw.replace(ORIGIN, '/');
   const mark = target.indexOf('?');
-  if (mark === -1) return { raw, path: withLowerCaseName(target), query: '' };
-  return { raw, path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
+  if (mark === -1) return { raw, path: withPlainName(target), query: '' };
+  return { raw, path: withPlainName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
 
 /** Matches scheme and host, with the following slash, if any. */
@@ -31,13 +31,25 @@ const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 /** Returns the origin form of a request target (RFC 9112 §3.2.1). */
 export const originForm = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
 
-const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
+const NAMES = ['/api/handles', '/api/v2/handles', '/api/v2'] as const;
+
+/** Matches the first letter of `/api` in all spellings. Few redirects have it. */
+const MAY_BE_API = /^\/{1,2}(?:a|%[46]1)/i;
 
 /**
- * Lower-cases the interface name, whose case Handle servers ignore (recording "unknown: GET /API/handles/").
+ * Writes the interface name in lower case, without escapes and with one slash in front: Handle servers accept all
+ * these spellings (recording "unknown: GET /API/handles/").
  */
-const withLowerCaseName = (path: string): string =>
-  path.startsWith('/api/handles/') ? path : path.replace(SPELLED_IN_LOWER_CASE, (name) => name.toLowerCase());
+function withPlainName(path: string): string {
+  if (path.startsWith('/api/handles/') || !MAY_BE_API.test(path)) return path;
+  const segments = path.replace(/^\/\//, '/').split('/');
+  const first = segments.slice(0, 4).map(plainSegment);
+  const name = NAMES.find((each) => first.slice(0, each.split('/').length).join('/') === each);
+  return name === undefined ? path : [name, ...segments.slice(name.split('/').length)].join('/');
+}
+
+const plainSegment = (segment: string): string =>
+  segment.replace(/%[3-7][\da-f]/gi, (escape) => decodeURIComponent(escape)).toLowerCase();
 
 /**
  * Returns the target as Express parses its path without loss: `#` would end the path, and white space would be
@@ -64,8 +76,7 @@ export function ownerOf(path: string): Owner {
 
 const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
 
-/** Whether a request body for this target may contain a session id. */
-export const mayNameSession = (target: string): boolean => OF_SESSIONS.test(target);
+export const isOfSessions = (target: string): boolean => OF_SESSIONS.test(target);
 
 /** Returns the path after `/api/handles/`; undefined for any other path. */
 export function rawHandleOf(path: string): string | undefined {
@@ -179,6 +190,15 @@ export function readFormat(parameters: URLSearchParams): Format {
 }
 
 /**
+ * Asserts that each `%` is an escape, as Handle servers do, although form data may contain others (URL
+ * Standard, section 5.1). @throws ServiceError BAD_PARAMETER
+ */
+export function assertEscaped(query: string): void {
+  if (!/%(?![\da-f]{2})/i.test(query)) return;
+  throw new ServiceError('BAD_PARAMETER', { detail: 'a % is not followed by two hex digits' });
+}
+
+/**
  * Parses a record query. Accepts `cert` and `doNotRefer`, which do not affect the JSON (recordings
  * "cert=true", "doNotRefer=true"), and ignores unknown parameters.
  *
@@ -201,15 +221,26 @@ function readFlag(value: string | null): boolean {
   return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
 }
 
-/** Parses a Java int: an optional sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
+/**
+ * Parses a Java int: an optional sign, decimal digits of any script, and 32 bits (recordings "index=+1",
+ * "index=abc", "index=1,2").
+ */
 function readJavaInt(value: string): number {
-  const index = Number(value);
-  if (!/^[+-]?\d+$/.test(value) || index > 0x7fffffff || index < -0x80000000) {
+  const digits = value.replace(/\p{Nd}/gu, toAsciiDigit);
+  const index = Number(digits);
+  if (!/^[+-]?\d+$/.test(digits) || index > 0x7fffffff || index < -0x80000000) {
     throw new ServiceError('BAD_PARAMETER', {
       detail: `index has to be a whole number, not ${JSON.stringify(value)}`,
     });
   }
   return index;
+}
+
+/** Converts a digit of the Basic Multilingual Plane, where each ten begin at a code that ends in 0 or 6. */
+function toAsciiDigit(digit: string): string {
+  const last = digit.charCodeAt(0) & 0xf;
+  const begins0 = /\p{Nd}/u.test(String.fromCharCode(digit.charCodeAt(0) & ~0xf));
+  return digit.length > 1 ? digit : String(begins0 ? last : last - 6);
 }
 
 /** Replaces invalid name characters with `_` (recording "callback with bad characters"). */

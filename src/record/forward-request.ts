@@ -7,7 +7,7 @@ import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
-import { mayNameSession, originForm } from '../http/target.js';
+import { isOfSessions, originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { OriginServer } from '../upstream/contract.js';
@@ -137,7 +137,7 @@ export function createForwardRequest(
 
   return async function forward(req, res, { target, body: given }) {
     const { method = 'GET' } = req;
-    const body = mayNameSession(target) ? sessions.bodyFor(given) : given;
+    const body = isOfSessions(target) ? sessions.bodyFor(given) : given;
     const client = {
       method,
       httpVersion: req.httpVersion,

@@ -6,13 +6,21 @@ import type { Config } from '../config/schema.js';
 import { writeJson } from '../handle/json.js';
 import { listMembers } from '../handle/outcome.js';
 import { firstOf } from '../hooks.js';
-import { CACHE_NAME } from '../http/cache-headers.js';
+import { CACHE_NAME, isOnlyIfCached } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import type { ChecksLogin } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendReply } from '../http/reply.js';
 import type { Listener } from '../http/route-table.js';
-import { isListRequest, pageIn, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
+import {
+  assertEscaped,
+  isListRequest,
+  pageIn,
+  rawHandleOf,
+  readHandle,
+  readRecordQuery,
+} from '../http/target.js';
+import { notCached } from '../resolver/loader.js';
 import { type Admit, createAroundMiss } from '../upstream/caller.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { Forward } from './forward.js';
@@ -31,10 +39,12 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
     const { target, parameters } = contextOf(res);
     const handle = host.refOf(readHandle(rawHandleOf(target.path) ?? ''));
     contextOf(res).handle = handle;
+    assertEscaped(target.query);
     const query = readRecordQuery(parameters);
     if (!query.publicOnly) return forwardAdmitted(req, res);
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
+      onlyIfCached: isOnlyIfCached(req),
       admit: () => admit(req, res),
       client: () => findClient(req).network,
     });
@@ -55,9 +65,11 @@ export function createForwardRead(
   const { gzipMinBytes } = config.http;
   const aroundMiss = createAroundMiss(host.hooks.aroundMiss);
   return async function forwardRead(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (namesNothing(res) && req.headers.authorization !== undefined) return forward(req, res);
     setHandle(res, host.refOf);
     const { handle, caller } = contextOf(res);
     if (handle === undefined && (await sendKnownList(req, res, host, gzipMinBytes))) return;
+    if (isOnlyIfCached(req)) throw notCached();
     if (await sendPublic(req, res, host)) return;
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await forward(req, res);
@@ -73,6 +85,12 @@ export function createForwardRead(
     await aroundMiss(caller, forwardWhole, () => (isAnswered() ? res.statusCode === 404 : undefined));
   };
 }
+
+/** Whether a request is for neither a handle nor a list. A Handle server checks its login, then rejects it. */
+const namesNothing = (res: ServerResponse): boolean => {
+  const { target, parameters } = contextOf(res);
+  return rawHandleOf(target.path) === '' && !parameters.has('prefix');
+};
 
 /**
  * Sets the handle of the request, unless the request is a list. @throws ServiceError when the handle is

@@ -59,10 +59,13 @@ export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
 /** Ignores an invalid index, which the record interface rejects (recording "redirect: index=abc"). */
 const isIndex = (index: string): boolean => /^[+-]?\d{1,10}$/.test(index);
 
-// HTML is first because it wins at equal quality and without an Accept header.
-const TYPES = ['text/html', 'application/json', 'application/problem+json'];
+export const LINKSET_JSON = 'application/linkset+json';
+export const LINKSET_TEXT = 'application/linkset';
 
-/** Whether the client prefers JSON; browsers prefer HTML. */
+// HTML is first because it wins at equal quality and without an Accept header.
+const TYPES = ['text/html', 'application/json', 'application/problem+json', LINKSET_JSON, LINKSET_TEXT];
+
+/** Whether the client prefers JSON, as a program that reads link sets does; browsers prefer HTML. */
 export function prefersJson(accept: string | undefined): boolean {
   const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
   return best !== 'text/html';
@@ -70,9 +73,6 @@ export function prefersJson(accept: string | undefined): boolean {
 
 /** The parsed query of a request without parameters, shared by most requests. */
 export const NO_PARAMETERS = readRedirectQuery(new URLSearchParams());
-
-export const LINKSET_JSON = 'application/linkset+json';
-export const LINKSET_TEXT = 'application/linkset';
 
 const LINKSET_TYPES = new Map([
   ['json', LINKSET_JSON],

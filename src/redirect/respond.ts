@@ -6,7 +6,7 @@ import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { firstOf } from '../hooks.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
-import { type Freshness, cacheHeaders, privateOnly, varyOf } from '../http/cache-headers.js';
+import { type Freshness, cacheHeaders, isOnlyIfCached, privateOnly, varyOf } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
@@ -65,9 +65,8 @@ export async function respondToHandle(
   const hit = findPlainHit(call, handle);
   if (hit !== undefined && (await sendPlain(call, { handle, resolution: hit }))) return;
   const caller = (context.caller ??= await admit(req, res));
-  const { authoritative } = query;
-  const resolve = (name: HandleRef): Promise<Resolution> =>
-    host.resolver.resolve(name, { authoritative, caller });
+  const options = { authoritative: query.authoritative, onlyIfCached: isOnlyIfCached(req), caller };
+  const resolve = (name: HandleRef): Promise<Resolution> => host.resolver.resolve(name, options);
   const first = { handle, resolution: hit ?? (await resolve(handle)) };
   if (query.show === 'api') await answerRecord(req, res, { ...first, query });
   else if (hit !== undefined || !(await sendPlain(call, first))) await respondToRecord(call, first, resolve);

@@ -98,7 +98,9 @@ export class Loader {
 
   #answer(task: LoadTask, kept: Lookup): Promise<Resolution> {
     const resolution = this.#answerFromEntry(task, kept);
-    return resolution ? Promise.resolve(resolution) : this.#loadFromUpstream(task, kept);
+    if (resolution) return Promise.resolve(resolution);
+    if (task.onlyIfCached) return Promise.reject(notCached());
+    return this.#loadFromUpstream(task, kept);
   }
 
   judge(entry: Entry | undefined): EntryState {
@@ -180,6 +182,9 @@ export class Loader {
     });
   }
 }
+
+/** Returns the error for a request that wants only a stored response (RFC 9111 section 5.2.1.7). */
+export const notCached = (): ServiceError => new ServiceError('NOT_CACHED', { retryAfterMs: 'never' });
 
 interface LoadedEntry {
   entry: Entry;

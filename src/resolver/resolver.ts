@@ -51,6 +51,7 @@ export interface ResolverRead {
   authoritative: boolean;
   /** Whether only configured servers are asked after a miss in memory. */
   noFallback?: boolean | undefined;
+  onlyIfCached?: boolean | undefined;
   /**
    * Judges a request that misses in memory, and returns its caller. An error that it throws is the response.
    */
@@ -155,16 +156,16 @@ export class Resolver {
   }
 
   #readAdmitted(handle: HandleRef, entry: Entry | undefined, options: ResolverRead): Promise<Resolution> {
-    const { admit, authoritative, noFallback } = options;
+    const { admit, authoritative, noFallback, onlyIfCached } = options;
     const resolve = (caller: Caller | undefined): Promise<Resolution> =>
-      this.resolve(handle, { authoritative, noFallback, caller });
+      this.resolve(handle, { authoritative, noFallback, onlyIfCached, caller });
     try {
       const caller = admit();
       if (caller instanceof Promise) return caller.then(resolve);
       // Otherwise memory has not changed since it was read.
       return authoritative
         ? resolve(caller)
-        : this.#loadMissing({ handle, authoritative, caller, noFallback }, entry);
+        : this.#loadMissing({ handle, authoritative, caller, noFallback, onlyIfCached }, entry);
     } catch (refusal) {
       const error = refusal as Error;
       return Promise.reject(error);
@@ -177,8 +178,9 @@ export class Resolver {
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  resolve(handle: HandleRef, { authoritative, caller, noFallback }: ResolveOptions): Promise<Resolution> {
-    const task = { handle, authoritative, caller, noFallback };
+  resolve(handle: HandleRef, options: ResolveOptions): Promise<Resolution> {
+    const { authoritative, caller } = options;
+    const task = { handle, ...options };
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, newerThan: 0 }));
     }
@@ -215,6 +217,7 @@ export class Resolver {
 
   #load(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
     const { aroundRead = [] } = this.#deps;
+    if (named.onlyIfCached) return this.#loader.start({ ...named, newerThan: 0 }).answer;
     const loader = named.noFallback && aroundRead.length > 0 ? this.#configuredLoader : this.#loader;
     const { load, collapsed } = loader.join({ ...named, newerThan: 0 });
     const answer = this.#answerInTime(named.handle.key, entry, load);

@@ -36,6 +36,8 @@ export interface ResolveOptions {
   caller?: Caller | undefined;
   /** Whether only configured servers are asked. */
   noFallback?: boolean | undefined;
+  /** Whether only a stored entry is wanted (RFC 9111 section 5.2.1.7). */
+  onlyIfCached?: boolean | undefined;
 }
 
 export interface HandleRead extends ResolveOptions {

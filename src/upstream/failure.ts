@@ -22,6 +22,15 @@ const CUT: Diagnosis = {
   remedy: 'see the log of the server, and check whether {url} should be {schemes}',
 };
 
+const OLD_TLS: Diagnosis = {
+  cause: 'the server lacks TLS 1.2 and 1.3',
+  remedy: 'turn on TLS 1.2 or 1.3 at the server, or put a gateway that has one in front of it',
+};
+const FRAMING: Diagnosis = {
+  cause: 'the response has several lengths, or a length and chunks',
+  remedy: 'have the server, or the gateway in front of it, send one Content-Length, or only chunks',
+};
+
 /** TLS errors, which precede the first request byte; a retry does not help. */
 const TLS_ERRORS: Record<string, Diagnosis> = {
   CERT_HAS_EXPIRED: { cause: 'its certificate has expired', remedy: 'renew it{orPin}' },
@@ -37,6 +46,8 @@ const TLS_ERRORS: Record<string, Diagnosis> = {
   },
   ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: OLD_TLS,
+  ERR_SSL_UNSUPPORTED_PROTOCOL: OLD_TLS,
   [PIN_MISMATCH]: {
     cause: 'its certificate is not the pinned one',
     remedy: 'compare the two; set {pin} if the server has a new certificate',
@@ -90,7 +101,6 @@ const CONNECTION_ERRORS: Record<string, Diagnosis> = {
   ECONNRESET: CUT,
   EPIPE: CUT,
   UND_ERR_SOCKET: CUT,
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: CUT,
   HPE_INVALID_EOF_STATE: CUT,
   ENOTFOUND: { cause: 'its host name is unknown', remedy: 'check {url}' },
   EAI_AGAIN: { cause: 'its host name cannot be looked up at the moment', remedy: 'check the name server' },
@@ -103,6 +113,13 @@ const CONNECTION_ERRORS: Record<string, Diagnosis> = {
 };
 
 const TIMEOUTS = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/** Contradictory lengths of a response, which could hide a second one in it (RFC 9112 §6.3). */
+const HTTP_ERRORS: Record<string, Diagnosis> = {
+  HPE_UNEXPECTED_CONTENT_LENGTH: FRAMING,
+  HPE_INVALID_CONTENT_LENGTH: FRAMING,
+  HPE_INVALID_TRANSFER_ENCODING: FRAMING,
+};
 
 /** Matches codes for invalid HTTP (parser codes HPE_*), too many headers, and corrupt compression (Z_*). */
 const INVALID_HTTP = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW$)/;
@@ -198,7 +215,11 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
 }
 
 const knownDiagnosis = (reason: string): Diagnosis | undefined =>
-  TLS_ERRORS[reason] ?? CONNECTION_ERRORS[reason] ?? PROXY_ERRORS[reason] ?? alertIn(reason);
+  TLS_ERRORS[reason] ??
+  CONNECTION_ERRORS[reason] ??
+  PROXY_ERRORS[reason] ??
+  HTTP_ERRORS[reason] ??
+  alertIn(reason);
 
 /** Returns the message of an error of this proxy, which tells more than its code. */
 function detailsOf(reason: string, error: unknown): string {
@@ -211,9 +232,12 @@ export function codeOf(error: unknown): string | undefined {
   // undici distinguishes unexpected interim responses by message only.
   if (code === 'UND_ERR_SOCKET' && message === 'bad upgrade') return 'HPE_UNREQUESTED: HTTP 101';
   if (code === 'UND_ERR_SOCKET' && message === 'bad response') return 'HPE_UNREQUESTED: HTTP 100';
+  // undici adds up repeated lengths, and compares the sum with the body.
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'HPE_UNEXPECTED_CONTENT_LENGTH';
   if (typeof code === 'string') return code;
-  // undici's parser sets no code for bytes that do not start like HTTP.
-  return name === 'HTTPParserError' ? 'HPE_NOT_HTTP' : undefined;
+  if (name !== 'HTTPParserError') return undefined;
+  // undici's parser sets no code for a refused header, nor for bytes that do not start like HTTP.
+  return String(message).includes("can't be present with") ? 'HPE_INVALID_CONTENT_LENGTH' : 'HPE_NOT_HTTP';
 }
 
 export interface ServerKeys {

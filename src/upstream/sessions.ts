@@ -13,6 +13,8 @@ export interface Sessions {
 const HANDLE_SCHEME = /^\s*handle\b/i;
 const NAMED = /sessionId/i;
 const SESSION_ID = /\bsessionId\s*=\s*"?([^\s",]+)/gi;
+/** Matches a session without an id, which is an error at a Handle server. */
+const EMPTY_SESSION = /^\s*handle\s+sessionId\s*=\s*""\s*$/i;
 /** Handle servers parse JSON leniently: they accept single quotes, unquoted names and `=`. */
 const SESSION_ID_IN_JSON = /\bsessionId["']?\s*[:=]\s*["']?([^\s"',;}]+)/gi;
 
@@ -32,6 +34,7 @@ function createSessions(mark: string): Sessions {
       if (authorization === undefined || !HANDLE_SCHEME.test(authorization) || !NAMED.test(authorization)) {
         return authorization;
       }
+      if (EMPTY_SESSION.test(authorization)) return authorization;
       const ids = idsIn(authorization, SESSION_ID);
       if (ids.length === 0 || !ids.every(isOurs)) return undefined;
       return authorization.replace(SESSION_ID, (found) => found.slice(0, found.length - mark.length));

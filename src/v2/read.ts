@@ -4,7 +4,7 @@ import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { cacheHeaders } from '../http/cache-headers.js';
+import { cacheHeaders, isOnlyIfCached } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
@@ -123,7 +123,8 @@ async function resolvePublic(
 ): Promise<FromEntry> {
   const login = { authorization: req.headers.authorization, caller: contextOf(res).caller };
   const { caller } = host.originOf(handle, login);
-  const reading = inOneStep(() => host.resolver.resolve(handle, { authoritative: false, caller }));
+  const options = { authoritative: false, onlyIfCached: isOnlyIfCached(req), caller };
+  const reading = inOneStep(() => host.resolver.resolve(handle, options));
   const resolution = await run(reading, 0);
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;

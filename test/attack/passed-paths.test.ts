@@ -117,7 +117,7 @@ describe('request path', () => {
     ['DELETE /api\\handles/21.T11998/victim#', 405],
     ['DELETE /api/sessions\\..\\handles/21.T11998/victim', 404],
     ['DELETE /api/sessions/\\..\\handles/21.T11998/victim#', 400],
-    ['DELETE //api/handles/21.T11998/victim', 405],
+    ['DELETE //api/handles/21.T11998/victim', 403],
   ])('is not forwarded: %s', async (requestLine, status) => {
     const { upstream, send } = await startBoth();
     expect((await send(requestLine)).status).toBe(status);

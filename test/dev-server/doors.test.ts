@@ -50,4 +50,15 @@ describe('demo server listeners', () => {
     await server.close();
     await expect(waiting).rejects.toThrow('fetch failed');
   });
+
+  it.each([
+    ['GET', '/api/handles/21.T11998/DEMO?x=%', 400],
+    ['PATCH', '/api/sessions', 405],
+    ['PATCH', '/api/sessions/this', 405],
+    ['GET', '/api/sessions/other', 403],
+    ['PATCH', '/api/handles/21.T11998/DEMO', 501],
+  ])('answers %s %s as the real server does', async (method, path, status) => {
+    const { url } = await startDemoServer();
+    expect((await fetch(`${url}${path}`, { method })).status).toBe(status);
+  });
 });

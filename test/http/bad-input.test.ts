@@ -20,6 +20,8 @@ describe('invalid input', () => {
       ['GET', `${PATH}?index=`, 400, { responseCode: 4 }],
       ['GET', `${PATH}?index=1,2`, 400, { responseCode: 4 }],
       ['GET', `${PATH}?index=99999999999`, 400, { responseCode: 4 }],
+      ['GET', `${PATH}?index=1%`, 400, { responseCode: 4 }],
+      ['GET', `${PATH}?nothing=%ZZ`, 400, { responseCode: 4 }],
       ['GET', H, 400, { responseCode: 102, message: 'Empty handle invalid' }],
       ['GET', `${H}/`, 400, { responseCode: 102, message: 'Empty handle invalid' }],
       ['GET', '/api', 404, { responseCode: 4, message: 'Unknown HTTP API endpoint GET /api' }],
@@ -32,6 +34,8 @@ describe('invalid input', () => {
       ],
       ['PATCH', PATH, 501, { responseCode: 4, message: 'Unknown method PATCH' }],
       ['TRACE', PATH, 405, { responseCode: 4 }],
+      ['PATCH', '/api/sessions', 405, { responseCode: 4 }],
+      ['PROPFIND', '/api/sessions/this', 405, { responseCode: 4 }],
     ])('is returned for %s (case %#)', async (method, target, status, body) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();

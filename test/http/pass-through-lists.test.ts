@@ -31,4 +31,13 @@ describe('handle list', () => {
       [target, undefined],
     ]);
   });
+
+  test('without a prefix is forwarded with a login, which the Handle server checks', async () => {
+    const sent = mockWrites({ status: 401, body: '', rawHeaders: [] }, { methods: ['GET'] });
+    const proxy = await startProxy();
+    const target = '/api/handles?URL=*';
+    expect((await proxy.ask(target, { headers: { Authorization: 'Basic eDp5' } })).status).toBe(401);
+    expect((await proxy.ask(target)).status).toBe(400);
+    expect(sent.map((asked) => asked.target)).toEqual([target]);
+  });
 });

@@ -33,6 +33,10 @@ describe('reverse lookup', () => {
     const origin = 'http://reverse.test:8080';
     mockWrites({ status: 0, error: 'ECONNREFUSED' }, { methods: ['GET'], origin, path: /^\/hrls/ });
     const proxy = await startProxy({ REVERSE_LOOKUP_URL: origin });
-    expect((await proxy.ask(TARGET)).status).toBe(502);
+    const { status, text } = await proxy.ask(TARGET);
+    expect([status, JSON.parse(text)]).toMatchObject([
+      502,
+      { message: 'The connection to the reverse lookup service failed' },
+    ]);
   });
 });

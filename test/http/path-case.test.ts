@@ -1,4 +1,5 @@
-// A Handle server accepts interface paths in any case (recording "unknown: GET /API/handles/").
+// A Handle server accepts interface paths in any case (recording "unknown: GET /API/handles/"), with letters
+// as escapes, and with a second slash in front.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -9,7 +10,15 @@ import { scriptUpstream, reply } from '../support/v2-upstream.js';
 
 useNock();
 
-const SPELLINGS = ['/API/handles', '/api/HANDLES', '/API/HANDLES', '/Api/Handles', '/aPI/hAnDlEs'];
+const SPELLINGS = [
+  '/API/handles',
+  '/api/HANDLES',
+  '/API/HANDLES',
+  '/Api/Handles',
+  '/aPI/hAnDlEs',
+  '/%61pi/%48andles',
+  '//api/handles',
+];
 
 const cacheStatus = async (proxy: Proxy, path: string): Promise<unknown> =>
   (await proxy.ask(path)).headers['cache-status'];
@@ -39,7 +48,7 @@ describe('path case', () => {
       expect(JSON.parse(text)).toMatchObject({ handle: '21.t11998/API/Handles/x' });
     });
 
-    test.each(['/API/handlesx', '/API/sites', '/API', '/API/v2x/handles'])(
+    test.each(['/API/handlesx', '/API/sites', '/API', '/API/v2x/handles', '/api/%68andles%78'])(
       'returns 404 for %s',
       async (path) => {
         const upstream = mockUpstream();
@@ -89,22 +98,22 @@ describe('path case', () => {
   });
 
   describe('ePIC v2', () => {
-    test.each(['/API/v2/handles', '/api/V2/handles', '/api/v2/HANDLES', '/Api/V2/Handles'])(
-      'behaves the same under %s',
-      async (base) => {
-        scriptUpstream(reply.record([]), reply.missing);
-        const proxy = await startProxy();
-        const headers = { Authorization: USER01 };
-        const removed = await proxy.ask(`${base}/${HANDLE}`, { method: 'DELETE', headers });
-        expect([removed.status, JSON.parse(removed.text)]).toMatchObject([403, { code: 'V2_NO_DELETE' }]);
-        expect((await proxy.ask(`${base}/${HANDLE}`, { headers })).status).toBe(404);
-        const stranger = await proxy.ask(`${base}/${HANDLE}`);
-        expect([stranger.status, stranger.headers['www-authenticate']]).toEqual([
-          401,
-          'Basic realm="handle"',
-        ]);
-      },
-    );
+    test.each([
+      '/API/v2/handles',
+      '/api/V2/handles',
+      '/api/v2/HANDLES',
+      '/Api/V2/Handles',
+      '/api/%762/handles',
+    ])('behaves the same under %s', async (base) => {
+      scriptUpstream(reply.record([]), reply.missing);
+      const proxy = await startProxy();
+      const headers = { Authorization: USER01 };
+      const removed = await proxy.ask(`${base}/${HANDLE}`, { method: 'DELETE', headers });
+      expect([removed.status, JSON.parse(removed.text)]).toMatchObject([403, { code: 'V2_NO_DELETE' }]);
+      expect((await proxy.ask(`${base}/${HANDLE}`, { headers })).status).toBe(404);
+      const stranger = await proxy.ask(`${base}/${HANDLE}`);
+      expect([stranger.status, stranger.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
+    });
   });
 
   test('does not prevent the forwarding of a list', async () => {

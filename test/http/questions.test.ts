@@ -19,6 +19,7 @@ describe('record representations', () => {
     ['?index=1', found(1)],
     ['?index=1&index=2', found(1, 2)],
     ['?index=%2B1', found(1)],
+    ['?index=%D9%A1&index=%EF%BC%92', found(1, 2)],
     ['?index=1&index=999', found(1)],
     ['?index=999', nothing],
     ['?type=URL', found(1)],

@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisAddress } from '../../src/cache/redis/connections.js';
+import { redisReason, redisRemedy } from '../../src/cache/redis/errors.js';
 import { probeRedis } from '../../src/cache/redis/probe.js';
 import { startRedisCluster } from '../support/redis-cluster.js';
 import { startGuardedRedis } from '../support/redis-sentinel.js';
@@ -32,6 +33,16 @@ describeWithRedis('Redis probe', () => {
     onTestFinished(stop);
     await expect(probe({ url: url.replace('//', '//proxy:secret@') })).rejects.toThrow(/^NOPERM/);
   });
+
+  test.each(['INFO', 'EVAL', 'EVALSHA', 'TIME', 'PUBLISH'])(
+    'fails for a Redis without %s, and names the setting that takes it away',
+    async (command) => {
+      const { url, stop } = await startRedis(['--rename-command', command, '']);
+      onTestFinished(stop);
+      const error: unknown = await probe({ url }).catch((failure: unknown) => failure);
+      expect(redisRemedy(redisReason(error), 'redis.url')).toContain('rename-command');
+    },
+  );
 
   test('reports the version of the Sentinel master', async () => {
     const { sentinels, isSafe, stop } = await startGuardedRedis();

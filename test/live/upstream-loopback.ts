@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
+import type { TlsOptions } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
@@ -72,8 +73,8 @@ export function listenHttp(answer: http.RequestListener): Promise<Loopback> {
   return listen(http.createServer(answer), 'http');
 }
 
-export function listenTls({ key, cert }: Certificate): Promise<Loopback> {
-  const server = https.createServer({ key, cert }, (_request, response) => {
+export function listenTls({ key, cert }: Certificate, options: TlsOptions = {}): Promise<Loopback> {
+  const server = https.createServer({ ...options, key, cert }, (_request, response) => {
     response.writeHead(404, { 'content-type': 'application/json' }).end(NOT_FOUND);
   });
   server.on('tlsClientError', () => undefined);

@@ -75,6 +75,26 @@ describe('unexpected bytes in an upstream response', () => {
     });
   });
 
+  const LENGTH = `Content-Length: ${NOT_FOUND.length}\r\n`;
+  const CHUNKS = `${NOT_FOUND.length.toString(16)}\r\n${NOT_FOUND}\r\n0\r\n\r\n`;
+
+  test.each([
+    ['two lengths', `${LENGTH}${LENGTH}\r\n${NOT_FOUND}`],
+    ['a list of lengths', `${LENGTH.trim()}, 3\r\n\r\n${NOT_FOUND}`],
+    ['a length, then chunks', `${LENGTH}Transfer-Encoding: chunked\r\n\r\n${CHUNKS}`],
+    ['chunks, then a length', `Transfer-Encoding: chunked\r\n${LENGTH}\r\n${CHUNKS}`],
+  ])('are diagnosed, and not requested again, when the response has %s', async (_what, rest) => {
+    const server = await listenRaw((socket) => socket.write(`HTTP/1.1 404 Not Found\r\n${rest}`));
+    await expect(openClient(server).resolve()).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID_RESPONSE',
+      diagnosis: {
+        cause: expect.stringContaining('several lengths, or a length and chunks') as string,
+        remedy: expect.stringContaining('one Content-Length') as string,
+      },
+    });
+    expect(server.connections()).toBe(1);
+  });
+
   test('are not used for the next request when they form a second response', async () => {
     const lie = NOT_FOUND_REPLY.replace('404 Not Found', '500 A lie');
     let times = 0;

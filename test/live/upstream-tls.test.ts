@@ -58,6 +58,21 @@ describe('upstream TLS', () => {
     expect(server.connections()).toBe(2);
   });
 
+  test.each(['TLSv1', 'TLSv1.1'] as const)(
+    'names the version that a server with %s lacks',
+    async (version) => {
+      const ciphers = 'DEFAULT@SECLEVEL=0';
+      const server = await listenTls(certificate, { minVersion: version, maxVersion: version, ciphers });
+      const [read, written] = await readAndWrite(server, { ca: certificate.cert });
+      expect([read, written]).toEqual(refusedAs('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'));
+      expect((read as ServiceError).diagnosis).toMatchObject({
+        cause: expect.stringContaining('TLS 1.2') as string,
+        remedy: expect.stringContaining('TLS 1.2') as string,
+      });
+      expect(server.connections()).toBe(2);
+    },
+  );
+
   test('accepts a certificate from the configured CA', async () => {
     const server = await listenTls(certificate);
     expect(await readAndWrite(server, { ca: certificate.cert })).toEqual(REACHED);

@@ -1,5 +1,5 @@
 // A 10320/loc value contains several locations of one object.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -195,6 +195,38 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('without')).toEqual(at('zero'));
     expect(await leads.to('heavy')).toEqual(at('plain'));
     expect(await leads.to('nothing')).toEqual([200, undefined]);
+  });
+
+  test('give every URL value the same weight', async () => {
+    const one = locations([place('one')], 'urlWeight="1" urlSubtypeWeight="1"');
+    const linked = locations([place('linked', 'rel="item"')]);
+    const url = (index: number, type: string): unknown =>
+      value(index, type, `https://u${index}.example.org/`);
+    const leads = await startLeads({
+      urls: [url(1, 'URL'), value(2, '10320/loc', one), url(3, 'URL')],
+      subtypes: [url(1, 'URL.A'), value(2, '10320/loc', one), url(3, 'URL.B')],
+      both: [url(1, 'URL'), value(2, '10320/loc', one), url(3, 'URL.A'), url(4, 'URL.B')],
+      prefix: [url(1, 'URL'), url(2, 'URL')],
+      links: [url(1, 'URL'), value(2, '10320/links', linked), url(3, 'URL')],
+      '0.NA/21.T11998': [value(3, 'HS_NAMESPACE', '<namespace><locs>21.T11998/own</locs></namespace>')],
+      own: [value(1, '10320/loc', locations([place('prefix')]))],
+    });
+    const weights = async (path: string): Promise<string[]> =>
+      (await leads.get(`${path}?action=showurls`)).text.match(/mode="legacy" weight="[^"]*"/g) ?? [];
+    expect(await weights('urls')).toEqual(Array(2).fill('mode="legacy" weight="1.0"'));
+    expect(await weights('subtypes')).toEqual(Array(2).fill('mode="legacy" weight="1.0"'));
+    expect(await weights('both')).toEqual(Array(3).fill('mode="legacy" weight="1.0"'));
+    expect(await weights('prefix')).toEqual(Array(2).fill('mode="legacy" weight="1.0"'));
+    expect(await weights('links')).toEqual(Array(2).fill('mode="legacy" weight="1.0"'));
+    const random = vi.spyOn(Math, 'random');
+    for (const [lot, target] of [
+      [0.1, 'u1'],
+      [0.5, 'u2'],
+      [0.9, 'prefix'],
+    ] as const) {
+      random.mockReturnValue(lot);
+      expect(await leads.to('prefix')).toEqual(at(target));
+    }
   });
 
   test('expand the handle in href_template but not in href', async () => {

@@ -188,4 +188,31 @@ describe('redirect query parameters', () => {
       '',
     ]);
   });
+
+  test('include action=showurls, which lists the URL values that can be the target of a record without a list', async () => {
+    const leads = await startLeads({
+      several: [value(1, 'URL.MIRROR', 'm'), value(2, '0.TYPE/URL', 'z'), value(3, 'URL', 'u')],
+      subtypes: [value(1, 'URL.A', 'a'), value(2, 'URL.B', 'b')],
+    });
+    const legacy = (href: string, weight: string): string =>
+      `<location mode="legacy" weight="${weight}" href="${href}"/>\n`;
+    const listOf = async (path: string): Promise<string> =>
+      (await leads.get(`${path}?action=showurls`)).text.replace(/<\/?locations>\n/g, '');
+    expect(await listOf('several')).toBe(legacy('z', '1.0') + legacy('u', '0.0'));
+    expect(await listOf('subtypes')).toBe(legacy('a', '1.0') + legacy('b', '0.0'));
+  });
+
+  test('include action=showurls, which shows the page of a record whose list has no location', async () => {
+    const leads = await startLeads({
+      empty: [value(1, '10320/loc', '<locations></locations>')],
+      without: [
+        value(1, '10320/loc', '<locations no_legacy="1"/>'),
+        value(2, 'URL', 'https://a.example.org/'),
+      ],
+    });
+    for (const path of ['empty', 'without']) {
+      const { status, headers } = await leads.get(`${path}?action=showurls`);
+      expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
+    }
+  });
 });

@@ -332,6 +332,15 @@ describe('signposting', () => {
       expect((await leads.get('nothing?action=linkset')).status).toBe(404);
     });
 
+    it.each(['application/linkset+json', 'application/linkset'])(
+      'returns problem JSON, no page, for a handle that does not exist to a client of %s',
+      async (accept) => {
+        const leads = await startLeads({}, PUBLIC);
+        const { status, headers } = await leads.get('nothing?action=linkset', { accept });
+        expect([status, headers['content-type']]).toEqual([404, 'application/problem+json']);
+      },
+    );
+
     it('contains the links of an alias’s final handle', async () => {
       const leads = await startLeads({ a: [url], alias: [value(1, 'HS_ALIAS', '21.T11998/a')] }, PUBLIC);
       expect((await linksetOf(leads, 'alias'))[0]?.['cite-as']).toEqual([

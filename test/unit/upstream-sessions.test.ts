@@ -60,12 +60,13 @@ describe('additional server', () => {
     'Handle sessionId=node01x',
     'Handle sessionId=" node01x"',
     `Handle sessionId="${marked}", sessionId="node01x"`,
+    'Handle sessionId="", sessionId="node01x"',
     `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
   ])('receives no id that it did not issue: %s', (login) => {
     expect(other.loginFor(login)).toBeUndefined();
   });
 
-  it.each(['Basic eDp5', 'Bearer abc', 'Handle clientCert="true"', undefined])(
+  it.each(['Basic eDp5', 'Bearer abc', 'Handle clientCert="true"', 'Handle sessionId=""', undefined])(
     'receives a login that has no session: %s',
     (login) => {
       expect(other.loginFor(login)).toBe(login);

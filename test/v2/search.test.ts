@@ -157,6 +157,10 @@ describe('ePIC v2 search with a reverse lookup service', () => {
       lookupWithoutLogin(status, '');
       const { answer } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
       expect(answer.status).toBe(502);
+      expect(JSON.parse(answer.text)).toMatchObject({
+        code: 'UPSTREAM_INVALID_RESPONSE',
+        detail: 'Invalid response from the reverse lookup service',
+      });
     },
   );
 

@@ -246,7 +246,7 @@ export class RedisCommands {
 
 const digests = new Map<string, string>();
 
-function digestOf(source: string): string {
+export function digestOf(source: string): string {
   const digest = digests.get(source) ?? createHash('sha1').update(source).digest('hex');
   digests.set(source, digest);
   return digest;

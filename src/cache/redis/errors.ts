@@ -66,6 +66,8 @@ export function redisReason(error: unknown): string {
   return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
 }
 
+const UNKNOWN_COMMAND =
+  'remove its rename-command from the configuration of Redis, or use another server: this one lacks a command';
 const NODE_OF_CLUSTER = 'name the nodes of the cluster in redis.cluster, instead of one of them in {key}';
 
 /** Remedies by error code, the first word of an error reply. */
@@ -88,6 +90,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
  */
 export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
+  if (/\bunknown (?:redis )?command\b/i.test(reason)) return UNKNOWN_COMMAND;
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   return REMEDIES[word]?.replace('{key}', key);
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { untilDeadline } from '../clock.js';
+import { digestOf } from './commands.js';
 import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
 import { timeoutError } from './errors.js';
 import { createChannels } from './namespace.js';
@@ -10,6 +11,9 @@ import { createChannels } from './namespace.js';
 const PROBE_TIMEOUT_MS = 5000;
 /** TTL of the probe key, in case its deletion fails. */
 const KEY_MS = 10_000;
+
+/** Uses the clock, as the scripts of coherence do. */
+const SCRIPT = "redis.call('TIME') return redis.call('DEL', KEYS[1])";
 
 /** Probes Redis on a separate connection. Returns the server version. @throws Error when Redis is unusable */
 export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
@@ -28,7 +32,8 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await commands.set(key, '1', 'PX', KEY_MS);
     await commands.get(key);
     await commands.del(key);
-    await commands.eval("return redis.call('DEL', KEYS[1])", 1, key);
+    await commands.eval(SCRIPT, 1, key);
+    await commands.evalsha(digestOf(SCRIPT), 1, key);
     await exchangeMessages(connections, keyPrefix);
     return /^redis_version:(\S+)/m.exec(info)?.[1];
   };

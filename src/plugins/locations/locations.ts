@@ -111,7 +111,9 @@ async function findLocation(
   const chars = ownChars + reader.chars;
   const shown = { gathered, values, chars };
   return {
-    result: await (query.show === 'locations' ? showLocations(request, shown) : chooseTarget(request, shown)),
+    result:
+      (query.show === 'locations' ? await showLocations(request, shown) : undefined) ??
+      (await chooseTarget(request, shown)),
     used: reader.used,
     isOfRecordAlone: !reader.readsOthers,
     isComplete: reader.isComplete,
@@ -125,8 +127,10 @@ interface ReadLists {
   chars: number;
 }
 
+/** Returns undefined for a record without locations, whose page is shown instead. */
 async function showLocations({ handle, run }: RedirectRequest, { gathered, values }: ReadLists) {
   const { locations } = candidatesOf(gathered, values);
+  if (locations.length === 0) return undefined;
   // Templates can expand a small record into a large text.
   const text = await run(writeLocations(locations, handle.text), Infinity);
   return { contentType: 'text/xml;charset=utf-8', text };

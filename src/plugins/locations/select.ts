@@ -276,7 +276,9 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
   const direct = createSettings([...own.lists, ...listsOf(prefix)]);
   const legacy = isYes(settings('no_legacy'))
     ? []
-    : legacyLocations(values, { settings, hasList: own.lists.length > 0 });
+    : takesPart(gathered)
+      ? legacyLocations(values, { settings, hasList: own.lists.length > 0 })
+      : plainLocations(values);
   const lists = [...before, ...after];
   return {
     locations: locationsOf(before).concat(legacy, locationsOf(after)),
@@ -286,6 +288,13 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
       (legacy.length > 0 && LEGACY_ATTRIBUTES.includes(name)) ||
       lists.some(({ texts }) => (text === undefined ? texts.has(name) : texts.get(name)?.has(text))),
   };
+}
+
+/** Whether lists, links or headers affect the redirect; if none does, the first URL value is the target. */
+export function takesPart({ own, included, prefix, prefixIncluded }: GatheredLists): boolean {
+  return [own, ...included.flat(), ...prefix, ...prefixIncluded.flat()].some(
+    ({ lists, links, headers }) => lists.length + links.length + headers.length > 0,
+  );
 }
 
 const locationsOf = (lists: readonly LocationList[]): Candidate[] =>
@@ -298,8 +307,8 @@ function chooseByOf(lists: readonly LocationList[]): string | undefined {
 }
 
 /**
- * Converts URL values to locations. The first has weight `urlWeight`, by default 0 if the record has a list
- * and 1 otherwise. Subtypes count as URL values if the record has none, and otherwise have `urlSubtypeWeight`
+ * Converts URL values to locations of weight `urlWeight`, by default 0 if the record has a list and 1
+ * otherwise. Subtypes count as URL values if the record has none, and otherwise have `urlSubtypeWeight`
  * (recordings "legacy: …showurls").
  */
 function legacyLocations(
@@ -307,10 +316,23 @@ function legacyLocations(
   { settings, hasList }: { settings: Settings; hasList: boolean },
 ): Candidate[] {
   const urls = values.filter((value) => isOfType(value, 'URL'));
-  const subtypes = values.filter(isUrlSubtype);
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
-  return [...legacyOf(urls, weight), ...legacyOf(subtypes, subtypeWeight)];
+  return [
+    ...urls.map((value) => legacyOf(value, weight)),
+    ...values.filter(isUrlSubtype).map((value) => legacyOf(value, subtypeWeight)),
+  ];
+}
+
+/**
+ * Converts the URL values of a record without lists, of which the first is the target (recording "legacy: two
+ * URL values alone, showurls").
+ */
+function plainLocations(values: readonly HandleValue[]): Candidate[] {
+  const urls = values.filter((value) => isOfType(value, 'URL', '0.TYPE/URL'));
+  return (urls.length > 0 ? urls : values.filter(isUrlSubtype)).map((value, at) =>
+    legacyOf(value, at === 0 ? 1 : 0),
+  );
 }
 
 /** Parses a weight; an invalid one counts as 0 (recording "legacy: showurls with urlWeight=x"). */
@@ -319,20 +341,17 @@ const readSetting = (text: string | undefined): number | undefined =>
 
 const LEGACY_ATTRIBUTES: readonly string[] = ['mode', 'weight', 'href'];
 
-/**
- * Gives the weight to the first value only (recording "legacy: two URL values alone, showurls"). `showurls`
- * prints a negative weight, but the draw treats it as 0.
- */
-const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidate[] =>
-  values.map((value, at) => {
-    const weight = at === 0 ? firstWeight : 0;
-    const attributes = new Map([
-      ['mode', 'legacy'],
-      ['weight', writeDouble(weight)],
-      ['href', textOf(value) ?? ''],
-    ]);
-    return { attributes, weight: Math.max(0, weight), score: 0, value };
-  });
+/** `showurls` prints a negative weight, but the draw treats it as 0. */
+const legacyOf = (value: HandleValue, weight: number): Candidate => ({
+  attributes: new Map([
+    ['mode', 'legacy'],
+    ['weight', writeDouble(weight)],
+    ['href', textOf(value) ?? ''],
+  ]),
+  weight: Math.max(0, weight),
+  score: 0,
+  value,
+});
 
 /**
  * Computes the variation from the lists alone. HDLProxy varies only by Accept, and only if a location has a

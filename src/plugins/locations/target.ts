@@ -17,6 +17,7 @@ import {
   negotiatedAttributes,
   type NegotiationFacts,
   selectLocation,
+  takesPart,
   variationOf,
   type WantedAttribute,
 } from './select.js';
@@ -61,13 +62,6 @@ export function* findTarget(
     variation: variationOf(candidates, { looksUpCountry }),
     headers,
   };
-}
-
-/** Whether lists, links or headers affect the redirect; if none does, the first URL value is the target. */
-function takesPart({ own, included, prefix, prefixIncluded }: GatheredLists): boolean {
-  return [own, ...included.flat(), ...prefix, ...prefixIncluded.flat()].some(
-    ({ lists, links, headers }) => lists.length + links.length + headers.length > 0,
-  );
 }
 
 function* pickLocation(

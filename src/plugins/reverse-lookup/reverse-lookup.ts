@@ -4,7 +4,7 @@ import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { parseJson } from '../../handle/json.js';
 import type { SearchQuery, SearchService } from '../../hooks.js';
-import { createForwardRequest } from '../../record/forward-request.js';
+import { type ForwardRequest, createForwardRequest } from '../../record/forward-request.js';
 import { createForward } from '../../record/forward.js';
 import { createConnections } from '../../upstream/connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
@@ -19,10 +19,11 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { pseudonym, upstreams } = host;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
-  const forwardRequest = createForwardRequest(
-    { url, readOnly: false, writeAgent, writeTimeoutMs, sessions },
-    host,
-  );
+  const forward = createForwardRequest({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, host);
+  const forwardRequest: ForwardRequest = (...given) =>
+    forward(...given).catch((error: unknown) => {
+      throw asLookupFailure(toServiceError(error));
+    });
   return {
     handlers: ({ withBody }) => ({
       reverseLookup: createForward(host, withBody, forwardRequest),
@@ -83,10 +84,14 @@ function parsedAnswer(json: string): unknown {
   }
 }
 
-/** Names the reverse lookup service in the message, so that operators do not check the Handle server. */
-const asLookupFailure = (failure: ServiceError): ServiceError =>
-  new ServiceError(failure, {
-    message: failure.message.replace('The Handle server', 'The reverse lookup service'),
-    diagnosis: explainServerFailure(failure, KEYS),
-    cause: failure,
-  });
+/** Names the reverse lookup service, so that operators do not check the Handle server. */
+function asLookupFailure(failure: ServiceError): ServiceError {
+  const { code, status, responseCode, title, message } = failure;
+  return new ServiceError(
+    { code, status, responseCode, title: named(title) },
+    { message: named(message), diagnosis: explainServerFailure(failure, KEYS), cause: failure },
+  );
+}
+
+const named = (text: string): string =>
+  text.replace(/\b(t)he Handle server\b/i, '$1he reverse lookup service');
