@@ -252,7 +252,7 @@ describe('OpenAPI document at the admin listener', () => {
 });
 
 describe('OpenAPI document at the public listener', () => {
-  it('is a page whose contents lead to every call of its own', async () => {
+  it('is a page whose contents lead to each of its calls', async () => {
     const { text } = await (await startProxy()).ask('/openapi');
     const [, contents = ''] = /<nav [^>]*>([^]*?)<\/nav>/.exec(text) ?? [];
     const anchors = [...contents.matchAll(/href="#([^"]+)"/g)].map(([, anchor = '']) => anchor);
