@@ -8,9 +8,9 @@ import { configFrom } from '../support/load-config.js';
 
 const accents = fc.stringMatching(/^#(?:[\da-fA-F]{3}){1,2}$/);
 
-/** Returns the style sheet colours by name for light and dark mode; the last declaration applies. */
+/** Returns the style sheet colours by name for light and dark mode; print uses the light ones. */
 const colourTables = (style: string): Map<string, string>[] =>
-  [...style.matchAll(/:root\{([^}]*)\}/g)].map(
+  [...style.matchAll(/:root\{([^}]*--[^}]*)\}/g)].map(
     ([, declarations = '']) =>
       new Map(
         [...declarations.matchAll(/--([a-z-]+):(#\w+)/g)].map(([, name = '', colour = '']) => [name, colour]),
