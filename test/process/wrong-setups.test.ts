@@ -88,7 +88,11 @@ const places: Record<string, string> = {
   ...{ 'nginx 401': await web(401, NGINX), 'nginx 403': await web(403, NGINX) },
   'other JSON': await web(404, { 'Content-Type': 'application/json' }, '{"error":"not found"}'),
   redirect: await web(302, { Location: '/login' }, ''),
-  busy: await web(503, { 'Retry-After': '1' }, ''),
+  busy: await web(
+    503,
+    { ...NGINX, 'Retry-After': '1' },
+    '<title>503 Service Temporarily Unavailable</title>',
+  ),
 };
 
 const filled = (text: string, own: Record<string, string> = {}): string =>
@@ -145,7 +149,7 @@ describe('wrong set-up', () => {
   }
 
   const started = SET_UPS.filter(({ exitCode }) => exitCode === NONE);
-  const withRedis = started.filter(({ given }) => given.includes('REDIS_URL='));
+  const withRedis = started.filter(({ given }) => /REDIS_(?:URL|CLUSTER|SENTINELS)=/.test(given));
 
   describe('with a running process', () => {
     testStarted(
