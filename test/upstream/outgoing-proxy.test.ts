@@ -66,7 +66,7 @@ describe('outgoing proxy', () => {
     const { writeAgent, dispatcher } = openConnections({ url, connections: 1, fingerprint: 'AB'.repeat(32) });
     const request = { origin: url, method: 'GET' as const, path: '/', headers: [] };
     await expect(
-      exchange(dispatcher, request, { timeoutMs: 60_000, maxBodyBytes: 1000, staleAfterMs: 10_000 }),
+      exchange(dispatcher, request, { timeoutMs: 60_000, maxBodyBytes: 1000 }),
     ).rejects.toMatchObject({ cause: { code: 'ERR_TLS_PIN_MISMATCH' } });
     const [error] = (await once(https.request(url, { agent: writeAgent }).end(), 'error')) as [Error];
     expect(error).toMatchObject({ code: 'ERR_TLS_PIN_MISMATCH' });
