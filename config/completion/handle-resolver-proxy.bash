@@ -17,7 +17,7 @@ _handle_resolver_proxy() {
   case "$command" in
     '') options='--version --help -V -h' arguments="$commands" ;;
     serve) options='--config --help' ;;
-    check-config) options='--config --probe --json --help' ;;
+    check-config) options='--config --all --probe --json --help' ;;
     resolve) options='--proxy --admin --direct --fingerprint --ca --insecure --native --json --plain --help' ;;
     purge) options='--admin --prefix --all --soft --json --help' ;;
     stats) options='--admin --watch --json --help' ;;

@@ -2,7 +2,7 @@
 complete -c handle-resolver-proxy -f
 
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a serve -d 'start the proxy; the default command'
-complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'check the configuration as serve does; print each value and its source, secrets masked'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'check the configuration as serve does; print the values that are set and their source, secrets masked'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolve a handle through the proxy and show its cache entries'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every instance'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
@@ -23,6 +23,7 @@ complete -c handle-resolver-proxy -s h -l help -d 'display help for command'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from serve' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l all -d 'also print the keys that have their default'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l probe -d 'also test the Handle server, its secondaries, Redis and the reverse lookup'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l json -d 'print JSON'
 

@@ -7,7 +7,7 @@ _handle-resolver-proxy() {
   help=('(-h --help)'{-h,--help}'[display help for command]')
   commands=(
     'serve:start the proxy; the default command'
-    'check-config:check the configuration as serve does; print each value and its source, secrets masked'
+    'check-config:check the configuration as serve does; print the values that are set and their source, secrets masked'
     'resolve:resolve a handle through the proxy and show its cache entries'
     'purge:invalidate handles in every instance'
     'stats:show current statistics'
@@ -35,6 +35,7 @@ _handle-resolver-proxy() {
         check-config)
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
+            '--all[also print the keys that have their default]' \
             '--probe[also test the Handle server, its secondaries, Redis and the reverse lookup]' \
             '--json[print JSON]'
           ;;

@@ -3,9 +3,10 @@ import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type RedisAddress, addressKey, redisAddress } from '../cache/redis/connections.js';
-import { redisReason, redisRemedy } from '../cache/redis/errors.js';
+import { EVICTION_REMEDY, redisReason, redisRemedy } from '../cache/redis/errors.js';
 import { keyPrefixOf } from '../cache/redis/namespace.js';
 import { probeRedis } from '../cache/redis/probe.js';
+import type { Diagnosis } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import { newPseudonym } from '../upstream/caller.js';
 import { presentedCertificate, readTrust } from '../upstream/connections.js';
@@ -35,21 +36,25 @@ export async function createProbes(config: Config): Promise<Probe[]> {
   const pseudonym = newPseudonym();
   return [
     ...withSources(upstreamServers(config), sources).flatMap((server) =>
-      probesOf(server, config.upstream.probeHandle, pseudonym),
+      probesOf(server, config.upstream, pseudonym),
     ),
     ...redisProbes(config),
     ...pluginProbes(config, pseudonym),
   ];
 }
 
-function probesOf(server: SourceServer, probeHandle: string, pseudonym: string): Probe[] {
+function probesOf(
+  server: SourceServer,
+  { probeHandle, staleAfterMs }: Config['upstream'],
+  pseudonym: string,
+): Probe[] {
   const { url, secondaries, timeoutMs, maxBodyBytes } = server;
   const placeOf = (at: string) => ({
     url: at,
     question: server.source.protocol({ ...server, url: at }).probe(probeHandle),
     keys: keysAt(server, at),
   });
-  const common = { pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
+  const common = { pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes, staleAfterMs };
   return [
     probeOf('upstream', { ...common, ...placeOf(url) }),
     ...secondaries.map((secondary) => probeOf('secondary', { ...common, ...placeOf(secondary) })),
@@ -58,8 +63,9 @@ function probesOf(server: SourceServer, probeHandle: string, pseudonym: string):
 
 function pluginProbes(config: Config, pseudonym: string): Probe[] {
   const { timeoutMs, maxBodyBytes } = config.upstream;
+  const common = { pseudonym, timeoutMs, maxBodyBytes, staleAfterMs: timeoutMs };
   return PLUGINS.flatMap((plugin) => plugin.servers?.(config) ?? []).map(({ name, url, keys }) =>
-    probeOf(name, { url, question: ping(url), keys, pseudonym, timeoutMs, maxBodyBytes }),
+    probeOf(name, { url, question: ping(url), keys, ...common }),
   );
 }
 
@@ -94,12 +100,20 @@ async function tryRedis(address: RedisAddress, keyPrefix: string): Promise<Probe
   const isTls = url.startsWith('rediss:');
   const certificate = isTls ? presentedCertificate(url, CERTIFICATE) : undefined;
   const answer = await probeRedis(address, keyPrefix).then(
-    (version) => ({ version }),
+    ({ version, policy }) => ({
+      version,
+      warning: policy === undefined ? undefined : evictionWarning(policy),
+    }),
     (error: unknown) => ({ failure: redisFailure(error, address) }),
   );
   const ms = Math.round(performance.now() - startedAt);
   return { ms, ...answer, certificate: await certificate };
 }
+
+const evictionWarning = (policy: string): Diagnosis => ({
+  cause: `maxmemory-policy ${policy} may evict locks or coordination keys`,
+  remedy: EVICTION_REMEDY,
+});
 
 function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
   const url = addressKey(address);
@@ -178,13 +192,20 @@ export function startProbes({ probes, logger, metrics, onAnswered }: StartProbes
 /** Returns a function that logs a probe result only if the reason for a failure has changed. */
 function logChanges(logger: StartProbesDeps['logger']): (probe: Probe, report: ProbeReport) => void {
   const reasons = new Map<Probe, string>();
-  return function logChange(probe, { ms, version, certificate, failure }) {
+  return function logChange(probe, { ms, version, certificate, failure, warning }) {
     const { target, server } = probe;
-    const reason = failure === undefined ? '' : `${failure.code} ${failure.cause}`;
+    // The cache logs an eviction policy, also of a Redis that starts later.
+    const isNews = warning !== undefined && target !== 'redis';
+    const reason = `${failure?.code ?? ''} ${(failure ?? warning)?.cause ?? ''}`;
     if (reasons.get(probe) === reason) return;
     reasons.set(probe, reason);
-    if (failure === undefined)
-      logger.info({ target, server, ms, version, ...certificate }, 'probe succeeded');
-    else logger.warn({ target, server, ms, ...failure, ...certificate }, 'probe failed');
+    if (failure !== undefined)
+      logger.warn({ target, server, ms, ...failure, ...certificate }, 'probe failed');
+    else if (isNews)
+      logger.warn(
+        { target, server, ms, version, ...warning, ...certificate },
+        'probe succeeded with a warning',
+      );
+    else logger.info({ target, server, ms, version, ...certificate }, 'probe succeeded');
   };
 }

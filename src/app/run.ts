@@ -1,6 +1,7 @@
 // Reads the configuration and serves until a signal; stops gracefully, or quickly after an uncaught exception.
 import { closeSync, fstatSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import { format } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
 import { ConfigError, type ConfigSources, processSources } from '../config/load.js';
@@ -72,8 +73,20 @@ export function start(
   return { config, logger, starting: serve(config, logger) };
 }
 
+/** Logs what libraries print: ioredis warns of a superfluous password at each connection. */
+function logConsole(logger: Logger): void {
+  const printed = new Set<string>();
+  const warn = (...given: unknown[]): void => {
+    const text = format(...given);
+    if (!printed.has(text)) logger.warn({ text }, 'warning of a library');
+    printed.add(text);
+  };
+  Object.assign(console, { warn });
+}
+
 async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   const { config, logger, starting } = start(sources);
+  logConsole(logger);
   // SIGHUP in a terminal means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);

@@ -12,7 +12,7 @@ import type { ListName, MemoryBounds } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { addressKey, redisAddress } from './redis/connections.js';
-import { redisRemedy } from './redis/errors.js';
+import { EVICTION_REMEDY, redisRemedy } from './redis/errors.js';
 import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
@@ -115,8 +115,7 @@ function redisOptions(
       log.warn({ reason, remedy, count: count > 1 ? count : undefined }, 'redis error');
     },
     onEvictionPolicy: (policy) => {
-      const remedy = 'set maxmemory-policy to noeviction or volatile-lru';
-      log.warn({ policy, remedy }, 'redis may evict locks or coordination keys');
+      log.warn({ policy, remedy: EVICTION_REMEDY }, 'redis may evict locks or coordination keys');
     },
     onForeign: (found) => {
       log.warn(found, 'redis.keyPrefix belongs to another upstream, using a separate prefix');

@@ -5,7 +5,8 @@ import { ConfigError, type StartConfig, processSources } from '../config/load.js
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/value-data.js';
 import type { Probe } from '../app/probes.js';
-import { EXIT, Failure, print, printableText, printSection } from './terminal.js';
+import { printableText } from '../handle/handle.js';
+import { EXIT, Failure, countText, print, printSection } from './terminal.js';
 
 interface ConfigOption {
   /** Configuration file; takes precedence over CONFIG. */
@@ -25,6 +26,8 @@ function load({ config: file }: ConfigOption): ReturnType<typeof loadStartConfig
 const printJson = (value: object): boolean => print(JSON.stringify(value, undefined, 2));
 
 interface CheckConfigOptions extends ConfigOption {
+  /** Whether to print also the keys that have their default; JSON contains all keys. */
+  all?: boolean;
   json?: boolean;
   /** Whether to probe every server once. */
   probe?: boolean;
@@ -32,10 +35,10 @@ interface CheckConfigOptions extends ConfigOption {
 
 /** @throws Failure for an invalid configuration, an unknown variable, or a failed probe */
 export async function checkConfig(options: CheckConfigOptions): Promise<void> {
-  const { json = false, probe = false } = options;
+  const { all = false, json = false, probe = false } = options;
   const { config, keys, ignored } = load(options);
   if (ignored.length > 0) throw new Failure(new ConfigError(ignored).message, EXIT.usage);
-  if (!json) print(keys.map(keyLine).join('\n'));
+  if (!json) print(keysText(keys, all));
   else if (!probe) printJson(keys);
   if (!probe) return;
   const probes = await probeServers(config);
@@ -43,6 +46,14 @@ export async function checkConfig(options: CheckConfigOptions): Promise<void> {
   else print(`\n${probes.map(probeText).join('\n\n')}`);
   const failed = probes.filter(({ failure }) => failure !== undefined).length;
   if (failed > 0) throw new Failure(`${failed} of ${probes.length} servers failed the probe.`);
+}
+
+/** Formats the keys that are set, or all keys, and the result. */
+function keysText(keys: StartConfig['keys'], all: boolean): string {
+  const set = keys.filter(({ source }) => source !== 'default');
+  const rest = countText(keys.length - set.length, 'key');
+  const result = `The configuration is valid; ${rest} with the default${all ? '' : ' (--all prints them)'}.`;
+  return [...(all ? keys : set).map(keyLine), '', result].join('\n');
 }
 
 const keyLine = ({ key, shown, source }: StartConfig['keys'][number]): string =>
@@ -67,12 +78,13 @@ const TARGETS: Record<ProbeResult['target'], string> = {
   'reverse lookup': 'Reverse lookup',
 };
 
-function probeText({ target, server, ms, version, certificate, failure }: ProbeResult): string {
+function probeText({ target, server, ms, version, certificate, failure, warning }: ProbeResult): string {
   const safe = (text: string | undefined): string | undefined => text && printableText(text);
   return printSection(`${TARGETS[target]} (${server})`, [
     ['Probe', failure === undefined ? `succeeded in ${ms} ms` : `failed after ${ms} ms (${failure.code})`],
+    ['Warning', safe(warning?.cause)],
     ['Cause', safe(failure?.cause)],
-    ['Remedy', safe(failure?.remedy)],
+    ['Remedy', safe((failure ?? warning)?.remedy)],
     ['Version', safe(version)],
     ['Certificate', certificate && `SHA-256 ${certificate.fingerprint}`],
     ['Expires', safe(certificate?.expires)],

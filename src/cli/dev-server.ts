@@ -7,7 +7,8 @@ import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
 import { valueFromJson } from '../dev-server/value.js';
 import { readFileLines } from '../handle/streams.js';
-import { Failure, print, printNote, printableText } from './terminal.js';
+import { printableText } from '../handle/handle.js';
+import { Failure, print, printNote } from './terminal.js';
 
 export interface DevServerOptions {
   host: string;

@@ -2,9 +2,9 @@
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
-import { handleInUrl, parseHandle } from '../handle/handle.js';
+import { handleInUrl, parseHandle, printableText } from '../handle/handle.js';
 import { fetchOrFail } from './client.js';
-import { EXIT, Failure, printNote, printableText } from './terminal.js';
+import { EXIT, Failure, printNote } from './terminal.js';
 
 /** API path in a resolver URL. No handle starts like this, because `api` is not a prefix. */
 const API_PATH = /^api\/handles\//i;
@@ -20,13 +20,13 @@ export function readHandleName(text: string): string {
   return parsed.ok ? parsed.handle : path;
 }
 
-/** Streams handles from a file of any length, one per line; `-` is standard input. */
+/** Streams handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. */
 export async function* linesOfFile(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
   for await (const line of createInterface({ input })) {
     const handle = readHandleName(line);
-    if (handle !== '') yield handle;
+    if (handle !== '' && !handle.startsWith('#')) yield handle;
   }
 }
 

@@ -5,7 +5,8 @@ import type { Operations } from '../host.js';
 import { type AdminOptions, askAdmin, callAdmin } from './client.js';
 import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { EXIT, Failure, type Rows, countText, print, printableText, printSection } from './terminal.js';
+import { printableText } from '../handle/handle.js';
+import { EXIT, Failure, type Rows, countText, print, printSection } from './terminal.js';
 
 type Stats = Awaited<ReturnType<Operations['stats']>>;
 
@@ -24,7 +25,14 @@ export async function purgeCommand(
   given: string[],
   { json, soft = false, ...options }: PurgeOptions,
 ): Promise<void> {
-  const { selected, text } = purgeSelection(given.map(readHandleName), options);
+  const handles = given.map(readHandleName);
+  const wrong = handles.find((handle) => !handle.includes('/'));
+  if (wrong !== undefined)
+    throw new Failure(
+      `${printableText(wrong)} is not a handle; for all handles under it give --prefix.`,
+      EXIT.usage,
+    );
+  const { selected, text } = purgeSelection(handles, options);
   const report = await askAdmin(options, '/purge', { ...selected, soft });
   const reach = (report as { shared: boolean }).shared
     ? 'in every instance'

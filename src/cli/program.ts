@@ -26,6 +26,7 @@ export function createProgram(): Command {
     .exitOverride();
   addConfigured(program);
   addOperate(program);
+  addReport(program);
   addTransfer(program);
   addLoad(program);
   addRegister(program);
@@ -42,8 +43,11 @@ function addConfigured(program: Command): void {
     .action(lazy(async () => (await import('../app/run.js')).run));
   program
     .command('check-config')
-    .description('check the configuration as serve does; print each value and its source, secrets masked')
+    .description(
+      'check the configuration as serve does; print the values that are set and their source, secrets masked',
+    )
     .option(...CONFIG)
+    .option('--all', 'also print the keys that have their default')
     .option('--probe', 'also test the Handle server, its secondaries, Redis and the reverse lookup')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./config-commands.js')).checkConfig));
@@ -105,13 +109,17 @@ function addOperate(program: Command): void {
     .option('--unblock <network>', 'end the limit of this network')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./operate.js')).traffic));
+}
+
+function addReport(program: Command): void {
   atAdmin(program.command('report'))
     .description('show the resolution report of a prefix for a month; requires reports.enabled')
     .requiredOption(
       '--prefix <prefix>',
       'prefix without a slash, such as 21.T1; other for all prefixes without a report',
+      handlePrefix,
     )
-    .option('--month <month>', 'month in UTC, such as 2026-11, by default the current month')
+    .option('--month <month>', 'month in UTC, such as 2026-11, by default the current month', month)
     .addOption(
       new Option('--csv <folder>', 'write summary.csv, top.csv and failed.csv to this folder').conflicts(
         'json',
@@ -252,6 +260,11 @@ function fingerprint(text: string): string {
   const read = readFingerprints(text);
   if (read !== undefined) return read;
   throw new InvalidArgumentError('Give a SHA-256 fingerprint: 64 hex digits, with colons or without.');
+}
+
+function month(text: string): string {
+  if (/^\d{4}-(?:0[1-9]|1[0-2])$/.test(text)) return text;
+  throw new InvalidArgumentError('Give a month such as 2026-11.');
 }
 
 function handlePrefix(text: string): string {

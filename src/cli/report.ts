@@ -3,7 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ResolutionReport } from '../plugins/reports/plugin.js';
 import { type AdminOptions, askAdmin } from './client.js';
-import { type Rows, countText, print, printableText, printSection } from './terminal.js';
+import { printableText } from '../handle/handle.js';
+import { type Rows, countText, print, printSection } from './terminal.js';
 
 interface ReportOptions extends AdminOptions {
   prefix: string;

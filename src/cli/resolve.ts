@@ -1,21 +1,12 @@
 // The `resolve` command: prints a handle's record and cache entries, or resolves handles from standard input
 // in batches.
 import type { CacheCopy } from '../host.js';
-import { handleToPath } from '../handle/handle.js';
+import { handleToPath, printableText } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
 import type { TrustOptions } from './direct.js';
 import { readHandleName, linesOfFile } from './handles.js';
-import {
-  EXIT,
-  Failure,
-  countText,
-  print,
-  printNote,
-  printableText,
-  printableLines,
-  tableLines,
-} from './terminal.js';
+import { EXIT, Failure, countText, print, printNote, printableLines, tableLines } from './terminal.js';
 
 interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   proxy: string;

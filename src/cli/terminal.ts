@@ -1,4 +1,5 @@
 // Formats command output (escaped text, tables, progress), and defines failures with exit codes.
+import { printableText } from '../handle/handle.js';
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 
@@ -15,17 +16,8 @@ export class Failure extends Error {
 export const print = (text: string): boolean => process.stdout.write(`${text}\n`);
 export const printNote = (text: string): boolean => process.stderr.write(`${text}\n`);
 
-/**
- * Escapes control characters and direction marks as JSON does. Handles and values are untrusted, and could
- * move the cursor, run terminal commands or disguise text.
- */
-export const printableText = (text: string): string =>
-  text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
-
 /** Applies `printable` to each line, to preserve line breaks. */
 export const printableLines = (text: string): string => text.split('\n').map(printableText).join('\n');
-
-const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Formats a count: `1 record`, `2 records`. */
 export const countText = (count: number, one: string, many = `${one}s`): string =>

@@ -1,11 +1,11 @@
 // The `warm` command: requests listed handles through the proxy to cache them. With a state file, it requests
 // only due handles.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
-import { MAX_HANDLE_BYTES, handleToPath } from '../handle/handle.js';
+import { MAX_HANDLE_BYTES, handleToPath, printableText } from '../handle/handle.js';
 import { failureReason } from './client.js';
 import { type ListSource, handlesUnderPrefix } from './handles.js';
 import { sendPaced } from './paced-requests.js';
-import { EXIT, Failure, countText, print, printNote, printableText, startCounter } from './terminal.js';
+import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
 
 interface WarmOptions extends ListSource {
   concurrency: number;

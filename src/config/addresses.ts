@@ -50,16 +50,17 @@ export function readRedisUrl(text: string): string | undefined {
     return undefined;
   const isComplete =
     /^(\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text.slice(text.lastIndexOf('@') + 1));
-  return isComplete && [url.username, url.password].every(isDecodable) ? text : undefined;
+  return isComplete && [url.username, url.password].every((part) => percentDecoded(part) !== undefined)
+    ? text
+    : undefined;
 }
 
-/** Whether percent-encoded text can be decoded. */
-export function isDecodable(text: string): boolean {
+/** Decodes percent-encoding; returns undefined for a `%` without two hex digits, or for invalid UTF-8. */
+export function percentDecoded(text: string): string | undefined {
   try {
-    decodeURIComponent(text);
-    return true;
+    return decodeURIComponent(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -81,6 +82,10 @@ function readFingerprint(text: string): string | undefined {
   const isFingerprint = /^([0-9A-F]{64}|([0-9A-F]{2}:){31}[0-9A-F]{2})$/i.test(text);
   return isFingerprint ? (digits.match(/../g) ?? []).join(':') : undefined;
 }
+
+/** Validates a pattern of handles. A pattern without a slash, unless it begins with `*`, matches no handle. */
+export const readHandlePattern = (text: string): string | undefined =>
+  !/\s/.test(text) && (text.startsWith('*') || text.includes('/')) ? text : undefined;
 
 /** Named networks that Express accepts. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];

@@ -42,6 +42,9 @@ export const fixed = <T>(value: T): z.ZodType<T> => z.custom<T>().meta({ fixed: 
 
 const fixedOf = (schema: z.ZodType) => schema.meta()?.['fixed'] as { value: unknown } | undefined;
 
+/** Error for any other value in place of a mapping. */
+export const MAPPING = 'give a mapping of keys';
+
 /** Builds a mapping that rejects unknown keys. Parsed durations and sizes have their unit in the name. */
 export const mapping = <T extends Shape>(shape: T) => {
   const entries = Object.entries(shape);
@@ -51,7 +54,7 @@ export const mapping = <T extends Shape>(shape: T) => {
   });
   const keys = entries.filter(([, schema]) => fixedOf(schema) === undefined);
   const named = keys.map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
-  return z.strictObject(Object.fromEntries(keys) as T).transform((given) => {
+  return z.strictObject(Object.fromEntries(keys) as T, { error: MAPPING }).transform((given) => {
     const values: Readonly<Record<string, unknown>> = given;
     const parsedKeys = named.map(([name, withUnit]) => [withUnit, values[name]] as const);
     return Object.fromEntries([...parsedKeys, ...constants]) as WithUnits<z.output<z.ZodObject<T>>>;
@@ -70,7 +73,8 @@ export const secret = <T extends z.ZodType>(schema: T): T => schema.meta({ ...sc
 
 interface Measure {
   kind: string;
-  example: string;
+  /** Units for a number without one, the likeliest first. */
+  units: readonly string[];
   parse: (text: string) => number | undefined;
 }
 
@@ -83,7 +87,7 @@ interface AllowedRange<T> {
 /** Parses a duration with a unit (`60s`) to milliseconds. */
 export function duration(range: AllowedRange<string>) {
   return measured(
-    { kind: 'a duration with its unit (ms, s, m, h, d)', example: 's', parse: parseDuration },
+    { kind: 'a duration with its unit (ms, s, m, h, d)', units: ['s', 'ms', 'm'], parse: parseDuration },
     range,
   )
     .brand<'Ms'>()
@@ -94,7 +98,7 @@ export function duration(range: AllowedRange<string>) {
 /** Parses a size with a unit (`8KiB`) to bytes. */
 export function size(range: AllowedRange<string>) {
   return measured(
-    { kind: 'a size with its unit (B, KiB, MiB, GiB)', example: 'KiB', parse: parseSize },
+    { kind: 'a size with its unit (B, KiB, MiB, GiB)', units: ['B', 'KiB', 'MiB'], parse: parseSize },
     range,
   )
     .brand<'Bytes'>()
@@ -102,19 +106,19 @@ export function size(range: AllowedRange<string>) {
     .meta({ unit: 'Bytes' satisfies Unit });
 }
 
-function measured({ kind, example, parse }: Measure, { min, max }: AllowedRange<string>) {
+function measured({ kind, units, parse }: Measure, { min, max }: AllowedRange<string>) {
   const lowest = parse(min) ?? 0;
   const highest = parse(max) ?? 0;
-  const errorFor = (given: unknown): string => {
-    const text = `give ${kind} from ${min} to ${max}`;
-    return /^[\d.]+$/.test(String(given))
-      ? `the unit is missing, such as ${String(given)}${example}; ${text}`
-      : text;
-  };
-  return parsed(errorFor, (given) => {
+  const read = (given: string): number | undefined => {
     const value = parse(given);
     return value !== undefined && value >= lowest && value <= highest ? value : undefined;
-  });
+  };
+  const errorFor = (given: unknown): string => {
+    const meant = units.map((unit) => `${String(given)}${unit}`).find((text) => read(text) !== undefined);
+    const hint = meant === undefined ? '' : `the unit is missing, such as ${meant}; `;
+    return `${hint}give ${kind} from ${min} to ${max}`;
+  };
+  return parsed(errorFor, read);
 }
 
 /** Builds a string schema whose parser, `read`, returns undefined for invalid input. */
@@ -159,10 +163,16 @@ export function oneOf<const T extends readonly string[]>(words: T, byDefault: T[
   return z.enum(words, { error: `give one of ${words.join(', ')}` }).prefault(byDefault);
 }
 
+/** Error for text without quotes that YAML reads as another type, because it changes the text: `20.500` is 20.5. */
+const unquoted = (given: unknown): string | undefined =>
+  typeof given === 'number' || typeof given === 'boolean'
+    ? `it is a ${typeof given} in YAML: put it in quotes`
+    : undefined;
+
 /** Accepts strings that match a pattern. */
 export function text({ allowed, pattern }: { allowed: string; pattern: RegExp }) {
   const error = `give ${allowed}`;
-  return z.string({ error }).regex(pattern, { error });
+  return z.string({ error: ({ input }) => unquoted(input) ?? error }).regex(pattern, { error });
 }
 
 interface ReadText<T> {
@@ -172,26 +182,31 @@ interface ReadText<T> {
 }
 
 /** Normalises a string with `read`. */
-export const normalised = ({ allowed, read }: ReadText<string>) => parsed(() => `give ${allowed}`, read);
+export const normalised = <T>({ allowed, read }: ReadText<T>) =>
+  parsed((given) => unquoted(given) ?? `give ${allowed}`, read);
 
 /** Parses comma-separated items or a YAML list. */
 export function list<T>({ allowed, read }: ReadText<T>) {
-  const joined = (given: unknown): unknown => (Array.isArray(given) ? given.join(',') : given);
+  const joined = (given: unknown, context: z.RefinementCtx): unknown => {
+    if (!Array.isArray(given)) return given;
+    for (const [at, each] of given.entries()) {
+      const message = unquoted(each);
+      if (message !== undefined) context.addIssue({ code: 'custom', message, path: [at] });
+    }
+    return given.join(',');
+  };
   const readAll = (given: string): T[] | undefined => {
     const values = given.split(',').map((item) => read(item.trim()));
     return values.every((item) => item !== undefined) ? values : undefined;
   };
-  return z.preprocess(
-    joined,
-    parsed(() => `give ${allowed}, separated by commas`, readAll),
-  );
+  return z.preprocess(joined, normalised({ allowed: `${allowed}, separated by commas`, read: readAll }));
 }
 
 /** Parses a string or a YAML list of strings. Unlike `list`, it does not split at commas. */
 export function items<T>({ allowed, read }: ReadText<T>) {
   const error = `give ${allowed}`;
   const listed = (given: unknown): unknown => (Array.isArray(given) ? given : [given]);
-  return z.preprocess(listed, z.array(parsed(() => error, read)).min(1, { error }));
+  return z.preprocess(listed, z.array(normalised({ allowed, read })).min(1, { error }));
 }
 
 interface WholeList<T> {

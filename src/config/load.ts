@@ -5,11 +5,12 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { z } from 'zod';
 import { parseUrl } from './addresses.js';
+import { MAPPING } from './fields.js';
 import { type ConfigKey, isTree, keysIn, valueAt, withoutNulls, withValue } from './keys.js';
 import { outgoingProxyProblems } from './outgoing-proxy.js';
 import type { Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
-import { type ConfigPart, joinSections } from './sections.js';
+import { type Blame, type ConfigPart, joinSections } from './sections.js';
 import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
 /** Loads the yaml package on first use, because a configuration from plain variables does not need it. */
@@ -58,6 +59,8 @@ interface Given {
   keys: readonly ConfigKey[];
   tree: unknown;
   file: string | undefined;
+  /** The values of the file as they are written there. */
+  document: Yaml.Document | undefined;
   variables: readonly ConfigKey[];
   /**
    * Rejected variables: empty variables for keys that the file sets, whose intent is unclear, variables for
@@ -112,16 +115,18 @@ export function createConfigLoader<Settings extends Config>(
     loadStartConfig(sources) {
       const given = readGiven(sources, configKeys());
       const config = validate(given, schema);
+      const ignored = unknownVariables(sources.env, configKeys());
       const problems = parts
         .flatMap((part) => part.startProblems?.(config, sources.readFile) ?? [])
         .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
-      if (problems.length > 0) throw new ConfigError(problems);
-      return { config, keys: explainProblem(given), ignored: unknownVariables(sources.env, configKeys()) };
+      // A misspelled variable may be the reason why a key has no value.
+      if (problems.length > 0) throw new ConfigError([...ignored, ...problems]);
+      return { config, keys: explainKeys(given), ignored };
     },
   };
 }
 
-const explainProblem = (given: Given): ExplainedKey[] =>
+const explainKeys = (given: Given): ExplainedKey[] =>
   given.keys.map((known) => {
     const { key, path, byDefault } = known;
     const value = valueAt(given.tree, path) ?? byDefault;
@@ -148,7 +153,7 @@ function withInheritedKeys(tree: unknown): unknown {
 
 function readGiven({ env, readFile }: ConfigSources, keys: readonly ConfigKey[]): Given {
   const file = env['CONFIG']?.trim() === '' ? undefined : env['CONFIG'];
-  const inFile = file === undefined ? {} : readTree(file, readFile);
+  const { tree: inFile, document } = file === undefined ? { tree: {} } : readTree(file, readFile);
   const isEmpty = ({ variable }: ConfigKey): boolean => env[variable]?.trim() === '';
   const variables = keys.filter((key) => env[key.variable] !== undefined && !isEmpty(key));
   const tree = variables.reduce<unknown>(
@@ -167,6 +172,7 @@ function readGiven({ env, readFile }: ConfigSources, keys: readonly ConfigKey[])
     keys,
     tree,
     file,
+    document,
     variables,
     mistaken: [...hidden, ...removedVariables(env), ...outgoingProxyProblems(env)],
   };
@@ -175,13 +181,16 @@ function readGiven({ env, readFile }: ConfigSources, keys: readonly ConfigKey[])
 /** Parses YAML, which includes JSON. Returns any other text unchanged, so that the schema reports it. */
 function parseVariable(text = ''): unknown {
   try {
-    return parseYaml(text);
+    return treeOf(parseYaml(text));
   } catch {
     return text;
   }
 }
 
-function readTree(file: string, readFile: (path: string) => string): unknown {
+function readTree(
+  file: string,
+  readFile: (path: string) => string,
+): { tree: unknown; document?: Yaml.Document } {
   const attempt = <T>(failure: string, work: () => T): T => {
     try {
       return work();
@@ -191,12 +200,13 @@ function readTree(file: string, readFile: (path: string) => string): unknown {
     }
   };
   const text = attempt('cannot be read', () => readFile(file));
-  const tree = attempt('invalid YAML', () => parseYaml(text));
-  if (isTree(tree)) return tree;
+  const document = attempt('invalid YAML', () => parseYaml(text));
+  const tree = treeOf(document);
+  if (isTree(tree)) return { tree, document };
   throw new ConfigError([{ source: `file ${file}`, text: 'give a mapping of keys' }]);
 }
 
-function parseYaml(text: string): unknown {
+function parseYaml(text: string): Yaml.Document {
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
   // Pretty errors would quote the line, which could contain a password.
@@ -208,12 +218,18 @@ function parseYaml(text: string): unknown {
   });
   const [broken] = document.errors;
   if (broken) throw new SyntaxError(`line ${lines.linePos(broken.pos[0]).line}, ${broken.message}`);
-  return withoutNulls(document.toJS()) ?? {};
+  return document;
 }
+
+const treeOf = (document: Yaml.Document): unknown => withoutNulls(document.toJS()) ?? {};
 
 function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   const key = issue.path.join('.');
-  if (issue.code !== 'unrecognized_keys') return [problemAt(key, issue.message, given)];
+  if (issue.code !== 'unrecognized_keys') {
+    const other = issue.code === 'custom' ? (issue.params?.['other'] as Blame | undefined) : undefined;
+    const isOther = other !== undefined && sourceOf(knownKey(key, given)?.key ?? key, given) === 'default';
+    return [isOther ? problemAt(...other, given) : problemAt(key, issue.message, given)];
+  }
   return issue.keys.map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
     const text = successorOf(unknown) ?? `unknown key${hintFor(unknown, given.keys)}`;
@@ -221,11 +237,17 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   });
 }
 
-/** Suggests the same name in a different section or letter case, or else lists the section's keys. */
+/**
+ * Nests a dotted key or a variable; suggests the same name in a different section or letter case; or else lists the
+ * section's keys.
+ */
 function hintFor(unknown: string, keys: readonly ConfigKey[]): string {
   const known = [
     ...new Set(keys.flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),
   ];
+  const written = keys.find(({ variable }) => variable === unknown)?.key ?? unknown;
+  if (known.includes(written))
+    return `; in YAML write ${written.replaceAll('.', ': { ')}: …${' }'.repeat(written.split('.').length - 1)}`;
   const sectionOf = (key: string): string => key.slice(0, key.lastIndexOf('.') + 1);
   const nameOf = (key: string): string => key.slice(key.lastIndexOf('.') + 1);
   const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
@@ -237,13 +259,32 @@ function hintFor(unknown: string, keys: readonly ConfigKey[]): string {
   return siblings.length === 0 ? '' : `; known: ${siblings.join(', ')}`;
 }
 
+/** Returns the key of a problem, which may be in a list or mapping that is the value of the key. */
+const knownKey = (at: string, { keys }: Given): ConfigKey | undefined =>
+  keys.find(({ key }) => at === key || at.startsWith(`${key}.`));
+
 function problemAt(key: string, message: string, given: Given): ConfigProblem {
-  const known = given.keys.find((entry) => entry.key === key || key.startsWith(`${entry.key}.`));
+  const known = knownKey(key, given);
   const source = sourceOf(known?.key ?? key, given);
-  if (known === undefined) return { key, source, text: 'this is a section: give a mapping of keys' };
-  if (known.key !== key) return { key, source, text: message };
+  if (known === undefined) return { key, source, text: `this is a section: ${MAPPING}` };
+  const shown = invalidValue(key, known, given);
+  return { key, source, text: shown === undefined ? message : `${shown} is not allowed; ${message}` };
+}
+
+/** Returns the invalid value; undefined for a list, a mapping, and text in one of them. */
+function invalidValue(at: string, known: ConfigKey, given: Given): string | undefined {
+  const isFromFile = sourceOf(known.key, given).startsWith('file ');
+  const written = isFromFile && !known.isSecret ? writtenNumber(at, given) : undefined;
+  if (written !== undefined) return written;
   const value = valueAt(given.tree, known.path) ?? known.byDefault;
-  return { key, source, text: `${maskValue(known, value)} is not allowed; ${message}` };
+  const isWhole = at === known.key && (value === null || typeof value !== 'object');
+  return isWhole ? maskValue(known, value) : undefined;
+}
+
+/** Returns a number as it is written in the file, for example `20.500`; undefined for any other value. */
+function writtenNumber(at: string, { document }: Given): string | undefined {
+  const node = document?.getIn(at.split('.'), true);
+  return yaml().isScalar(node) && typeof node.value === 'number' ? node.source : undefined;
 }
 
 function sourceOf(key: string, { tree, file, variables }: Given): string {
@@ -260,9 +301,16 @@ function maskValue({ key, isSecret }: ConfigKey, value: unknown): string {
   if (value === null) return 'none';
   if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
   if (isSecret) return '(hidden)';
-  if (typeof value !== 'string') return JSON.stringify(value);
-  if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
-  return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
+  return typeof value === 'string' ? maskText(key, value) : JSON.stringify(value);
+}
+
+function maskText(key: string, text: string): string {
+  const isUrl = key.endsWith('.url');
+  if (isUrl && !parseUrl(text)) return '(hidden)';
+  // An address with a password may be in a key that allows none.
+  const mayHavePassword = text.includes(':') && text.lastIndexOf('@') > text.indexOf(':');
+  if (isUrl || mayHavePassword) return `"${maskUrl(text)}"`;
+  return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 }
 
 /** Masks the credentials and query of a URL. */

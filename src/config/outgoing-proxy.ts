@@ -1,6 +1,6 @@
 // Reads the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which name the proxy of outgoing connections.
 import { BlockList, isIP } from 'node:net';
-import { isDecodable, isLoopback, parseUrl } from './addresses.js';
+import { isLoopback, parseUrl, percentDecoded } from './addresses.js';
 
 type ProxyVariables = Readonly<Record<string, string | undefined>>;
 
@@ -78,7 +78,10 @@ export const outgoingProxyProblems = (env: ProxyVariables): { source: string; te
 function isProxyUrl(text: string): boolean {
   const url = parseUrl(text);
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) return false;
-  return url.pathname + url.search + url.hash === '/' && [url.username, url.password].every(isDecodable);
+  return (
+    url.pathname + url.search + url.hash === '/' &&
+    [url.username, url.password].every((part) => percentDecoded(part) !== undefined)
+  );
 }
 
 /** Returns the variables and the addresses of the proxies, without user and password. */

@@ -1,15 +1,23 @@
 // Configuration keys for deletion, reverse lookup, ePIC v2, redirects and pages, and the native protocol.
-import { z } from 'zod';
-import { readBaseUrl, readLinkUrl, readWebUrl } from './addresses.js';
-import { fixed, flag, list, mappings, normalised, reloadable, section, text, wholeNumber } from './fields.js';
-
-const readPattern = (given: string): string | undefined => (/^\S+$/.test(given) ? given : undefined);
+import { percentDecoded, readBaseUrl, readHandlePattern, readLinkUrl, readWebUrl } from './addresses.js';
+import {
+  fixed,
+  flag,
+  list,
+  mapping,
+  mappings,
+  normalised,
+  reloadable,
+  section,
+  text,
+  wholeNumber,
+} from './fields.js';
 
 export const deletion = reloadable(
   section({
     handles: flag(false).describe('Whether whole handles may be deleted.'),
     values: flag(false).describe('Whether single values of a handle may be deleted.'),
-    allowedFor: list({ allowed: 'handles with `*` for any text', read: readPattern })
+    allowedFor: list({ allowed: 'handles with a slash, and `*` for any text', read: readHandlePattern })
       .default([])
       .describe(
         'Handles whose deletion, or deletion of single values, is always allowed, such as `21.T11998/TEST-*`, separated by commas.',
@@ -49,16 +57,8 @@ function readPrefix(given: string): string | undefined {
 /** Parses `name=identity`: a login name and its identity `index:handle`, which may be percent-encoded. */
 function readIdentity(given: string): [name: string, identity: string] | undefined {
   const [, name, encoded] = /^([^=:]+)=(.+)$/.exec(given) ?? [];
-  const identity = decode(encoded ?? '');
+  const identity = percentDecoded(encoded ?? '') ?? '';
   return name !== undefined && /^\d+:[^\s/]+\/./.test(identity) ? [name, identity] : undefined;
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return '';
-  }
 }
 
 export const v2 = section({
@@ -139,7 +139,7 @@ const isReadable = (given: string): boolean =>
 
 const line = text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ });
 
-const footerLink = z.strictObject({
+const footerLink = mapping({
   text: line,
   url: normalised({ allowed: 'an http://, https:// or mailto: address', read: readLinkUrl }),
 });

@@ -38,7 +38,12 @@ export function rules({ server: listener, ...config }: Config): Rule[] {
       'give this or redis.cluster, not both',
     ],
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
-    [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
+    [
+      isSameListener(listener, config.admin),
+      'admin.port',
+      'give another port than that of server.port',
+      ['server.port', `give another port than that of admin.port, ${config.admin.port}`],
+    ],
     [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }
@@ -47,7 +52,9 @@ function upstreamRules(config: UpstreamSections): Rule[] {
   const { url, staleAfterMs, timeoutMs } = config.upstream;
   const servers = upstreamServers(config);
   const repeated = repeatedPrefix(servers);
-  const shortest = Math.min(timeoutMs, ...servers.map((server) => server.timeoutMs));
+  const tooShort = [{ key: 'upstream', timeoutMs }, ...servers].find(
+    (each) => each.timeoutMs <= staleAfterMs,
+  );
   return [
     [url !== undefined && config.upstreams.length > 0, 'upstream.url', 'give this or upstreams, not both'],
     [
@@ -55,7 +62,15 @@ function upstreamRules(config: UpstreamSections): Rule[] {
       'upstreams',
       `prefix ${repeated ?? ''} is given twice: only after a repository (kind dspace or template) may another server follow, which is read-only too`,
     ],
-    [staleAfterMs >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
+    [
+      tooShort !== undefined,
+      'upstream.staleAfter',
+      'give less than upstream.timeout',
+      [
+        `${tooShort?.key ?? ''}.timeout`,
+        `give more than upstream.staleAfter, ${staleAfterMs / 1000}s, or lower that too`,
+      ],
+    ],
     ...config.upstreams.map(addressRule),
     ...servers.flatMap(trustRules),
   ];

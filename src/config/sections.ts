@@ -14,8 +14,11 @@ export type SectionsOf<S extends Sections> = {
       : never;
 };
 
-/** A combination of keys that is not allowed. */
-export type Rule = readonly [isBroken: boolean, key: string, message: string];
+/** A key, and what is allowed for it. */
+export type Blame = readonly [key: string, message: string];
+
+/** A combination of keys that is not allowed. `other`: the key to blame if only that one is set. */
+export type Rule = readonly [isBroken: boolean, ...Blame, other?: Blame];
 
 /** A key, and what is wrong with its value on this machine. */
 export type StartProblem = readonly [key: string, text: string | undefined];
@@ -40,7 +43,8 @@ export function joinSections<Settings>(parts: readonly ConfigPart<Settings>[]): 
   }
   const schema = z.strictObject(whole) as unknown as z.ZodType<Settings>;
   return schema.check(({ value, issues }) => {
-    for (const [isBroken, key, message] of parts.flatMap((part) => part.rules?.(value) ?? []))
-      if (isBroken) issues.push({ code: 'custom', path: key.split('.'), message, input: undefined });
+    for (const [isBroken, key, message, other] of parts.flatMap((part) => part.rules?.(value) ?? []))
+      if (isBroken)
+        issues.push({ code: 'custom', path: key.split('.'), message, params: { other }, input: undefined });
   });
 }

@@ -134,7 +134,10 @@ const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 
-/** Suggests the variable with the longest common prefix, at least two characters beyond the section. */
+/**
+ * Suggests the variable with the same letters in another order, or with the longest common prefix, at least two
+ * characters beyond the section.
+ */
 function variableHint(
   variable: string,
   { section, keys }: { section: string; keys: readonly ConfigKey[] },
@@ -142,11 +145,15 @@ function variableHint(
   let meant = '';
   let longest = section.length + 1;
   for (const each of keys) {
-    const length = commonLength(variable, longVariableOf(each.key));
+    const known = longVariableOf(each.key);
+    const isSwapped = sortedLetters(variable) === sortedLetters(known);
+    const length = isSwapped ? Infinity : commonLength(variable, known);
     if (length > longest) [meant, longest] = [each.variable, length];
   }
   return meant === '' ? '; config/keys.md lists those of the proxy' : `; did you mean ${meant}?`;
 }
+
+const sortedLetters = (text: string): string => Array.from(text).sort().join('');
 
 function commonLength(one: string, other: string): number {
   let length = 0;

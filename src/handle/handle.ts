@@ -183,3 +183,12 @@ export function matchesInSequence(text: string, literals: readonly string[]): bo
   const last = literals.at(-1) ?? '';
   return text.length - last.length >= at && text.endsWith(last);
 }
+
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/**
+ * Escapes control characters and direction marks as JSON does. Handles and values are untrusted, and could
+ * move the cursor, run terminal commands or disguise text.
+ */
+export const printableText = (text: string): string =>
+  text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,9 +1,11 @@
 // Creates the logger: JSON lines without credentials, in a bounded buffer, so that a full disk costs lines.
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isatty } from 'node:tty';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
+import { printableText } from '../handle/handle.js';
 
 export { LOG_LEVELS } from '../config/schema-server.js';
 export type { DestinationStream as LogDestination, Logger };
@@ -124,6 +126,7 @@ const BUSY_MS = 5;
  */
 export class LogBuffer {
   readonly #sink: LogSink;
+  readonly #format: (lines: string) => string;
   #waiting = '';
   /** The rest of the chunk that is being written, or is written again after a failure. */
   #chunk = Buffer.alloc(0);
@@ -139,8 +142,10 @@ export class LogBuffer {
   /** Called with the number of lines just dropped. */
   onDropped: (count: number) => void = () => undefined;
 
-  constructor(sink: LogSink) {
+  /** `format`: converts lines, one or more, before they are counted. */
+  constructor(sink: LogSink, format = (lines: string): string => lines) {
     this.#sink = sink;
+    this.#format = format;
   }
 
   /** Takes one or more lines. */
@@ -177,7 +182,7 @@ export class LogBuffer {
   }
 
   #add(lines: string): void {
-    this.#waiting += lines;
+    this.#waiting += this.#format(lines);
     if (this.#waiting.length >= WRITE_CHARS && !this.#isFailing) this.#send();
     else this.#sendLater();
   }
@@ -220,7 +225,7 @@ export class LogBuffer {
     this.#chunk = this.#chunk.subarray(written);
     if (this.#dropped !== undefined && this.#length <= MAX_CHARS / 2) {
       const fields = { dropped: this.#dropped, reason: this.#reason };
-      this.#waiting += dropLine({ ...fields, msg: 'log lines were dropped' });
+      this.#waiting += this.#format(dropLine({ ...fields, msg: 'log lines were dropped' }));
       this.#dropped = undefined;
     }
     if (this.#dropped === undefined) this.#reason = undefined;
@@ -237,12 +242,38 @@ export class LogBuffer {
 const dropLine = (members: object): string =>
   `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), ...members })}\n`;
 
+/**
+ * @internal Formats JSON lines for a reader at a terminal: time, level, message and fields; stacks in separate lines. Escapes
+ * characters that would change the terminal, because values are untrusted.
+ */
+export const readableLines = (lines: string): string => lines.replaceAll(/.+/g, readableLine);
+
+/** Members with a separate place in a line, or the same in each line. */
+const NOT_FIELDS: readonly string[] = ['level', 'time', 'pid', 'hostname', 'msg', 'err', 'stack'];
+
+function readableLine(line: string): string {
+  const members = JSON.parse(line) as Record<string, unknown> & { err?: Record<string, unknown> };
+  const { level, time, msg, err = {} } = members;
+  const fields = Object.entries({ ...members, ...err }).filter(([name]) => !NOT_FIELDS.includes(name));
+  const head = `${String(time).slice(11, 19)}Z ${String(level).toUpperCase().padEnd(5)} ${String(msg)}`;
+  const stack = typeof err['stack'] === 'string' ? err['stack'].split('\n') : [];
+  return [
+    [head, ...fields.map(([name, value]) => `${name}=${fieldText(value)}`)].join('  '),
+    ...stack.map((each) => `    ${each.trim()}`),
+  ]
+    .map(printableText)
+    .join('\n');
+}
+
+const fieldText = (value: unknown): string =>
+  typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+
 let ofStdout: LogBuffer | undefined;
 
 /** Returns the buffer of stdout, of which a process has one. */
 function stdoutBuffer(): LogBuffer {
   if (ofStdout !== undefined) return ofStdout;
-  const buffer = new LogBuffer(stdoutSink());
+  const buffer = new LogBuffer(stdoutSink(), isatty(STDOUT) ? readableLines : undefined);
   process.on('exit', () => {
     buffer.flushNow();
   });

@@ -189,7 +189,9 @@ export function explainServerFailure(
 ): Diagnosis {
   if (cause instanceof ServiceError) return explainServerFailure(cause, keys);
   const reason = codeOf(cause);
-  return reason === undefined ? (diagnosis ?? { cause: message }) : diagnose(reason, cause, keys);
+  if (reason !== undefined) return diagnose(reason, cause, keys);
+  if (diagnosis?.remedy === undefined) return diagnosis ?? { cause: message };
+  return { cause: diagnosis.cause, remedy: diagnosis.remedy.replace(keysAt(UPSTREAM, '').url, keys.url) };
 }
 
 const UPSTREAM = { key: 'upstream', url: '' };
@@ -206,7 +208,7 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
     };
   }
   if (TIMEOUTS.has(reason))
-    return { cause: `no connection in time (${reason})`, remedy: 'check the network' };
+    return { cause: `no connection in time (${reason})`, remedy: withKeys('check the network', keys) };
   if (!INVALID_HTTP.test(reason)) return { cause: reason };
   return {
     cause: `invalid HTTP (${reason})`,
@@ -250,6 +252,8 @@ export interface ServerKeys {
   pin?: string;
   /** Remedy for a missing client certificate. */
   client?: string;
+  /** Remedy for an address that is usually not the one meant. */
+  hint?: string;
 }
 
 /** Returns the keys for the server configured under `key`, such as `upstream`, or for a secondary of it. */
@@ -261,6 +265,7 @@ export function keysAt(server: { key: string; url: string }, url: string): Serve
     trust: `set ${key}.caFile or ${key}.fingerprint`,
     pin: `${key}.fingerprint`,
     client: `set ${key}.clientCertificateFile and ${key}.clientKeyFile`,
+    ...(/:2641$/.test(url) && { hint: 'port 2641 is usually the native protocol, and JSON on port 8000' }),
   };
 }
 
@@ -273,12 +278,13 @@ export const PUBLIC_TRUST = {
 /** Remedy for servers to which no key gives a client certificate. */
 const WITHOUT_CLIENT = 'let the server accept connections without a client certificate';
 
-/** Fills `{url}`, `{schemes}`, `{trust}`, `{pin}`, `{orPin}` and `{client}`. */
+/** Fills `{url}`, `{schemes}`, `{trust}`, `{pin}`, `{orPin}` and `{client}`, and adds the hint. */
 const withKeys = (
   remedy: string,
-  { url, schemes, trust, pin = '', client = WITHOUT_CLIENT }: ServerKeys,
+  { url, schemes, trust, pin = '', client = WITHOUT_CLIENT, hint }: ServerKeys,
 ): string =>
-  remedy
+  [remedy, ...(hint === undefined ? [] : [hint])]
+    .join('; ')
     .replace('{url}', url)
     .replace('{schemes}', schemes)
     .replace('{trust}', trust)

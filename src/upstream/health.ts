@@ -5,7 +5,7 @@ import type { ServerConfig } from '../config/upstream-servers.js';
 import { type FailureScope, scopeOf } from './failure.js';
 import { type ResponseHead, headerOf, isTooBusy } from './response.js';
 
-type BreakerState = 'closed' | 'half-open' | 'open';
+export type BreakerState = 'closed' | 'half-open' | 'open';
 
 /** Receives the events of a server's health. */
 export interface HealthReport {

@@ -3,7 +3,13 @@ import { type Diagnosis, ServiceError } from '../errors.js';
 import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { explainServerFailure, toServiceError, type ServerKeys } from './failure.js';
-import { type UpstreamResponse, invalidResponse, isRedirect, parseMembers } from './response.js';
+import {
+  type UpstreamResponse,
+  describeResponse,
+  invalidResponse,
+  isRedirect,
+  parseMembers,
+} from './response.js';
 import type { ProbeQuestion, SourceRequest } from './contract.js';
 
 export interface ProbeFailure extends Diagnosis {
@@ -18,6 +24,8 @@ export interface ProbeReport {
   certificate?: Certificate | undefined;
   /** Undefined after a successful probe. */
   failure?: ProbeFailure | undefined;
+  /** A problem of a server that responds. */
+  warning?: Diagnosis | undefined;
 }
 
 export const ping = (url: string): ProbeQuestion => ({
@@ -32,6 +40,8 @@ export interface ServerProbe extends Trust {
   pseudonym: string;
   timeoutMs: number;
   maxBodyBytes: number;
+  /** The time that readers wait for the server before they get a stale record. */
+  staleAfterMs: number;
 }
 
 /**
@@ -65,7 +75,7 @@ async function ask(
   dispatcher: UpstreamDispatcher,
   onAnswered: () => void,
 ): Promise<ProbeReport> {
-  const { url, question, keys, pseudonym, timeoutMs, maxBodyBytes } = probe;
+  const { url, question, keys, pseudonym, timeoutMs, maxBodyBytes, staleAfterMs } = probe;
   const { origin } = parseAddress(url);
   const send = (request: SourceRequest): Promise<UpstreamResponse> => {
     const headers = requestHeaders({ pseudonym });
@@ -84,7 +94,7 @@ async function ask(
       (await send({ method: 'GET', path: versionPath })
         .then(versionIn)
         .catch(() => undefined));
-    return { ms, version };
+    return { ms, version, ...(ms > staleAfterMs && { warning: SLOW }) };
   } catch (error) {
     return { ms: elapsedMs(), failure: failureReport(toServiceError(error), keys) };
   }
@@ -94,6 +104,11 @@ const failureReport = (failure: ServiceError, keys: ServerKeys): ProbeFailure =>
   code: failure.code,
   ...explainServerFailure(failure, keys),
 });
+
+const SLOW: Diagnosis = {
+  cause: 'the response took longer than upstream.staleAfter',
+  remedy: 'check the load of the server and the network, or raise upstream.staleAfter',
+};
 
 const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url leads to this proxy itself' };
 
@@ -112,7 +127,8 @@ function judgeResponse(
   if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
   if (isElsewhere) return { failure: invalidResponse('a redirect', response), hasAnswered };
   if (status < 500) return { failure: problem, hasAnswered };
-  const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of the server' };
+  const remedy = `see the log of the server${OF_GATEWAYS.includes(status) ? ', or of the gateway in front of it' : ''}`;
+  const diagnosis = { cause: describeResponse(response), remedy };
   return { failure: new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status }), hasAnswered };
 }
 

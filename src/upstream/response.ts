@@ -23,7 +23,7 @@ export function headerOf({ headers }: ResponseHead, name: string): string | unde
 }
 
 const NO_HANDLE_SERVER =
-  'check that a Handle server answers at this address over HTTP, not a gateway or another service';
+  'check that upstream.url is the address of a Handle server over HTTP, not of a gateway or another service';
 
 /** Parses a JSON body. @throws ServiceError UPSTREAM_INVALID_RESPONSE for invalid JSON, or JSON beyond the limits */
 export function parseBody(response: UpstreamResponse, remedy: string): unknown {
@@ -87,21 +87,33 @@ export function invalidResponse(
   response: UpstreamResponse,
   { cause, remedy }: { cause?: unknown; remedy?: string } = {},
 ): ServiceError {
-  const { status, body } = response;
-  const contentType = printablePart(headerOf(response, 'content-type') ?? 'no content type');
-  const server = headerOf(response, 'server');
-  const from = server === undefined ? [] : [`server ${printablePart(server)}`];
-  const summary = [`HTTP ${status}`, contentType, ...from, `${body.length} characters`].join(', ');
-  const text = quotableText(body);
-  const quote = text === '' ? '' : `, "${text}"`;
+  const { status } = response;
   return new ServiceError('UPSTREAM_INVALID_RESPONSE', {
     diagnosis: {
-      cause: `${reason} (${summary}${quote})`,
+      cause: `${reason} (${describeResponse(response)})`,
       remedy: isRedirect(status) ? 'redirects are not followed: set upstream.url to the target' : remedy,
     },
     upstreamStatus: status,
     cause,
   });
+}
+
+/** Describes a response by its head, the target of a redirect, and the begin of a page, without values. */
+export function describeResponse(response: UpstreamResponse): string {
+  const { status, body } = response;
+  const contentType = printablePart(headerOf(response, 'content-type') ?? 'no content type');
+  const server = headerOf(response, 'server');
+  const location = isRedirect(status) ? headerOf(response, 'location') : undefined;
+  const text = quotableText(body);
+  return [
+    `HTTP ${status}`,
+    contentType,
+    ...(server === undefined ? [] : [`server ${printablePart(server)}`]),
+    // A query may contain credentials.
+    ...(location === undefined ? [] : [`to ${printablePart(location.split(/[?#]/, 1)[0] ?? '')}`]),
+    `${body.length} characters`,
+    ...(text === '' ? [] : [`"${text}"`]),
+  ].join(', ');
 }
 
 /** Whether the status means an overloaded server (RFC 6585 §4, RFC 9110 §15.6.4). */

@@ -7,7 +7,7 @@ import type { Caller } from './caller.js';
 import type { ServerAccess, ServerSettings, SourceRequest } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { type ServerKeys, codeOf, explainServerFailure, scopeOf } from './failure.js';
-import { ServerHealth, type HealthReport } from './health.js';
+import { type BreakerState, ServerHealth, type HealthReport } from './health.js';
 import { readInSlices } from './reply.js';
 
 interface ServerRead {
@@ -101,6 +101,8 @@ function createReadReport(server: string, { metrics, hooks: { spans } }: Context
 
 /** Minimum interval between log lines for a server that alternates between success and failure. */
 const MIN_INTERVAL_MS = 1000;
+/** Interval between log lines for a server that keeps failing. */
+const REPEAT_MS = 60_000;
 
 /** Errors of requests that this process aborted at shutdown. */
 const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
@@ -117,7 +119,7 @@ function createHealthReport(
 
   function change(to: string, failure?: ServiceError): void {
     const at = clock.now();
-    if (to === reason || at - loggedAt < MIN_INTERVAL_MS) return;
+    if (at - loggedAt < (to === reason ? REPEAT_MS : MIN_INTERVAL_MS)) return;
     if (failure === undefined) {
       metrics.recent.setServerState(server, { state: 'working' });
       log.info({ server, failures }, 'server is working');
@@ -133,10 +135,15 @@ function createHealthReport(
 
   metrics.addServer(server);
   metrics.setBreakerState('closed', server);
+  let breaker: BreakerState = 'closed';
   return {
     breakerChanged(state) {
       metrics.setBreakerState(state, server);
-      log.warn({ breaker: state, server }, 'circuit breaker state changed');
+      // A server that is down fails each trial, every few seconds.
+      const isTrial = state === 'half-open' || breaker === 'half-open';
+      const level = isTrial && state !== 'closed' ? 'debug' : 'warn';
+      breaker = state;
+      log[level]({ breaker: state, server }, 'circuit breaker state changed');
     },
     succeeded() {
       if (reason !== 'working') change('working');

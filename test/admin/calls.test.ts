@@ -100,6 +100,7 @@ describe('admin API', () => {
     ['invalid JSON', '{"handle":'],
     ['a string', '"all"'],
     ['an empty handle', { handle: '' }],
+    ['a handle without a slash', { handles: ['21.T1/a', 'nonsense'] }],
     ['an empty prefix, which would match everything', { prefix: '' }],
     ['an empty list', { handles: [] }],
     ['an overlong list', { handles: Array.from({ length: 10_001 }, () => 'a') }],

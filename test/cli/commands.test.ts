@@ -41,6 +41,19 @@ describe('CLI commands', () => {
   test('exit with 2 on invalid usage', async () => {
     expect((await cli(['purge'])).code).toBe(2);
     expect((await cli(['purge', '--prefix', '21.T1/a'])).code).toBe(2);
+    const wrong = await cli(['purge', '21.T1/a', 'nonsense']);
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('nonsense is not a handle') as string,
+    });
+    for (const [option, value] of [
+      ['--month', 'nomonth'],
+      ['--month', '2026-13'],
+      ['--prefix', '21.T1/a'],
+    ] as const) {
+      const report = await cli(['report', '--prefix', '21.T1', option, value]);
+      expect(report).toMatchObject({ code: 2, stderr: expect.stringContaining(option) as string });
+    }
     expect((await cli(['nonsense'])).code).toBe(2);
     expect((await cli(['warm', '/nowhere/list'])).code).toBe(2);
     expect((await cli(['resolve', 'a', '--json', '--plain'])).code).toBe(2);
@@ -52,13 +65,27 @@ describe('CLI commands', () => {
     const file = join(folder(), 'proxy.yaml');
     writeFileSync(file, 'cache: { found: { maxTtl: 2h } }\n');
     const env = { UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN, REDIS_URL: 'redis://user:hush@redis:6379' };
-    const { code, stdout } = await cli(['check-config', '--config', file], env);
+    const { code, stdout } = await cli(['check-config', '--all', '--config', file], env);
     expect(code).toBe(0);
-    expect((await cli(['check-config'], { ...env, CONFIG: file })).stdout).toBe(stdout);
+    expect((await cli(['check-config', '--all'], { ...env, CONFIG: file })).stdout).toBe(stdout);
     expect(stdout).toMatch(new RegExp(`cache.found.maxTtl +"2h" +file ${file}`));
     expect(stdout).toMatch(/redis.url +\S+ +variable REDIS_URL/);
     expect(stdout).toMatch(/log.level +"info" +default/);
     expect(stdout).not.toMatch(/hush|operator/);
+    const set = (await cli(['check-config', '--config', file], env)).stdout.split('\n');
+    expect(set.slice(0, 4).map((line) => line.split(' ', 1)[0])).toEqual([
+      'upstream.url',
+      'redis.url',
+      'cache.found.maxTtl',
+      'admin.token',
+    ]);
+    expect(set.slice(4)).toEqual([
+      '',
+      expect.stringMatching(
+        /^The configuration is valid; \d+ keys with the default \(--all prints them\)\.$/,
+      ),
+      '',
+    ]);
     const bad = await cli(['check-config'], { PORT: 'x' });
     expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('server.port')]);
   });

@@ -18,7 +18,7 @@ describe('CLI on a terminal', () => {
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
     const { screen, exited, press } = startOnTerminal(['serve'], env);
-    await expect.poll(screen, START).toContain('"msg":"listening"');
+    await expect.poll(screen, START).toMatch(/^\d\d:\d\d:\d\dZ INFO  listening {2}url=http:\S+ {2}/m);
     press(CTRL_C);
     expect(await exited).toMatchObject({ code: 0 });
   });

@@ -43,6 +43,16 @@ const start = (): Promise<Operated> =>
   startOperated(demo.url, { ...fixed({ upstream: { queueTimeoutMs: 20_000 } }), UPSTREAM_TIMEOUT: '20s' });
 
 describe('warm command', () => {
+  test('skips empty lines and comments', async () => {
+    const proxy = await start();
+    const list = file(
+      'handles',
+      `# records of the demo\n\n21.T11998/page\n# ${'another'.repeat(9)} comment\n`,
+    );
+    const { code, stdout } = await cli(['warm', list], { PROXY_URL: proxy.url });
+    expect([code, stdout]).toEqual([0, '1 warmed, 0 not found, 0 failed, 0 not due; 0 left\n']);
+  });
+
   itWithProgram('script', 'resumes after Ctrl-C without requesting a handle twice', async () => {
     const proxy = await start();
     const list = listOf(900, 'broken-off');

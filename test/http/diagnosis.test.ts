@@ -47,6 +47,16 @@ describe('diagnosis of a failing Handle server', () => {
     ]);
   });
 
+  test('is logged again once a minute while the server keeps failing, with the number of failures', async () => {
+    const { proxy, named } = await startLogged();
+    mockUpstream(REFUSED);
+    for (let second = 0; second <= 120; second++) {
+      await proxy.ask(`${PATH}-${second}`);
+      proxy.pass(1000);
+    }
+    expect(named('server is failing').map(({ failures }) => failures)).toEqual([1, 60, 60]);
+  });
+
   test('is logged again when the cause changes', async () => {
     const { proxy, named } = await startLogged();
     const upstream = mockUpstream(REFUSED);
@@ -70,7 +80,7 @@ describe('diagnosis of a failing Handle server', () => {
     [
       'a gateway error page',
       { status: 502, body: '<h1>Bad gateway</h1>' },
-      /not a gateway or another service/,
+      /upstream\.url is the address of a Handle server .*, not of a gateway/,
     ],
   ])('includes a remedy for %s', async (_what, answer: Answer, remedy) => {
     const { proxy, named } = await startLogged();

@@ -87,7 +87,7 @@ describe('configured deletion', () => {
     [{ DELETION_ALLOWED_FOR: '21.t11998/A*' }, [PATH, VALUES]],
     [{ DELETION_ALLOWED_FOR: '21.T1/x,*BC' }, [PATH, VALUES]],
     [{ DELETION_ALLOWED_FOR: '21.T11998/ab' }, []],
-    [{ DELETION_ALLOWED_FOR: '21.T11998/.*,21xT11998/abc,(.)*+' }, []],
+    [{ DELETION_ALLOWED_FOR: '21.T11998/.*,21xT11998/abc,(.)*/+' }, []],
   ])('with %o, allows only %o', async (env, passing) => {
     mockUpstream();
     const sent = mockWrites();

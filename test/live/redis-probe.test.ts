@@ -10,8 +10,8 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 
 const RIGHTS = '-@all +@read +@write +eval +evalsha +publish +subscribe +@connection +info +time';
 
-const probe = (address: Omit<RedisAddress, 'commandTimeoutMs'>): Promise<string | undefined> =>
-  probeRedis({ ...address, commandTimeoutMs: 2000 }, 'hrp:probe:');
+const probe = async (address: Omit<RedisAddress, 'commandTimeoutMs'>): Promise<string | undefined> =>
+  (await probeRedis({ ...address, commandTimeoutMs: 2000 }, 'hrp:probe:')).version;
 
 describeWithRedis('Redis probe', () => {
   test('reports the server version with only the permissions named in its remedy', async () => {

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { ask } from '../support/ask.js';
+import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -62,10 +63,27 @@ describeWithRedis('built program with Redis', () => {
     expect((await members()).length).toBeLessThanOrEqual(1);
   });
 
-  test('warns once when Redis may evict any key', async () => {
+  test('warns once when Redis may evict any key, as check-config --probe does', async () => {
     const redis = await startOwnRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru']);
     const proxy = await start(redis);
     const warnings = () => proxy.logs().filter(({ policy }) => policy !== undefined);
     await expect.poll(warnings).toMatchObject([{ policy: 'allkeys-lru' }]);
+    const env = { UPSTREAM_URL: demo.url, REDIS_URL: redis.url };
+    const { code, stdout } = await cli(['check-config', '--probe'], env);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/Warning +maxmemory-policy allkeys-lru may evict locks or coordination keys\n/);
+    expect(stdout).toMatch(/Remedy +set maxmemory-policy to noeviction or volatile-lru\n/);
+  });
+
+  test('logs a superfluous password for Redis once, as JSON', async () => {
+    const redis = await startOwnRedis();
+    const proxy = await start(redis, { REDIS_URL: redis.url.replace('//', '//:superfluous@') });
+    const warnings = () => proxy.logs().filter(({ msg }) => msg === 'warning of a library');
+    await expect
+      .poll(warnings)
+      .toMatchObject([
+        { level: 'warn', text: expect.stringContaining('does not require a password') as string },
+      ]);
+    expect(proxy.output()).not.toMatch(/^[^{]|superfluous/m);
   });
 });

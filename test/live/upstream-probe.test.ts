@@ -33,7 +33,7 @@ async function probe(
   url: string,
   { onAnswered, ...changes }: Trust & Partial<ServerProbe> & { onAnswered?: () => void } = {},
 ): Promise<ProbeReport & { hasAnswered: boolean }> {
-  const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
+  const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000, staleAfterMs: 10_000 };
   const common = {
     url,
     question: askHandleServer(url, '0.NA/0.NA'),
@@ -167,21 +167,26 @@ describe('upstream probe', () => {
           new RegExp(`^no (?:JSON|response code) \\(HTTP ${status}, text/html, server nginx/1\\.22\\.1, `),
         ) as string,
         remedy:
-          'check that a Handle server answers at this address over HTTP, not a gateway or another service',
+          'check that upstream.url is the address of a Handle server over HTTP, not of a gateway or another service',
       },
     });
   });
 
   test('accepts a Handle server whose reads fail with an internal error', async () => {
     const server = await answering(500, '{"responseCode":2}', HANDLE_JSON);
-    const failure = { code: 'UPSTREAM_FAILED', cause: 'HTTP 500', remedy: 'see the log of the server' };
+    const cause = expect.stringMatching(/^HTTP 500, application\/json/) as string;
+    const failure = { code: 'UPSTREAM_FAILED', cause, remedy: 'see the log of the server' };
     expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: true });
   });
 
   test.each([502, 503, 504])('rejects a gateway that returns %s', async (status) => {
-    const server = await answering(status, '');
-    const failure = { code: 'UPSTREAM_FAILED', cause: `HTTP ${status}` };
-    expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
+    const server = await answering(status, `<title>${status} No server</title>`, HTML);
+    const cause = `HTTP ${status}, text/html, server nginx/1.22.1, 28 characters, "${status} No server"`;
+    const remedy = 'see the log of the server, or of the gateway in front of it';
+    expect(await probe(server.url)).toMatchObject({
+      failure: { code: 'UPSTREAM_FAILED', cause, remedy },
+      hasAnswered: false,
+    });
   });
 
   test.each([502, 503, 504])('rejects a proxy that returns %s in the protocol format', async (status) => {
@@ -201,12 +206,30 @@ describe('upstream probe', () => {
     },
   );
 
-  test('rejects a redirect', async () => {
-    const server = await answering(301, '');
+  test('warns of a Handle server that is slower than upstream.staleAfter', async () => {
+    const server = await answering(404, '{"responseCode":100}', HANDLE_JSON);
+    const { failure, warning } = await probe(server.url, { staleAfterMs: -1 });
+    expect([failure, warning?.cause]).toEqual([
+      undefined,
+      'the response took longer than upstream.staleAfter',
+    ]);
+    expect(await probe(server.url)).not.toHaveProperty('warning');
+  });
+
+  test('suggests port 8000 if the address has the port of the native protocol', async () => {
+    const keys = keysAt({ ...UPSTREAM, url: 'http://handle.test:2641' }, 'http://handle.test:2641');
+    const server = await listenHttp(({ socket }) => socket.destroy());
+    expect((await probe(server.url, { keys })).failure?.remedy).toMatch(
+      /upstream\.url should be http or https; port 2641 is usually the native protocol, and JSON on port 8000$/,
+    );
+  });
+
+  test('rejects a redirect, and names its target without the query', async () => {
+    const server = await answering(301, '', { Location: 'https://login.test/a?ticket=secret' });
     expect(await probe(server.url)).toMatchObject({
       failure: {
         code: 'UPSTREAM_INVALID_RESPONSE',
-        cause: expect.stringMatching(/a redirect \(HTTP 301/) as string,
+        cause: 'a redirect (HTTP 301, no content type, to https://login.test/a, 0 characters)',
         remedy: expect.stringMatching(/set upstream\.url to the target/) as string,
       },
       hasAnswered: false,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/app/config.js';
+import { configKeys, loadConfig } from '../../src/app/config.js';
+import { withValue } from '../../src/config/keys.js';
 import { problemsFrom } from '../support/load-config.js';
 
 describe('configuration validation', () => {
@@ -62,13 +63,28 @@ describe('configuration validation', () => {
 
   it('rejects staleAfter above timeout and minTtl above maxTtl', () => {
     expect(problemsFrom({ env: { UPSTREAM_TIMEOUT: '1s', CACHE_FOUND_MIN_TTL: '2h' } })).toEqual([
-      '  upstream.staleAfter (default): "1.8s" is not allowed; give less than upstream.timeout',
+      '  upstream.timeout (variable UPSTREAM_TIMEOUT): "1s" is not allowed; give more than upstream.staleAfter, 1.8s, or lower that too',
       '  cache.found.minTtl (variable CACHE_FOUND_MIN_TTL): "2h" is not allowed; give at most cache.found.maxTtl',
     ]);
   });
 
   it.each(['AB:CD', 'xy'.repeat(32), `${'AB:'.repeat(31)}A`])('rejects the fingerprint %s', (fingerprint) => {
     expect(problemsFrom({ env: { UPSTREAM_FINGERPRINT: fingerprint } })).toHaveLength(1);
+  });
+
+  it('says what is allowed, not what the parser expected, for a value of any type', () => {
+    const values = [5, true, 'x', { a: 1 }, [5], [{}], [{ a: 1 }], [['x']]];
+    const everywhere = (value: unknown): unknown =>
+      configKeys().reduce<unknown>((tree, { path }) => withValue(tree, path, value), {});
+    const rules = ['x', { name: 5 }, { name: 'a', match: 'x' }, { name: 'a', match: { method: {} } }];
+    const texts = [
+      ...values.map(everywhere),
+      { traffic: { rules } },
+      { upstreams: values.map((value) => ({ prefixes: value, url: value, kind: value })) },
+    ].map((tree) => JSON.stringify(tree));
+    const problems = texts.flatMap((yaml) => problemsFrom({ yaml }));
+    expect(problems.length).toBeGreaterThan(500);
+    expect(problems.filter((problem) => /Invalid|expected/.test(problem))).toEqual([]);
   });
 
   it('reports the file and line of invalid YAML', () => {

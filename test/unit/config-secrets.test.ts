@@ -18,6 +18,10 @@ describe('password in the configuration', () => {
     { yaml: 'redis:\n  url: "redis://:hunter2@redis:6379\n  other: 1\n' },
     { yaml: 'redis:\n  url: @hunter2\n' },
     { env: { ADMIN_TOKEN: 'hunter2' } },
+    { env: { UPSTREAM_SECONDARIES: 'http://s1:8000,http://admin:hunter2@s2:8000' } },
+    { env: { UPSTREAM_SECONDARIES: 'admin:hunter2@s2:8000' } },
+    { env: { V2_PUBLIC_URL: 'https://admin:hunter2@pid.example.org' } },
+    { yaml: 'upstreams: [{ prefixes: ["*"], url: "http://admin:hunter2@s1:8000" }]' },
   ])('is absent from the error message (case %#)', (given) => {
     const problems = problemsFrom(given).join('\n');
     expect(problems).not.toBe('');
@@ -33,6 +37,7 @@ describe('password in the configuration', () => {
   it.each([
     [{ REDIS_URL: 'redis://proxy:hunter2@redis:6379/1' }, '"redis://***@redis:6379/1"'],
     [{ REDIS_URL: 'redis://redis:6379/1' }, '"redis://redis:6379/1"'],
+    [{ TRACING_ENDPOINT: 'https://proxy:hunter2@otel.example.org' }, '"https://***@otel.example.org"'],
     [{ REDIS_CLUSTER: 'redis://proxy:hunter2@n1:6379' }, '(hidden)'],
     [{ ADMIN_TOKEN: 'hunter2-hunter2-hunter2' }, '(hidden)'],
     [{ MIRROR_USER: '300:21.T1/ADMIN', MIRROR_PASSWORD: 'hunter2' }, '(hidden)'],

@@ -142,7 +142,7 @@ describe('contradictory keys', () => {
   ])('include identical ports if the listeners share an address (%o: %i problems)', (env, count) => {
     const problems = problemsFrom({ env });
     expect(problems).toHaveLength(count);
-    if (count > 0) expect(problems[0]).toMatch(/^ {2}admin\.port .*another port than that of server\.port/);
+    if (count > 0) expect(problems[0]).toMatch(/^ {2}server\.port .*another port than that of admin\.port/);
   });
 
   it('include a client certificate with a plain HTTP address, and one without its key', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLogger, type Logger } from '../../src/observe/logger.js';
+import { createLogger, type Logger, readableLines } from '../../src/observe/logger.js';
 
 function logged(write: (logger: Logger) => void, level = 'info'): string[] {
   const lines: string[] = [];
@@ -146,5 +146,22 @@ describe('logger', () => {
         log.fatal('hello');
       }, 'silent'),
     ).toEqual([]);
+  });
+
+  it('formats lines for a terminal, and escapes what would change it', () => {
+    const lines = logged((log) => {
+      log.info({ handle: '21.T1/a\u001b[2J\u202e', path: '/a b', ms: 3 }, 'request');
+      log.error(
+        { err: Object.assign(new Error('broken \u001b]0;x'), { code: 'EPIPE' }) },
+        'unexpected error',
+      );
+    });
+    const [request, error, ...stack] = readableLines(lines.join('')).trimEnd().split('\n');
+    expect(request?.slice(9)).toBe(
+      String.raw` INFO  request  handle=21.T1/a\u001b[2J\u202e  path="/a b"  ms=3`.replaceAll('\\\\', '\\'),
+    );
+    expect(error).toMatch(/^\d\d:\d\d:\d\dZ ERROR unexpected error .*code=EPIPE/);
+    expect(stack[0]).toBe(String.raw`    Error: broken \u001b]0;x`);
+    expect(stack[1]).toMatch(/^ {4}at /);
   });
 });

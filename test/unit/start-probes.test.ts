@@ -61,6 +61,14 @@ describe('startup probes', () => {
     expect(onAnswered).toHaveBeenCalledOnce();
   });
 
+  test('log a warning about a server that responds', async () => {
+    const warning = { cause: 'slow', remedy: 'hurry' };
+    const { lines, onAnswered } = start(serverWith('upstream', [{ ...GOOD, warning }]));
+    await pass(0);
+    expect(lines).toEqual([['warn', 'http://upstream.test', 'probe succeeded with a warning']]);
+    expect(onAnswered).toHaveBeenCalledOnce();
+  });
+
   test('retry an unresponsive upstream every two seconds and log each new reason', async () => {
     const upstream = serverWith('upstream', [refused(), refused(), refused('unknown name'), GOOD]);
     const redis = serverWith('redis', [refused()]);

@@ -68,7 +68,7 @@ describe('client certificate', () => {
 
 const probe = (url: string, trust: { cert?: string; key?: string } = {}) => {
   const question = HANDLE_SERVER.protocol(partial({ url, prefixes: [] })).probe('0.NA/0.NA');
-  const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000 };
+  const limits = { timeoutMs: 10_000, maxBodyBytes: 100_000, staleAfterMs: 10_000 };
   const keys = keysAt({ key: 'upstream', url }, url);
   const given = { url, question, keys, pseudonym: 'test', fingerprint: server.fingerprint };
   return probeServer(

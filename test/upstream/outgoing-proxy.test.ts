@@ -156,7 +156,7 @@ describe('outgoing proxy', () => {
 
 describe('failed outgoing proxy', () => {
   const probe = (url: string) => {
-    const limits = { timeoutMs: 10_000, maxBodyBytes: 1000 };
+    const limits = { timeoutMs: 10_000, maxBodyBytes: 1000, staleAfterMs: 10_000 };
     const keys = keysAt({ key: 'upstream', url }, url);
     const question = ping(url);
     return probeServer(

@@ -55,7 +55,11 @@ function createServers({ secondaries = [] as string[] } = {}) {
 
   const breakerState = (): unknown =>
     context.lines.findLast(({ msg }) => msg === 'circuit breaker state changed')?.['breaker'] ?? 'closed';
-  return { read, breakerState };
+  const breakerLines = (level: string): unknown[] =>
+    context.lines
+      .filter((line) => line['msg'] === 'circuit breaker state changed' && line['level'] === level)
+      .map(({ breaker: state }) => state);
+  return { read, breakerState, breakerLines };
 }
 
 type Servers = ReturnType<typeof createServers>;
@@ -120,6 +124,21 @@ describe('one server', () => {
     }
     expect(found).toEqual(cells);
   });
+});
+
+test('a server that stays down costs one line of the breaker, and one when it is back', async () => {
+  const servers = createServers();
+  await reach(servers, [
+    ...times(3, 'refused'),
+    OPEN_FOR_MS,
+    'refused',
+    OPEN_FOR_MS,
+    'refused',
+    OPEN_FOR_MS,
+    'good',
+  ]);
+  expect(servers.breakerLines('warn')).toEqual(['open', 'closed']);
+  expect(servers.breakerLines('debug')).toEqual(['half-open', 'open', 'half-open', 'open', 'half-open']);
 });
 
 describe('primary with a secondary', () => {

@@ -15,7 +15,14 @@ import {
   openRedis,
   openSubscription,
 } from './connections.js';
-import { type OnTrouble, TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
+import {
+  type OnTrouble,
+  TroubleReporter,
+  concernsOneCommand,
+  isErrorReply,
+  riskyEviction,
+  timeoutError,
+} from './errors.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 
 /** Metric labels of commands and of other operations that can fail. */
@@ -306,23 +313,16 @@ class ServerRuns {
   }
 
   async #read(client: Redis): Promise<void> {
-    const lines = (await client.info()).split(/\r?\n/);
+    const info = await client.info();
+    const lines = info.split(/\r?\n/);
     const fieldOf = (name: string): string =>
       lines.find((line) => line.startsWith(`${name}:`))?.slice(name.length + 1) ?? '';
     if (this.#connections.isCluster && Number.parseInt(fieldOf('redis_version')) < MIN_CLUSTER_VERSION)
       throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
     client.once('close', () => this.#runs.delete(client));
     this.#runs.set(client, fieldOf('run_id').slice(0, RUN_LENGTH));
-    if (fieldOf('maxmemory') !== '0') this.#checkEviction(fieldOf('maxmemory_policy'));
-  }
-
-  /**
-   * Reports a policy that may evict coordination keys: without the member list each write waits for the lease
-   * time, and without its group state no entry is usable. Locks have a shorter TTL than entries, so among the
-   * volatile policies only `volatile-lru` evicts entries first.
-   */
-  #checkEviction(policy: string): void {
-    if (this.#hasWarned || policy === 'noeviction' || policy === 'volatile-lru') return;
+    const policy = riskyEviction(info);
+    if (this.#hasWarned || policy === undefined) return;
     this.#hasWarned = true;
     this.#onEvictionPolicy?.(policy);
   }

@@ -63,7 +63,26 @@ export function redisReason(error: unknown): string {
   if (lastNodeError instanceof Error) return redisReason(lastNodeError);
   // Node.js provides only a code (AggregateError) for a host with several addresses.
   const text = message === '' ? (code ?? 'unknown') : message;
-  return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
+  const [, first = ''] = /^Protocol error, got "(.)/s.exec(text) ?? [];
+  if (first === 'H') return 'a web server responds there, not Redis';
+  if (first !== '') return 'another service responds there, not Redis';
+  return text
+    .replace(/[,.]? with args beginning with.*$/s, '')
+    .replace(/Retrying from scratch after \d+ms\. /, '')
+    .slice(0, MAX_REASON_LENGTH);
+}
+
+export const EVICTION_REMEDY = 'set maxmemory-policy to noeviction or volatile-lru';
+
+/**
+ * Returns a policy that may evict coordination keys: without the member list each write waits for the lease time, and
+ * without its group state no entry is usable. Locks have a shorter TTL than entries, so among the volatile policies
+ * only `volatile-lru` evicts entries first. `info`: the reply to INFO.
+ */
+export function riskyEviction(info: string): string | undefined {
+  const [, policy] = /^maxmemory_policy:(\S+)/m.exec(info) ?? [];
+  const isSafe = /^maxmemory:0\b/m.test(info) || policy === 'noeviction' || policy === 'volatile-lru';
+  return isSafe ? undefined : policy;
 }
 
 const UNKNOWN_COMMAND =
@@ -90,6 +109,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
  */
 export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
+  if (/unknown command ['`]sentinel/i.test(reason))
+    return 'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels';
   if (/\bunknown (?:redis )?command\b/i.test(reason)) return UNKNOWN_COMMAND;
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   return REMEDIES[word]?.replace('{key}', key);

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { untilDeadline } from '../clock.js';
 import { digestOf } from './commands.js';
 import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
-import { timeoutError } from './errors.js';
+import { riskyEviction, timeoutError } from './errors.js';
 import { createChannels } from './namespace.js';
 
 /** Covers the connection timeout (2 s), a login and a few commands. */
@@ -15,15 +15,22 @@ const KEY_MS = 10_000;
 /** Uses the clock, as the scripts of coherence do. */
 const SCRIPT = "redis.call('TIME') return redis.call('DEL', KEYS[1])";
 
-/** Probes Redis on a separate connection. Returns the server version. @throws Error when Redis is unusable */
-export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
+/** A usable Redis. */
+interface ProbedRedis {
+  version: string | undefined;
+  /** An eviction policy that may evict coordination keys. */
+  policy: string | undefined;
+}
+
+/** Probes Redis on a separate connection. @throws Error when Redis is unusable */
+export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<ProbedRedis> {
   const connections = openRedis(address);
   const { commands, isCluster } = connections;
   // ioredis keeps retrying, but only the first error counts.
   const opened = new Promise((resolve, reject) => {
     commands.on('error', reject).once('ready', resolve);
   });
-  const work = async (): Promise<string | undefined> => {
+  const work = async (): Promise<ProbedRedis> => {
     await opened;
     const info = await commands.info();
     assertMaster(info, isCluster);
@@ -35,7 +42,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await commands.eval(SCRIPT, 1, key);
     await commands.evalsha(digestOf(SCRIPT), 1, key);
     await exchangeMessages(connections, keyPrefix);
-    return /^redis_version:(\S+)/m.exec(info)?.[1];
+    return { version: /^redis_version:(\S+)/m.exec(info)?.[1], policy: riskyEviction(info) };
   };
   try {
     return await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);

@@ -305,17 +305,18 @@ const BODY_RULES = {
   codes: { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY },
 } as const;
 
-const handle = z
+const prefix = z
   .string()
   .min(1)
   .refine((text) => Buffer.byteLength(text) <= MAX_HANDLE_BYTES && !text.includes('\0'), 'not a handle');
+const handle = prefix.refine((text) => text.includes('/'), 'not a handle');
 const soft = z.boolean().optional();
 
 export const purgeBody = z.union(
   [
     z.strictObject({ handle, soft }),
     z.strictObject({ handles: z.array(handle).min(1).max(MAX_HANDLES), soft }),
-    z.strictObject({ prefix: handle, soft }),
+    z.strictObject({ prefix, soft }),
     z.strictObject({ all: z.literal(true), soft }),
   ],
   {

@@ -57,8 +57,8 @@ export const mirror: Plugin<MirrorConfig> = {
   rules: ({ mirror: { user, password } }) => [
     [
       (user === undefined) !== (password === undefined),
-      'mirror.password',
-      'give mirror.user and this together',
+      user === undefined ? 'mirror.password' : 'mirror.user',
+      `give mirror.${user === undefined ? 'user' : 'password'} too`,
     ],
   ],
   metrics: METRICS,

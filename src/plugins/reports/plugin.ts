@@ -1,9 +1,11 @@
 // Resolution reports: the reads of each prefix and month, for the owners of prefixes.
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { Plugin } from '../../plugin.js';
 import { flag, text, fixed } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
+import { folderProblem } from '../../config/start-problems.js';
 import { ServiceError, defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 
@@ -63,6 +65,14 @@ export type ReportsConfig = Config & SectionsOf<typeof SECTIONS>;
 export const reports: Plugin<ReportsConfig> = {
   name: 'reports',
   sections: SECTIONS,
+  startProblems: ({ reports: { enabled, folder } }) => [
+    [
+      'reports.folder',
+      enabled && folder !== undefined
+        ? folderProblem(join(folder, 'reports'), 'the reports cannot be written,')
+        : undefined,
+    ],
+  ],
   errors: ERRORS,
   adminRoutes: defineRoutes({}, { 'GET /reports': 'report' }),
   offError: () => new ServiceError(ERRORS.REPORTS_DISABLED, { detail: 'set reports.enabled' }),

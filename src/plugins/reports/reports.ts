@@ -38,6 +38,8 @@ export function start(host: Host, { reports, upstream: { caseSensitive } }: Repo
   const { maxPrefixes } = reports;
   const counter = new ReadCounter(clock.wall, maxPrefixes, caseSensitive);
   const shared = host.cache.commands;
+  if (shared === undefined && reports.folder === undefined)
+    host.log.warn({ remedy: 'set redis.url or reports.folder' }, 'reports end with this process');
   const store =
     shared === undefined
       ? new FileReportStore(reports, host)

@@ -1,10 +1,20 @@
 // Traffic: rules for requests, and limits for networks that enumerate handles.
 import { z } from 'zod';
 import type { Plugin } from '../../plugin.js';
-import { readNetwork } from '../../config/addresses.js';
-import { fixed, flag, items, mappings, reloadable, section, text, wholeNumber } from '../../config/fields.js';
+import { readHandlePattern, readNetwork } from '../../config/addresses.js';
+import {
+  fixed,
+  flag,
+  items,
+  mapping,
+  mappings,
+  reloadable,
+  section,
+  text,
+  wholeNumber,
+} from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
+import type { Rule, SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
@@ -87,7 +97,10 @@ const match = section({
     allowed: 'prefixes such as "21.T11998", or "21.T11998.*" for those derived from it, in quotes',
     read: (item) => (/^[^\s/*]+(?:\.\*)?$/.test(item) ? item : undefined),
   }).optional(),
-  handle: items({ allowed: 'handles with * for any part, such as 21.T11998/*', read: pattern }).optional(),
+  handle: items({
+    allowed: 'handles with a slash, and * for any part, such as 21.T11998/*',
+    read: readHandlePattern,
+  }).optional(),
   reads: oneWord(['hits', 'misses']).optional(),
   credentials: flag(false).unwrap().optional(),
 });
@@ -95,17 +108,20 @@ const match = section({
 const requests = wholeNumber({ min: 1, max: 100_000_000, byDefault: 1 }).unwrap().optional();
 
 const limit = z
-  .strictObject({
-    perSecond: requests,
-    perMinute: requests,
-    burst: requests,
-    by: oneWord(LIMIT_KEYS).default('address'),
-  })
+  .strictObject(
+    {
+      perSecond: requests,
+      perMinute: requests,
+      burst: requests,
+      by: oneWord(LIMIT_KEYS).default('address'),
+    },
+    { error: 'give a mapping such as { perMinute: 600 }' },
+  )
   .refine(({ perSecond, perMinute }) => (perSecond === undefined) !== (perMinute === undefined), {
     error: 'give either perSecond or perMinute',
   });
 
-const rule = z.strictObject({
+const rule = mapping({
   name: text({ allowed: 'a name of 1 to 64 printable ASCII characters', pattern: /^[\x20-\x7e]{1,64}$/ }),
   match,
   class: oneWord(CLASSES).optional(),
@@ -134,6 +150,16 @@ export type InterfaceName = (typeof INTERFACES)[number];
 const hasUniqueNames = (rules: readonly TrafficRule[]): boolean =>
   new Set(rules.map(({ name }) => name)).size === rules.length;
 
+/** The first match decides: a rule that matches every request must be the last. */
+function reachRule(rules: readonly TrafficRule[]): Rule {
+  const isForAll = ({ match: conditions, shadow }: TrafficRule): boolean =>
+    !shadow && Object.values(conditions).every((condition) => condition === undefined);
+  const at = rules.findIndex(isForAll);
+  const name = rules[at]?.name ?? '';
+  const message = `rule "${name}" has no match, so that no rule behind it applies: make it the last`;
+  return [at !== -1 && at < rules.length - 1, 'traffic.rules', message];
+}
+
 const trafficSection = reloadable(
   section({
     rules: mappings(rule, {
@@ -153,6 +179,7 @@ export type TrafficConfig = Config & SectionsOf<typeof SECTIONS>;
 export const traffic: Plugin<TrafficConfig> = {
   name: 'traffic',
   sections: SECTIONS,
+  rules: ({ traffic: { rules } }) => [reachRule(rules)],
   errors: ERRORS,
   metrics: METRICS,
   adminRoutes: defineRoutes(

@@ -31,6 +31,15 @@ test('a repeated error is reported once a minute, with the number of its repetit
   ]);
 });
 
+test('the growing pauses of a search for Sentinels are one reason', () => {
+  const { reported, report } = open();
+  for (const ms of [100, 200, 400])
+    report(
+      `All sentinels are unreachable. Retrying from scratch after ${ms}ms. Last error: Connection is closed.`,
+    );
+  expect(reported).toEqual([['All sentinels are unreachable. Last error: Connection is closed.', 1]]);
+});
+
 test('each reason is reported without delay, but at most ten reasons a minute', () => {
   const { clock, reported, report } = open();
   for (let count = 0; count < 100; count++) report(`reason ${count}`);
