@@ -26,7 +26,7 @@ _handle_resolver_proxy() {
     export) options='--admin --prefix --output --help' ;;
     import)
       case "$current" in -*) ;; *) _handle_resolver_proxy_files "$current"; return ;; esac
-      options='--admin --skip --help'
+      options='--admin --output --skip --help'
       ;;
     warm)
       case "$current" in -*) ;; *) _handle_resolver_proxy_files "$current"; return ;; esac

@@ -9,7 +9,7 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show cur
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a traffic -d 'show limited networks and the counts of each traffic rule, or end a limit'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a report -d 'show the resolution report of a prefix for a month; requires reports.enabled'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a export -d 'write the records of a prefix that are in memory, one JSON object per line'
-complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'load the records of an export into memory'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'load the records of an export or of a Handle.Net server into memory'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
@@ -61,6 +61,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l adm
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'all handles of this prefix, such as 21.T1'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l output -r -F -d 'file instead of standard output; compressed when its name ends in .gz'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l output -r -F -d 'write a seed file instead; compressed when its name ends in .gz'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l skip -x -d 'number of records to skip at the beginning of the file, to resume'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -F
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l proxy -x -d 'address of the public listener'

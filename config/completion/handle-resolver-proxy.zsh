@@ -14,7 +14,7 @@ _handle-resolver-proxy() {
     'traffic:show limited networks and the counts of each traffic rule, or end a limit'
     'report:show the resolution report of a prefix for a month; requires reports.enabled'
     'export:write the records of a prefix that are in memory, one JSON object per line'
-    'import:load the records of an export into memory'
+    'import:load the records of an export or of a Handle.Net server into memory'
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
@@ -88,6 +88,7 @@ _handle-resolver-proxy() {
         import)
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
+            '--output[write a seed file instead; compressed when its name ends in .gz]:file:_files' \
             '--skip[number of records to skip at the beginning of the file, to resume]:value: ' \
             '*:argument:_files'
           ;;

@@ -135,15 +135,28 @@ function addTransfer(program: Command): void {
     .requiredOption(...PREFIX)
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
     .action(lazy(async () => (await import('./transfer.js')).exportCommand));
-  atAdmin(program.command('import').argument('<file>', 'file written by export, compressed with gzip or not'))
-    .description('load the records of an export into memory')
+  atAdmin(
+    program
+      .command('import')
+      .argument(
+        '<file>',
+        'export, output of hdl-dblist -v, batch file or SQL table as CSV, compressed with gzip or not',
+      ),
+  )
+    .description('load the records of an export or of a Handle.Net server into memory')
+    .addOption(
+      new Option(
+        '--output <file>',
+        'write a seed file instead; compressed when its name ends in .gz',
+      ).conflicts('skip'),
+    )
     .option(
       '--skip <number>',
       'number of records to skip at the beginning of the file, to resume',
       wholeNumberOption,
       0,
     )
-    .action(lazy(async () => (await import('./transfer.js')).importRecords));
+    .action(lazy(async () => (await import('./transfer.js')).importCommand));
 }
 
 function addLoad(program: Command): void {

@@ -1,12 +1,13 @@
 // The commands `export`, which writes a prefix's cached records, and `import`, which loads them into a
-// proxy's memory.
+// proxy's memory or converts them to a seed file.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import type { Readable, Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
 import { type AdminOptions, callAdmin, failureReason, streamAdmin } from './client.js';
+import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
 
@@ -156,18 +157,85 @@ type ImportCounts = Record<(typeof COUNTS)[number], number>;
 
 const BATCH_BYTES = 1024 ** 2;
 
-/** Loads exported records into the memory of a running proxy. */
-export async function importRecords(file: string, options: AdminOptions & { skip: number }): Promise<void> {
-  const { skip, ...admin } = options;
+interface ImportOptions extends AdminOptions {
+  skip: number;
+  output?: string;
+}
+
+/** Loads records into the memory of a running proxy, or writes them to a seed file. */
+export async function importCommand(file: string, { skip, output, admin }: ImportOptions): Promise<void> {
+  const conversion = { ...createRejection(), hidden: 0 };
+  const lines = readLines(file, conversion);
+  const records =
+    output === undefined ? await sendLines(lines, { skip, admin }) : await writeSeed(lines, output);
+  if (conversion.hidden > 0) printNote(`${countText(conversion.hidden, 'value')} left out: not public`);
+  if (records === 0) throw new Failure(`${file} has no records`, EXIT.usage);
+  if (conversion.rejected() > 0)
+    throw new Failure(`${countText(conversion.rejected(), 'line')} of ${file} rejected`);
+}
+
+const MAX_REJECTIONS = 20;
+
+/** Reports the first rejected lines, and counts all. */
+function createRejection() {
+  let rejected = 0;
+  return {
+    rejected: () => rejected,
+    reject(line: number, reason: string) {
+      if (++rejected <= MAX_REJECTIONS) printNote(`line ${line}: ${reason}`);
+    },
+  };
+}
+
+async function* readLines(file: string, conversion: Conversion): AsyncGenerator<string> {
+  try {
+    yield* readRecordLines(file, conversion);
+  } catch (error) {
+    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
+  }
+}
+
+/** Writes the file, which appears when it is complete. Returns the number of records. */
+async function writeSeed(lines: AsyncIterable<string>, output: string): Promise<number> {
+  const counter = startCounter('record');
+  let records = 0;
+  const written = async function* (): AsyncGenerator<string> {
+    for await (const line of lines) {
+      records++;
+      counter.add(1);
+      yield `${line}\n`;
+    }
+  };
+  const partial = `${output}.partial`;
+  const pack = output.endsWith('.gz') ? createGzip() : new PassThrough();
+  try {
+    await pipeline(written(), pack, createWriteStream(partial, { mode: 0o600 }));
+    if (records > 0) renameSync(partial, output);
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure(`cannot write ${output}: ${failureReason(error)}`);
+  } finally {
+    counter.stop();
+    rmSync(partial, { force: true });
+  }
+  print(`${countText(records, 'record')} written to ${output}`);
+  return records;
+}
+
+/** Returns the number of lines. */
+async function sendLines(
+  lines: AsyncIterable<string>,
+  { skip, admin }: { skip: number; admin: string },
+): Promise<number> {
   const counts: ImportCounts = { restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 };
   const counter = startCounter('record');
   const { signal, release } = listenForInterrupt();
   let done = 0;
-  for await (const lines of batches(file)) {
-    const first = Math.min(Math.max(0, skip - done), lines.length);
-    if (first < lines.length) await sendChunk(admin, lines.slice(first), counts, done + first);
-    done += lines.length;
-    counter.add(lines.length);
+  for await (const batch of batches(lines)) {
+    const first = Math.min(Math.max(0, skip - done), batch.length);
+    if (first < batch.length) await sendChunk({ admin }, batch.slice(first), counts, done + first);
+    done += batch.length;
+    counter.add(batch.length);
     if (signal.aborted) break;
   }
   counter.stop();
@@ -176,7 +244,7 @@ export async function importRecords(file: string, options: AdminOptions & { skip
   print(importedText(counts));
   if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
   if (rejected > 0) throw new Failure(`${countText(rejected, 'line')} rejected: not a record of an export`);
-  if (done === 0) throw new Failure(`${file} has no records`, EXIT.usage);
+  return done;
 }
 
 function importedText({ restored, kept, expired, full, rejected }: ImportCounts): string {
@@ -207,20 +275,16 @@ async function sendChunk(
   }
 }
 
-async function* batches(file: string): AsyncGenerator<string[]> {
+async function* batches(lines: AsyncIterable<string>): AsyncGenerator<string[]> {
   let batch: string[] = [];
   let bytes = 0;
-  try {
-    for await (const line of readFileLines(file)) {
-      batch.push(line);
-      bytes += line.length;
-      if (bytes < BATCH_BYTES) continue;
-      yield batch;
-      batch = [];
-      bytes = 0;
-    }
-  } catch (error) {
-    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
+  for await (const line of lines) {
+    batch.push(line);
+    bytes += line.length;
+    if (bytes < BATCH_BYTES) continue;
+    yield batch;
+    batch = [];
+    bytes = 0;
   }
   if (batch.length > 0) yield batch;
 }

@@ -51,6 +51,7 @@ function folder(): string {
     join(path, '21.T11998.ndjson.gz'),
     JSON.stringify({ handle: '21.T11998/x', ...times, values: [] }),
   );
+  writeFileSync(join(path, 'handles.csv'), 'handle,idx,type,data,pub_read\n21.T11998/x,1,URL,0x78,1\n');
   writeFileSync(join(path, 'password'), DEMO_PASSWORD);
   writeFileSync(join(path, 'proxy.yaml'), 'native: { site: { address: 192.0.2.7 } }\n');
   mkdirSync(join(path, 'svr_1'));

@@ -21,6 +21,7 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ['config/examples/java-handle-server.md', '', { by: 'test/rollout/role-pages.test.ts' }],
   ['config/examples/epic-service.md', '', { by: 'test/rollout/role-pages.test.ts' }],
   ['config/examples/own-cache.md', '', { by: 'test/rollout/role-pages.test.ts' }],
+  ['config/examples/dead-handle-server.md', '', { by: 'test/rollout/dead-handle-server.test.ts' }],
   ['config/examples/database-writes.md', '', { by: 'test/rollout/database-writes.test.ts' }],
   ['config/examples/monitoring.md', '', { by: 'test/rollout/monitoring-probe.test.ts' }],
   ['test/README.md', 'npm test', { reason: 'these are the tests' }],
