@@ -39,7 +39,7 @@ describe('mirror', () => {
     'requires both user and password (%o)',
     (env) => {
       const problems = problemsFrom({ env: { UPSTREAM_URL: 'https://upstream.test', ...env } }).join('\n');
-      expect(problems).toContain('give mirror.user and this together');
+      expect(problems).toMatch(/give mirror\.(?:user|password) too/);
       expect(problems).not.toContain('secret');
     },
   );
