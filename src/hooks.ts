@@ -13,7 +13,7 @@ import type { LabelValue } from './observe/metric-list.js';
 import type { AroundMiss, Caller, CallerClass } from './upstream/caller.js';
 import type { AroundRead, OriginServer } from './upstream/contract.js';
 import type { Config } from './config/schema.js';
-import type { RedirectExtension } from './redirect/extension.js';
+import type { HeaderLine, RedirectExtension } from './redirect/extension.js';
 import type { ListPage, LoggedChange } from './handle/outcome.js';
 import type { HandleRef } from './handle/handle.js';
 
@@ -154,6 +154,8 @@ export interface Hooks extends StoreEvents {
   read: AroundRead[];
   /** Creates what a plugin adds to redirects, at the start and at each reload. */
   redirect: ((settings: Config) => RedirectExtension)[];
+  /** Returns headers of a response that depends on the stored records of these handles alone. */
+  recordHeaders: ((handles: readonly HandleRef[]) => readonly HeaderLine[])[];
   /** A read is answered with a fresh entry. */
   hit: ((handle: HandleRef, entry: Entry) => void)[];
   /** A prepared response is sent without asking the resolver; `key` is the key of its entry. */
@@ -192,6 +194,7 @@ export const createHooks = (): Hooks => ({
   admission: [],
   aroundMiss: [],
   root: [],
+  recordHeaders: [],
   read: [],
   hit: [],
   repeat: [],

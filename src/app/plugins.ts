@@ -5,6 +5,7 @@ import { audit } from '../plugins/audit/plugin.js';
 import { batch } from '../plugins/batch/plugin.js';
 import { changes } from '../plugins/changes/plugin.js';
 import { locations } from '../plugins/locations/plugin.js';
+import { fronts } from '../plugins/fronts/plugin.js';
 import { native } from '../plugins/native/plugin.js';
 import { moved } from '../plugins/moved/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
@@ -33,6 +34,7 @@ const LISTED = [
   reports,
   repositories,
   moved,
+  fronts,
   tracing,
   pages,
   locations,

@@ -137,6 +137,7 @@ export function assembleCache(deps: CacheDeps): Cache {
       memory,
       coherence: hub,
       redis,
+      onPublished: deps.events.published,
       fenceLifeMs,
       disconnectedMaxAgeMs: deps.redis?.disconnectedMaxAgeMs,
       now,

@@ -114,6 +114,12 @@ export interface StoreEvents {
   deleted: ((deleted: Deleted) => void)[];
   /** A write by any instance has been applied to the memory of this instance. */
   written: ((key: string) => void)[];
+  /**
+   * All instances have applied an invalidation of this instance, or it has failed. What caused it waits.
+   *
+   * @throws ServiceError INVALIDATION_UNCONFIRMED
+   */
+  published: ((deleted: Deleted) => Promise<void>)[];
 }
 
 export const createStoreEvents = (): StoreEvents => ({
@@ -121,4 +127,5 @@ export const createStoreEvents = (): StoreEvents => ({
   banned: [],
   deleted: [],
   written: [],
+  published: [],
 });

@@ -1,15 +1,17 @@
 // The two-tier store of the resolver: memory before Redis. Publishes every invalidation.
 import type { Ban } from './coherence/bans.js';
 import type { Hub } from './coherence/hub.js';
+import type { Change } from './coherence/message.js';
 import { type Entry, hasSameContent } from './entry.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore } from './redis/store.js';
-import type { AuthoritativeAnswer, Fence, Lookup, Store, Ticket } from './store.js';
+import type { AuthoritativeAnswer, Deleted, Fence, Lookup, Store, StoreEvents, Ticket } from './store.js';
 
 interface TieredStoreDeps {
   memory: MemoryStore;
   coherence: Hub;
   redis?: RedisStore | undefined;
+  onPublished?: StoreEvents['published'];
   /** Fence lifetime (ms). */
   fenceLifeMs: number;
   /** Maximum TTL of answers loaded without Redis (ms). */
@@ -59,13 +61,13 @@ export class TieredStore implements Store {
   }
 
   async replace(key: string, answer: AuthoritativeAnswer): Promise<void> {
-    const { redis, coherence } = this.#deps;
+    const { redis } = this.#deps;
     const { entry, ticket, isUnchanged } = answer;
     const kept = this.#keepInMemory(key, answer);
     const isInMemory = kept !== undefined || this.#holds(key, entry);
-    if (redis === undefined && isInMemory) return;
+    if (redis === undefined && isInMemory) return isUnchanged ? undefined : this.#afterPublication({ key });
     const replacement = kept && redis?.replacement(key, kept, ticket.redis);
-    const published = coherence.publish({ kind: 'forget', key, replacement, isUnchanged });
+    const published = this.#publish({ kind: 'forget', key, replacement, isUnchanged });
     if (!isUnchanged || !this.#wasAway(ticket)) return published;
     // The publication is not awaited, so an entry stored by a concurrent load is deleted now.
     if (!isInMemory) this.#deps.memory.forget(key);
@@ -120,16 +122,29 @@ export class TieredStore implements Store {
     return isStored;
   }
 
+  /** Publishes an invalidation, and waits for those that hold answers outside the instances. */
+  async #publish(change: Change): Promise<void> {
+    try {
+      await this.#deps.coherence.publish(change);
+    } finally {
+      if (change.kind !== 'forget' || change.isUnchanged !== true) await this.#afterPublication(change);
+    }
+  }
+
+  async #afterPublication(deleted: Deleted): Promise<void> {
+    await Promise.all((this.#deps.onPublished ?? []).map((each) => each(deleted)));
+  }
+
   forget(key: string): Promise<void> {
-    return this.#deps.coherence.publish({ kind: 'forget', key });
+    return this.#publish({ kind: 'forget', key });
   }
 
   soften(key: string): Promise<void> {
-    return this.#deps.coherence.publish({ kind: 'soften', key });
+    return this.#publish({ kind: 'soften', key });
   }
 
   ban(ban: Ban): Promise<void> {
-    return this.#deps.coherence.publish({ kind: 'ban', ...ban, number: 0 });
+    return this.#publish({ kind: 'ban', ...ban, number: 0 });
   }
 
   async fence(key: string): Promise<Fence> {
@@ -138,12 +153,12 @@ export class TieredStore implements Store {
     const until = now() + fenceLifeMs;
     await coherence.publish({ kind: 'raise', key, fence, lifeMs: fenceLifeMs });
     return {
-      changed: () => coherence.publish({ kind: 'changed', key, fence }),
+      changed: () => this.#publish({ kind: 'changed', key, fence }),
       unchanged: () => coherence.publish({ kind: 'unchanged', key, fence }),
-      unknown() {
+      unknown: () => {
         // The lifetime is clamped, because the wall clock may have been set back.
         const lifeMs = Math.min(fenceLifeMs, Math.max(0, Math.ceil(until - now())));
-        return coherence.publish({ kind: 'unknown', key, fence, lifeMs });
+        return this.#publish({ kind: 'unknown', key, fence, lifeMs });
       },
     };
   }

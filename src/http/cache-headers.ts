@@ -4,6 +4,7 @@ import type { Clock } from '../cache/clock.js';
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { FromEntry } from '../resolver/loader.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
@@ -157,3 +158,14 @@ function cacheStatus(resolution: FromEntry, authoritative: boolean, ttl: number)
   if (detail !== undefined) status += `; detail=${detail}`;
   return status;
 }
+
+/**
+ * Returns header lines of plugins for a response that depends on the records of these handles alone. An answer
+ * that could not be stored has none: a write may be in flight.
+ */
+export const recordLines = (
+  { hooks }: Context,
+  { from, stored }: FromEntry,
+  handles: readonly HandleRef[],
+): string[] =>
+  from === 'upstream' && stored !== true ? [] : hooks.recordHeaders.flatMap((each) => each(handles)).flat();

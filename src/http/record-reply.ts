@@ -6,7 +6,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import { type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
-import { type Freshness, cacheHeaders, freshnessRules } from './cache-headers.js';
+import { type Freshness, cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
 import { type Body, type Reply, bodyOfEntry, bodyOfMembers, sendReply } from './reply.js';
@@ -39,7 +39,8 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
       return { ...body, headers: replyHeaders(resolution, query.authoritative, clock.now(), freshness) };
     }
     const reply = await runSteps(renderReply(), charsOf(resolution));
-    const made = await sendReply(req, res, { ...reply, gzipMinBytes }, runSteps);
+    const lines = resolution.kind === 'entry' ? recordLines(host, resolution, [handle]) : [];
+    const made = await sendReply(req, res, { ...reply, lines, gzipMinBytes }, runSteps);
     if (resolution.kind !== 'entry') return;
     const { entry, from, stale } = resolution;
     if (stale !== undefined) metrics.countStale(stale);

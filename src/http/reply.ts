@@ -94,6 +94,8 @@ interface TextContent {
   hasEtag: boolean;
   /** Request headers that the content depends on, in addition to the common ones. */
   varies?: readonly string[] | undefined;
+  /** Header lines of the record, as alternating names and values. */
+  lines?: readonly string[];
 }
 
 /** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
@@ -113,7 +115,7 @@ function represent(
 
 function representAs(
   encoding: Encoding,
-  { text, contentType, hasEtag, varies }: TextContent,
+  { text, contentType, hasEtag, varies, lines = [] }: TextContent,
   body: Bytes,
   isWorthGzip: boolean,
 ): Representation {
@@ -124,7 +126,7 @@ function representAs(
     isWorthGzip,
     body,
     etag,
-    common: etag === undefined ? ['Vary', varyOf(varies)] : ['Vary', varyOf(varies), 'ETag', etag],
+    common: ['Vary', varyOf(varies), ...(etag === undefined ? [] : ['ETag', etag]), ...lines],
     ofBody: encoding === 'gzip' ? ['Content-Encoding', 'gzip', ...framing] : framing,
   };
 }
@@ -180,6 +182,8 @@ interface ReplyHead {
 export interface Reply extends ReplyHead {
   status: number;
   json: string;
+  /** Header lines of the record, as alternating names and values. */
+  lines?: readonly string[];
 }
 
 export interface TextReply extends ReplyHead {
@@ -239,11 +243,11 @@ export async function sendReply(
   reply: Reply,
   runSteps: RunSteps = runToEnd,
 ): Promise<Representation> {
-  const { status, json, gzipMinBytes = Infinity } = reply;
+  const { status, json, lines = [], gzipMinBytes = Infinity } = reply;
   const { format } = contextOf(res);
   const acceptEncoding = req.headers['accept-encoding']?.toString();
   function* making(): Steps<Representation | Promise<Representation>> {
-    const content = { ...(yield* renderText(json, format)), hasEtag: status === 200 };
+    const content = { ...(yield* renderText(json, format)), hasEtag: status === 200, lines };
     return represent(content, acceptEncoding, gzipMinBytes);
   }
   const made = await runSteps(making(), json.length);

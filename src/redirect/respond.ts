@@ -2,11 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Entry } from '../cache/entry.js';
 import { toBytes } from '../handle/bytes.js';
-import { type HandleRef, handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { firstOf } from '../hooks.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
-import { type Freshness, cacheHeaders, isOnlyIfCached, privateOnly, varyOf } from '../http/cache-headers.js';
+import { type Freshness, cacheHeaders, isOnlyIfCached, privateOnly, recordLines, varyOf } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
@@ -362,7 +362,8 @@ const MAX_PLAIN_CHARS = 16 * 1024;
  * Returns undefined if the record has no valid redirect target, or if an alias, a list, the prefix or request headers
  * may affect the result.
  */
-function plainRedirect(redirects: Redirects, handle: HandleRef, { entry, stale }: FromEntry, now: number) {
+function plainRedirect(redirects: Redirects, handle: HandleRef, resolution: FromEntry, now: number) {
+  const { entry, stale } = resolution;
   const { dependencyOf, readLinks } = redirects.extensions;
   const dependency = dependencyOf?.(handle, now);
   if (stale !== undefined || (dependencyOf !== undefined && dependency === undefined)) return undefined;
@@ -370,7 +371,8 @@ function plainRedirect(redirects: Redirects, handle: HandleRef, { entry, stale }
   if (to?.ok !== true) return undefined;
   const record = { handle: handle.text, target: to.url, headers: [] };
   const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
-  return { status: 302, made: representRedirect(to.url, lines), dependency };
+  const ofRecord = recordLines(redirects.host, resolution, [handle, prefixRecordOf(handle)]);
+  return { status: 302, made: representRedirect(to.url, lines, [], ofRecord), dependency };
 }
 
 /** Returns the redirect URL and all values of the record. */
@@ -397,6 +399,7 @@ function representRedirect(
   url: string,
   lines: readonly HeaderLine[] = [],
   varies: readonly string[] = [],
+  ofRecord: readonly string[] = [],
 ): Representation {
   const link = escapeText(url);
   const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
@@ -405,7 +408,7 @@ function representRedirect(
     isWorthGzip: false,
     body,
     etag: undefined,
-    common: ['Vary', varyOf(varies), 'Location', url, ...lines.flat()],
+    common: ['Vary', varyOf(varies), 'Location', url, ...lines.flat(), ...ofRecord],
     ofBody: ['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)],
   };
 }

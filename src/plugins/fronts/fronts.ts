@@ -1,0 +1,189 @@
+// Names the records of a response in Surrogate-Key, and bans the responses of changed records in the caches in front.
+import { hash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Deleted } from '../../cache/store.js';
+import { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
+import type { Host } from '../../host.js';
+import type { Started } from '../../plugin.js';
+import { createFetch } from '../../upstream/connections.js';
+import { type FrontsConfig, METRICS } from './plugin.js';
+
+/** Characters of a key. A fixed length, so that no key is part of a different one or exceeds Varnish's limits. */
+const KEY_CHARS = 16;
+/** Keys in one ban, by the 8 KiB that Varnish accepts in a request header. More keys ban everything. */
+const MAX_KEYS = 400;
+/** Matches every key, and so every stored response. */
+const EVERYTHING = '.';
+
+const keyOf = (name: string): string => hash('sha1', name, 'base64url').slice(0, KEY_CHARS);
+
+/** Returns the keys of a response: of each record, and of all records of its prefix. */
+const keysOf = ({ key }: HandleRef): string[] => [keyOf(key), keyOf(key.slice(0, key.indexOf('/') + 1))];
+
+/** Returns the key of all responses that may depend on deleted entries. */
+function keyOfDeleted(deleted: Deleted): string {
+  if ('key' in deleted) return keyOf(deleted.key);
+  const slash = deleted.prefix.indexOf('/');
+  return slash === -1 ? EVERYTHING : keyOf(deleted.prefix.slice(0, slash + 1));
+}
+
+export function start(host: Host, settings: FrontsConfig): Started {
+  const { log, metrics } = host;
+  const { urls, unconfirmedWrites, settleMs, timeoutMs, retryMs } = settings.fronts;
+  const count = metrics.counterOf(METRICS.bans);
+  const fronts = urls.map((url) => {
+    const { send, close } = createFetch();
+    const ban = createBan(send, url, timeoutMs);
+    return new Front({
+      ban,
+      close,
+      retryMs,
+      onBan: (isConfirmed) => {
+        count({ result: isConfirmed ? 'confirmed' : 'unconfirmed' }, 1);
+      },
+      onFailing: (error) => {
+        log.warn(
+          { front: url, reason: reasonOf(error), remedy: REMEDY },
+          'cache in front does not confirm bans, retrying',
+        );
+      },
+      onRecovered: () => {
+        log.info({ front: url }, 'cache in front emptied, it confirms bans');
+      },
+    });
+  });
+  return {
+    recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(keysOf).join(' ')]],
+    async published(deleted) {
+      // A response that was rendered before the invalidation may still be on its way to a front. The front
+      // stores it within this time or not at all, and bans only what it has stored.
+      await sleep(settleMs);
+      const key = keyOfDeleted(deleted);
+      const confirmed = await Promise.all(fronts.map((front) => front.ban(key)));
+      if (unconfirmedWrites === 'reject' && confirmed.includes(false))
+        throw new ServiceError('INVALIDATION_UNCONFIRMED', {
+          detail: 'a cache in front has not confirmed the invalidation',
+          retryAfterMs: 1000,
+        });
+    },
+    close: async () => {
+      await Promise.all(fronts.map((front) => front.close()));
+    },
+  };
+}
+
+const REMEDY = 'check fronts.urls, and that its VCL admits BAN requests from this address ("Varnish in front")';
+
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as Error;
+  return cause instanceof Error && cause.message !== '' ? cause.message : message;
+}
+
+/** Sends a ban. @throws Error unless the front confirms it */
+type SendBan = (keys: string) => Promise<void>;
+
+const createBan =
+  (send: typeof fetch, url: string, timeoutMs: number): SendBan =>
+  async (keys) => {
+    const response = await send(`${url}/`, {
+      method: 'BAN',
+      headers: { 'Surrogate-Key': keys },
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    await response.body?.cancel();
+    // A web server that ignores the method answers 200 too.
+    if (response.status !== 200 || response.headers.get('surrogate-banned') !== keys)
+      throw new Error(`it responded to BAN with ${response.status}, without Surrogate-Banned`);
+  };
+
+interface Batch {
+  keys: Set<string>;
+  confirmed: Promise<boolean>;
+  settle: (isConfirmed: boolean) => void;
+}
+
+function newBatch(): Batch {
+  let settle: Batch['settle'] = () => undefined;
+  const confirmed = new Promise<boolean>((resolve) => {
+    settle = resolve;
+  });
+  return { keys: new Set(), confirmed, settle };
+}
+
+interface FrontDeps {
+  ban: SendBan;
+  close: () => Promise<void>;
+  retryMs: number;
+  onBan: (isConfirmed: boolean) => void;
+  onFailing: (error: unknown) => void;
+  onRecovered: () => void;
+}
+
+/**
+ * A cache in front, with one ban in flight; keys that come meanwhile share the next. After an unconfirmed ban
+ * it is emptied. So it is at the start, because an earlier process may have ended before its last ban.
+ */
+class Front {
+  readonly #deps: FrontDeps;
+  #next = newBatch();
+  #isSending = false;
+  #isBehind = true;
+  #isFailing = false;
+  #retry: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(deps: FrontDeps) {
+    this.#deps = deps;
+    void this.ban(EVERYTHING);
+  }
+
+  /** Bans the responses with a key. Resolves to whether the front has confirmed it. */
+  ban(key: string): Promise<boolean> {
+    const { keys, confirmed } = this.#next;
+    keys.add(key);
+    if (!this.#isSending) void this.#sendAll();
+    return confirmed;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    await this.#deps.close();
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    while (this.#next.keys.size > 0) {
+      const batch = this.#next;
+      this.#next = newBatch();
+      batch.settle(await this.#send(batch.keys));
+    }
+    this.#isSending = false;
+  }
+
+  async #send(keys: ReadonlySet<string>): Promise<boolean> {
+    const { ban, onBan, onFailing, onRecovered } = this.#deps;
+    const isEverything = this.#isBehind || keys.has(EVERYTHING) || keys.size > MAX_KEYS;
+    let failure: { error: unknown } | undefined;
+    try {
+      await ban(isEverything ? EVERYTHING : [...keys].join('|'));
+    } catch (error) {
+      failure = { error };
+    }
+    if (!this.#isClosed) onBan(failure === undefined);
+    this.#isBehind = failure !== undefined;
+    if (failure !== undefined && !this.#isFailing && !this.#isClosed) onFailing(failure.error);
+    if (failure === undefined && this.#isFailing) onRecovered();
+    this.#isFailing = failure !== undefined;
+    if (failure !== undefined) this.#retryLater();
+    return failure === undefined;
+  }
+
+  #retryLater(): void {
+    clearTimeout(this.#retry);
+    if (this.#isClosed) return;
+    this.#retry = setTimeout(() => void this.ban(EVERYTHING), this.#deps.retryMs).unref();
+  }
+}
