@@ -17,6 +17,7 @@ import { repositories } from '../plugins/repositories/plugin.js';
 import { reports } from '../plugins/reports/plugin.js';
 import { signposting } from '../plugins/signposting/plugin.js';
 import { snapshot } from '../plugins/snapshot/plugin.js';
+import { tombstones } from '../plugins/tombstones/plugin.js';
 import { tracing } from '../plugins/tracing/plugin.js';
 import { traffic } from '../plugins/traffic/plugin.js';
 import { CATALOGUE, type ErrorEntry } from '../errors.js';
@@ -38,6 +39,7 @@ const LISTED = [
   tracing,
   pages,
   locations,
+  tombstones,
   signposting,
   batch,
   reverseLookup,

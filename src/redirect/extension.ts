@@ -21,6 +21,8 @@ export interface RedirectRequest {
   res: ServerResponse;
   handle: HandleRef;
   query: RedirectQuery;
+  /** The values that affect redirects and match the query; none if the handle does not exist. */
+  values: readonly HandleValue[];
   run: RunSteps;
 }
 
@@ -75,16 +77,16 @@ export interface Finding {
 /** A request of which a plugin takes part in the response. */
 export interface StartedRequest {
   /** The error for this handle, whether it exists or not. */
-  failure: ServiceError | undefined;
+  failure?: ServiceError | undefined;
   /** The operator's contact, for error pages. */
-  contact: string | undefined;
-  /** The record that `failure` and `contact` depend on. */
-  record: FromEntry | undefined;
-  /** Returns undefined if URL values alone decide. `values`: those that affect redirects and match the query. */
-  find: (values: readonly HandleValue[], entry: FromEntry) => Promise<Finding | undefined>;
+  contact?: string | undefined;
+  /** The record, besides that of the handle, that `failure` and `contact` depend on. */
+  record?: FromEntry | undefined;
+  /** Returns undefined if URL values alone decide. */
+  find?: (record: FromEntry) => Promise<Finding | undefined>;
 }
 
-type StartRequest = (request: RedirectRequest) => Promise<StartedRequest>;
+type StartRequest = (request: RedirectRequest) => StartedRequest | Promise<StartedRequest>;
 
 /** Returns what a redirect by URL values depends on besides its record; undefined if more may affect it. */
 type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;

@@ -169,7 +169,7 @@ async function findingOf(
   started: readonly StartedRequest[],
 ): Promise<Finding> {
   for (const each of started) {
-    const finding = await each.find(values, resolution);
+    const finding = await each.find?.(resolution);
     if (finding !== undefined) return finding;
   }
   return { result: plainTarget(values), used: [], isOfRecordAlone: true, isComplete: true };

@@ -61,7 +61,7 @@ async function startRequest(
   sources: ListSources,
   chooseTarget: ChooseTarget,
 ): Promise<StartedRequest> {
-  const { handle, res } = request;
+  const { handle, values, res } = request;
   const prefixHandle = prefixRecordOf(handle);
   const prefix = hasPrefix(handle.text)
     ? await sources.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
@@ -70,7 +70,7 @@ async function startRequest(
     failure: prefix && inactiveError(handle.text, prefix.namespace),
     contact: prefix?.namespace.contact,
     record: prefix?.record,
-    async find(values, resolution) {
+    async find(resolution) {
       if (!mayRedirect(values)) return undefined;
       const listed = { values, resolution, prefix: { handle: prefixHandle, record: prefix } };
       return findLocation(request, listed, sources, chooseTarget);

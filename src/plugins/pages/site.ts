@@ -148,6 +148,10 @@ function stepsAfter(problem: Problem, retryUrl: string): Html[] {
     return [html`<a href="${url}" rel="nofollow">Show the record</a>, whose owner can correct the alias.`];
   }
   if (ADVICE[code] !== undefined) return [html`${ADVICE[code]}`];
+  if (code === 'REDIRECT_WITHDRAWN')
+    return [
+      html`<a class="button" href="/${handleToPath(handle)}?noredirect" rel="nofollow">Show the record</a>`,
+    ];
   return TEMPORARY.includes(status) ? [html`<a class="button main" href="${retryUrl}">Try again</a>`] : [];
 }
 
