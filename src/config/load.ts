@@ -206,7 +206,8 @@ function readTree(
   throw new ConfigError([{ source: `file ${file}`, text: 'give a mapping of keys' }]);
 }
 
-function parseYaml(text: string): Yaml.Document {
+/** @throws SyntaxError with the line */
+export function parseYaml(text: string): Yaml.Document {
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
   // Pretty errors would quote the line, which could contain a password.

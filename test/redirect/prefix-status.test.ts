@@ -98,7 +98,7 @@ describe('prefix status and contact', () => {
       cache: { memory: new MemoryStore({ bounds, now: () => time.now }), trustedSince: () => 0 },
     });
     const config = partial<Config>({ upstream: { retryAfterMs: 5000 } });
-    const records = createPrefixRecords(createOtherRecords(config, host));
+    const records = createPrefixRecords(createOtherRecords(config, host), new Map());
     return { asked, records, time };
   }
 

@@ -60,8 +60,7 @@ export async function gatherLists(
   const keep = createBound(own);
   const included = await followIncludes([own], { reader, keep });
   const settings = createSettings([own, ...included.flat()].flatMap(({ lists }) => lists));
-  const prefixHandles = await prefixListHandles(handle, { settings, reader });
-  const prefix = keep(await readAll(prefixHandles.slice(0, MAX_INCLUDED), reader));
+  const prefix = keep(await readPrefixLists(handle, { settings, reader }));
   const prefixIncluded = await followIncludes(prefix, { reader, keep });
   return { own, included, prefix, prefixIncluded };
 }
@@ -82,19 +81,22 @@ export const createSettings =
   (name) =>
     lists.find(({ settings }) => settings.has(name))?.settings.get(name);
 
-/** Returns the handles with the prefix's lists, then those with the global lists, or else that in `nshdl`. */
-async function prefixListHandles(
+/** Returns the prefix's lists, then the global lists, or else those of the handle in `nshdl`. */
+async function readPrefixLists(
   handle: HandleRef,
   { settings, reader }: { settings: Settings; reader: ListReader },
-): Promise<readonly string[]> {
+): Promise<readonly HandleLists[]> {
   if (isYes(settings('no_nslocs'))) return [];
   const override = textIn(settings('overridePrefix'));
   const prefixHandle = override === '' ? prefixRecordOf(handle) : toPrefixHandle(override);
-  const { listHandles, usesGlobal } = await reader.readNamespace(prefixHandle);
-  const global = usesGlobal ? await reader.readNamespace(GLOBAL_NAMESPACE) : NO_NAMESPACE;
-  const named = [...listHandles, ...global.listHandles];
-  const own = textIn(settings('nshdl'));
-  return named.length > 0 || own === '' ? named : [own];
+  const own = await reader.readNamespace(prefixHandle);
+  const global = own.usesGlobal ? await reader.readNamespace(GLOBAL_NAMESPACE) : NO_NAMESPACE;
+  const ofFile = [own, global].flatMap(({ listOfFile = [] }) => listOfFile);
+  const named = [...own.listHandles, ...global.listHandles];
+  const otherwise = textIn(settings('nshdl'));
+  const isOther = named.length === 0 && ofFile.length === 0 && otherwise !== '';
+  const handles = isOther ? [otherwise] : named.slice(0, MAX_INCLUDED);
+  return [...ofFile, ...(await readAll(handles, reader))];
 }
 
 const textIn = (setting: string | undefined): string => setting?.trim() ?? '';

@@ -1,4 +1,5 @@
 // Redirects by locations: reads the prefix and the lists of a request, and finds its target.
+import { readFileSync } from 'node:fs';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
@@ -15,6 +16,7 @@ import type {
 import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
 import type { FromEntry } from '../../resolver/loader.js';
+import { runToEnd } from '../../time-slicer.js';
 import { openCountries } from './addresses.js';
 import { candidatesOf } from './select.js';
 import {
@@ -24,9 +26,15 @@ import {
   RequestListReader,
   gatherLists,
 } from './gather.js';
-import { createLocationListParser, listsIn, mayRedirect } from './location-list.js';
-import { type Namespace, createOtherRecords, createPrefixRecords } from './other-records.js';
-import { ERRORS, type LocationsConfig } from './plugin.js';
+import {
+  type HandleLists,
+  createLocationListParser,
+  listsIn,
+  mayRedirect,
+  parseLocationList,
+} from './location-list.js';
+import { type Namespace, createOtherRecords, createPrefixRecords, toPrefixHandle } from './other-records.js';
+import { ERRORS, type LocationsConfig, readLocationsFile } from './plugin.js';
 import { findTarget } from './target.js';
 import { writeLocations } from './template.js';
 
@@ -38,7 +46,10 @@ export const start = (host: Host): Started => ({
 
 function createLocations(config: LocationsConfig, host: Host): RedirectExtension {
   const otherRecords = createOtherRecords(config, host);
-  const prefixRecords = config.redirect.prefixLocations ? createPrefixRecords(otherRecords) : undefined;
+  const { prefixLocations, locationsFile } = config.redirect;
+  const prefixRecords = prefixLocations
+    ? createPrefixRecords(otherRecords, listsOfFile(locationsFile))
+    : undefined;
   const sources: ListSources = {
     refOf: host.refOf,
     parseList: createLocationListParser(),
@@ -53,6 +64,19 @@ function createLocations(config: LocationsConfig, host: Host): RedirectExtension
     dependencyOf: prefixRecords?.plainPrefixOf,
     startRequest: (request) => startRequest(request, sources, chooseTarget),
   };
+}
+
+/** Returns the lists of a file that was checked when the configuration was read, by the key of the prefix record. */
+function listsOfFile(path: string | undefined): ReadonlyMap<string, HandleLists> {
+  const texts = path === undefined ? [] : readLocationsFile(readFileSync(path, 'utf8'));
+  if (typeof texts === 'string') throw new TypeError(`${path}: ${texts}`);
+  return new Map(
+    [...texts].map(([prefix, value]) => {
+      const data = { format: 'string', value };
+      const lists = runToEnd(listsIn([{ index: 1, type: '10320/LOC', data }], parseLocationList));
+      return [toPrefixHandle(prefix).key, lists];
+    }),
+  );
 }
 
 /** Reads the record of the prefix. */

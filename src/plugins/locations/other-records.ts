@@ -20,7 +20,7 @@ import type { Caller } from '../../upstream/caller.js';
 import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';
 import { isOfType, textOf } from '../../redirect/values.js';
-import { isYes, scanDocument } from './location-list.js';
+import { type HandleLists, isYes, scanDocument } from './location-list.js';
 
 interface OtherRecord {
   /** Undefined when the server refuses the record or fails. */
@@ -158,6 +158,8 @@ const isOfServer = (failure: unknown): boolean =>
 export interface Namespace {
   /** Handles whose lists apply to every redirect of the prefix. */
   listHandles: readonly string[];
+  /** The list of `redirect.locationsFile`, which replaces those of `listHandles`. */
+  listOfFile?: HandleLists | undefined;
   /** False if the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
   usesGlobal: boolean;
   isInactive: boolean;
@@ -237,7 +239,11 @@ export interface PrefixRecords {
 /** Maximum cached dependencies. All prepared redirects of a prefix share one. */
 const MAX_PREFIXES = 10_000;
 
-export function createPrefixRecords(records: OtherRecords): PrefixRecords {
+/** `listsOfFile`: by the key of the prefix record. */
+export function createPrefixRecords(
+  records: OtherRecords,
+  listsOfFile: ReadonlyMap<string, HandleLists>,
+): PrefixRecords {
   const plainPrefixes = new LRUCache<string, Dependency>({
     // `maxSize` instead of `max`, which would preallocate for all prefixes.
     maxSize: MAX_PREFIXES,
@@ -246,6 +252,7 @@ export function createPrefixRecords(records: OtherRecords): PrefixRecords {
 
   function watchPlain(prefixHandle: HandleRef): Dependency | undefined {
     const known = records.known(prefixHandle);
+    if (listsOfFile.has(prefixHandle.key)) return undefined;
     return known !== undefined && isPlainRecord(known) ? records.watch(prefixHandle, known) : undefined;
   }
 
@@ -270,7 +277,10 @@ export function createPrefixRecords(records: OtherRecords): PrefixRecords {
     async read(prefixHandle, caller) {
       const options = { authoritative: false, caller };
       const found = records.knownOrDue(prefixHandle, options) ?? (await records.ask(prefixHandle, options));
-      return { ...found, namespace: namespaceOf(found.record?.entry) };
+      const namespace = namespaceOf(found.record?.entry);
+      const listOfFile = listsOfFile.get(prefixHandle.key);
+      if (listOfFile === undefined) return { ...found, namespace };
+      return { ...found, namespace: { ...namespace, listHandles: [], listOfFile } };
     },
     plainPrefixOf(handle, now) {
       const prefixHandle = prefixRecordOf(handle);

@@ -1,6 +1,8 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
 import type { Plugin } from '../../plugin.js';
-import { fixed, list, reloadable, text } from '../../config/fields.js';
+import { fixed, list, readPrefixPattern, reloadable, text } from '../../config/fields.js';
+import { isTree } from '../../config/keys.js';
+import { parseYaml } from '../../config/load.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
@@ -37,6 +39,13 @@ const SECTIONS = {
           'Country database in the MaxMind format (`.mmdb`), used to select locations by `country`; SIGHUP reloads it. Without it only `?country=` counts.',
         ),
     ),
+    locationsFile: reloadable(
+      text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
+        .optional()
+        .describe(
+          'YAML file with a 10320/loc list for each prefix whose record (HS_NAMESPACE in `0.NA/<prefix>`) you cannot change; it replaces the lists that the record names. SIGHUP reloads it. See "Locations of a prefix".',
+        ),
+    ),
     // HDLProxy does this for the locations that a prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.
     prefixLocations: fixed(true),
   },
@@ -50,14 +59,57 @@ const DATABASE_MARK = 'MaxMind.com';
 const databaseProblem: Judge = (content, path) =>
   content.includes(DATABASE_MARK) ? undefined : `${path} is not a database in the MaxMind format`;
 
+/** Bounds the ranges of a list, each of which has at least a comma, to those that are read. */
+const MAX_LIST_CHARS = 10_000;
+const MAX_PREFIXES = 1000;
+
+/** A tag, an XML declaration or a comment. An element has at most 100 attributes, as in a record. */
+const TAG =
+  /<\/?(locations|location|loc_template|include|includenamespace)(?:\s+[\w:-]+\s*=\s*(?:"[^"<]*"|'[^'<]*')){0,100}\s*\/?>|<\?xml[^<>]*\?>|<!--[^]*?-->/gi;
+
+/** Returns the list of each prefix, in upper case, or what is wrong with the file. Stricter than for lists in records. */
+export function readLocationsFile(content: string): ReadonlyMap<string, string> | string {
+  const given: unknown = parseYaml(content).toJS();
+  const lists = isTree(given) ? Object.entries(given) : [];
+  if (lists.length === 0 || lists.length > MAX_PREFIXES)
+    return `give 1 to ${MAX_PREFIXES} prefixes, each with a list, such as 20.500.1: '<locations>…</locations>'`;
+  const found = new Map<string, string>();
+  for (const [name, xml] of lists) {
+    const prefix = name.includes('*') ? undefined : readPrefixPattern(name);
+    if (prefix === undefined) return `${name} is no prefix`;
+    if (found.has(prefix)) return `${name} is given twice`;
+    if (typeof xml !== 'string') return `the list of ${name} is no text`;
+    const problem = problemOfList(xml);
+    if (problem !== undefined) return `the list of ${name}: ${problem}`;
+    found.set(prefix, xml);
+  }
+  return found;
+}
+
+function problemOfList(xml: string): string | undefined {
+  if (xml.length > MAX_LIST_CHARS) return `it has more than ${MAX_LIST_CHARS} characters`;
+  const names = [...xml.matchAll(TAG)].flatMap(([, name]) => name?.toLowerCase() ?? []);
+  const [between = ''] = /[<>]/.exec(xml.replace(TAG, '')) ?? [];
+  if (between !== '') return `a tag is misspelt or not closed, or ${between} is not escaped`;
+  if (names[0] !== 'locations' || names.at(-1) !== 'locations') return 'it is no <locations> element';
+  return names.some((name) => name !== 'locations') ? undefined : 'it has no location';
+}
+
+const locationsProblem: Judge = (content, path) => {
+  const lists = readLocationsFile(content);
+  return typeof lists === 'string' ? `${path} is no file of locations: ${lists}` : undefined;
+};
+
 export const locations: Plugin<LocationsConfig> = {
   name: 'locations',
   sections: SECTIONS,
   errors: ERRORS,
   startProblems: ({ redirect }, readFile) => [
     ['redirect.countryDatabase', fileProblem(redirect.countryDatabase, readFile, databaseProblem)],
+    ['redirect.locationsFile', fileProblem(redirect.locationsFile, readFile, locationsProblem)],
   ],
-  reloadsFile: ({ redirect }) => redirect.countryDatabase !== undefined,
+  reloadsFile: ({ redirect: { countryDatabase, locationsFile } }) =>
+    countryDatabase !== undefined || locationsFile !== undefined,
   isEnabled: ({ redirect }) => redirect.enabled,
   load: () => import('./locations.js'),
 };
