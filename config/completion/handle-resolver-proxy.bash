@@ -1,7 +1,7 @@
 # Completion of handle-resolver-proxy in bash 3.2 and later. To try: source <(handle-resolver-proxy completion bash)
 _handle_resolver_proxy() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
-  local commands='serve check-config resolve purge stats traffic report export import warm bench site-record register dev-server completion help'
+  local commands='serve check-config resolve purge stats traffic report export import warm bench check-links site-record register dev-server completion help'
   local options='' arguments=''
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
@@ -33,6 +33,10 @@ _handle_resolver_proxy() {
       options='--proxy --prefix --user --password-file --page-size --concurrency --rate --state --help'
       ;;
     bench) options='--proxy --file --duration --requests --connections --rate --remote --json --help' ;;
+    check-links)
+      case "$current" in -*) ;; *) _handle_resolver_proxy_files "$current"; return ;; esac
+      options='--admin --prefix --state --csv --rate --hosts --timeout --age --json --help'
+      ;;
     site-record) options='--config --index --caching --binary --help' ;;
     register) options='--output --address --address6 --tcp-port --udp-port --http-port --organization --email --contact --phone --description --prefix --serial --key-size --keys --passphrase-file --help' ;;
     dev-server) options='--host --port --records --native-port --help' ;;

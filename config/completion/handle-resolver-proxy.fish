@@ -12,6 +12,7 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a export -d 'write t
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'load the records of an export or of a Handle.Net server into memory'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-links -d 'request the URLs of records, and report which are dead, and since when'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a register -d 'write the keys, the site record and the bundle for registering a Handle service'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a dev-server -d 'run a Handle server in memory for tests of other programs; not for production'
@@ -83,6 +84,16 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l rate
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l remote -d 'allow a proxy on another machine'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l json -d 'print JSON'
 
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l prefix -x -d 'all handles of this prefix, such as 21.T1'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l state -r -F -d 'file with the last check of each URL, to resume'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l csv -r -F -d 'write the dead links to this file'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l rate -x -d 'maximum requests per minute to a host'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l hosts -x -d 'maximum hosts that are requested at the same time'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l timeout -x -d 'maximum duration of a request'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l age -x -d 'age from which a URL is checked again'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l json -d 'print JSON'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -F
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l index -x -d 'index of the value in the prefix record'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l caching -d 'print a primary site for clients that use only this one (local_info.json, resolver_site)'
@@ -111,4 +122,4 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic report export import warm bench site-record register dev-server completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic report export import warm bench check-links site-record register dev-server completion help'

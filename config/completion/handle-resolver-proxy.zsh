@@ -17,6 +17,7 @@ _handle-resolver-proxy() {
     'import:load the records of an export or of a Handle.Net server into memory'
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
+    'check-links:request the URLs of records, and report which are dead, and since when'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
     'register:write the keys, the site record and the bundle for registering a Handle service'
     'dev-server:run a Handle server in memory for tests of other programs; not for production'
@@ -115,6 +116,19 @@ _handle-resolver-proxy() {
             '--remote[allow a proxy on another machine]' \
             '--json[print JSON]'
           ;;
+        check-links)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--prefix[all handles of this prefix, such as 21.T1]:value: ' \
+            '--state[file with the last check of each URL, to resume]:file:_files' \
+            '--csv[write the dead links to this file]:file:_files' \
+            '--rate[maximum requests per minute to a host]:value: ' \
+            '--hosts[maximum hosts that are requested at the same time]:value: ' \
+            '--timeout[maximum duration of a request]:value: ' \
+            '--age[age from which a URL is checked again]:value: ' \
+            '--json[print JSON]' \
+            '*:argument:_files'
+          ;;
         site-record)
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
@@ -154,7 +168,7 @@ _handle-resolver-proxy() {
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats traffic report export import warm bench site-record register dev-server completion help)'
+            '*:argument:(serve check-config resolve purge stats traffic report export import warm bench check-links site-record register dev-server completion help)'
           ;;
       esac
       ;;

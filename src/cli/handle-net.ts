@@ -136,7 +136,7 @@ interface BatchRecord {
 
 /** Keeps only the records in memory that other operations of the file change. */
 async function* convertBatch(file: string, conversion: Conversion): AsyncGenerator<string> {
-  const batch = new Batch(await changedHandles(file), conversion);
+  const batch = new BatchFile(await changedHandles(file), conversion);
   for await (const line of numberLines(file)) {
     const finished = batch.add(line);
     if (finished !== undefined) yield formatBatch(finished, conversion);
@@ -163,7 +163,7 @@ function removedFrom(rest: string): { indexes: number[]; handle: string } {
   return { indexes: indexes.split(',').map(Number), handle: handle.trim() };
 }
 
-class Batch {
+class BatchFile {
   readonly #held = new Map<string, BatchRecord>();
   /** The record to which value lines belong. */
   #open: BatchRecord | undefined;

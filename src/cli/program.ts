@@ -29,6 +29,7 @@ export function createProgram(): Command {
   addReport(program);
   addTransfer(program);
   addLoad(program);
+  addCheckLinks(program);
   addRegister(program);
   addDevServer(program);
   addCompletion(program);
@@ -180,6 +181,20 @@ function addLoad(program: Command): void {
     .option('--remote', 'allow a proxy on another machine')
     .option(...JSON_OPTION)
     .action(lazy(async () => (await import('./bench.js')).bench));
+}
+
+function addCheckLinks(program: Command): void {
+  atAdmin(program.command('check-links').argument('[file]', 'file that import reads'))
+    .description('request the URLs of records, and report which are dead, and since when')
+    .option(...PREFIX)
+    .requiredOption('--state <file>', 'file with the last check of each URL, to resume')
+    .option('--csv <file>', 'write the dead links to this file')
+    .option('--rate <number>', 'maximum requests per minute to a host', from1To(6000), 30)
+    .option('--hosts <number>', 'maximum hosts that are requested at the same time', from1To(256), 16)
+    .option('--timeout <seconds>', 'maximum duration of a request', from1To(300), 20)
+    .option('--age <hours>', 'age from which a URL is checked again', wholeNumberOption, 24)
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./check-links.js')).checkLinks));
 }
 
 function addRegister(program: Command): void {

@@ -78,7 +78,8 @@ function csvFiles({ topHandles, topUnknown, ...totals }: ResolutionReport): Reco
 }
 
 /** Formats rows as RFC 4180 describes. */
-const csvText = (rows: CsvRows): string => rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('');
+export const csvText = (rows: CsvRows): string =>
+  rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('');
 
 /**
  * Formats a cell. Anyone can request a handle that a spreadsheet would execute as a formula, so a text that

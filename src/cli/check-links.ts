@@ -1,0 +1,304 @@
+// The `check-links` command: requests the URLs of records at a polite rate, and reports since when each is dead.
+import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { VERSION } from '../config/package-files.js';
+import { matchesInSequence } from '../handle/handle.js';
+import { streamLines } from '../handle/streams.js';
+import type { HandleValue } from '../handle/value.js';
+import { failureReason, streamAdmin } from './client.js';
+import { readRecordLines } from './handle-net.js';
+import { listenForInterrupt } from './paced-requests.js';
+import { csvText } from './report.js';
+import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
+
+interface CheckLinksOptions {
+  admin: string;
+  prefix?: string;
+  state: string;
+  csv?: string;
+  json?: true;
+  /** Maximum requests per minute to a host. */
+  rate: number;
+  /** Maximum hosts that are requested at the same time. */
+  hosts: number;
+  /** Maximum duration of a request (s). */
+  timeout: number;
+  /** Age (hours) from which a result is checked again. */
+  age: number;
+}
+
+/** The last check of a URL; a line of the state file. */
+interface LinkCheck {
+  url: string;
+  /** Status, or the reason why none is known. */
+  result: string;
+  checkedAt: string;
+  /** Time of the first check since which no page was found. */
+  deadSince?: string;
+}
+
+const AGENT = 'handle-resolver-proxy';
+const HEADERS = { 'User-Agent': `${AGENT}/${VERSION}` };
+const MAX_REDIRECTS = 10;
+const DISALLOWED = 'not checked: robots.txt';
+const MAX_ROBOTS_BYTES = 500 * 1024;
+const INVALID = 'not an http or https URL';
+/** The page exists, but not without a login or at this rate. */
+const RESTRICTED = [401, 403, 407, 429, 451];
+
+export async function checkLinks(file: string | undefined, options: CheckLinksOptions): Promise<void> {
+  const handles = await handlesByUrl(file, options);
+  const checks = readChecks(options.state);
+  const dueBefore = Date.now() - options.age * 3_600_000;
+  const due = [...handles.keys()].filter(
+    (url) => !(Date.parse(checks.get(url)?.checkedAt ?? '') > dueBefore),
+  );
+  const counter = startCounter('link', due.length);
+  const { signal, release } = listenForInterrupt();
+  const request = createPoliteRequest(options);
+  const queue = urlsByHost(due).values();
+  const work = async (): Promise<void> => {
+    // The senders share the iterator, so each host has one sender.
+    for (let next = queue.next(); next.done !== true; next = queue.next())
+      for (const url of next.value) {
+        if (signal.aborted) return;
+        const check = await checkLink(url, checks.get(url), request);
+        checks.set(url, check);
+        appendFileSync(options.state, `${JSON.stringify(check)}\n`);
+        counter.add(1);
+      }
+  };
+  await Promise.all(Array.from({ length: options.hosts }, work));
+  counter.stop();
+  release();
+  replaceState(options.state, checks);
+  printChecks(handles, checks, options);
+  if (signal.aborted) throw new Failure('interrupted; run the same command to continue');
+}
+
+/** Returns the handles of each URL, so that a URL is requested once. */
+async function handlesByUrl(
+  file: string | undefined,
+  { prefix, admin }: CheckLinksOptions,
+): Promise<Map<string, string[]>> {
+  if ((file === undefined) === (prefix === undefined))
+    throw new Failure('Give either a file or --prefix.', EXIT.usage);
+  const handles = new Map<string, string[]>();
+  for await (const line of file === undefined ? exportedLines(admin, prefix ?? '') : linesOfRecords(file))
+    for (const { handle, url } of urlsOfRecord(line)) appendToList(handles, url, handle);
+  if (handles.size === 0) throw new Failure('There are no URLs to check.', EXIT.usage);
+  return handles;
+}
+
+function appendToList<T>(lists: Map<string, T[]>, key: string, item: T): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
+}
+
+async function* exportedLines(admin: string, prefix: string): AsyncGenerator<string> {
+  yield* streamLines(await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`));
+}
+
+async function* linesOfRecords(file: string): AsyncGenerator<string> {
+  const reject = (line: number, reason: string): void => void printNote(`line ${line}: ${reason}`);
+  try {
+    yield* readRecordLines(file, { hidden: 0, reject });
+  } catch (error) {
+    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
+  }
+}
+
+function urlsOfRecord(line: string): { handle: string; url: string }[] {
+  try {
+    const { handle, values } = JSON.parse(line) as { handle: string; values: HandleValue[] };
+    return values.flatMap(({ type, data }) => {
+      const { value } = data as { value?: unknown };
+      return type.toUpperCase() === 'URL' && typeof value === 'string' ? [{ handle, url: value }] : [];
+    });
+  } catch {
+    return [];
+  }
+}
+
+/** Each host is the work of one sender, so that a slow host delays only its own URLs. */
+function urlsByHost(urls: readonly string[]): Map<string, string[]> {
+  const byHost = new Map<string, string[]>();
+  for (const url of urls) appendToList(byHost, URL.canParse(url) ? new URL(url).host : '', url);
+  return byHost;
+}
+
+type PoliteRequest = (url: URL, method: 'HEAD' | 'GET') => Promise<Response>;
+
+/** The state of requests to one host. */
+interface LinkHost {
+  previous: Promise<void>;
+  nextAt: number;
+  isAllowed?: Promise<(path: string) => boolean>;
+}
+
+/** Creates a function that sends one request at a time to a host, at the given rate. */
+function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
+  const hosts = new Map<string, LinkHost>();
+  const send = async (host: LinkHost, url: URL, init: RequestInit): Promise<Response> => {
+    const { previous } = host;
+    let done = (): void => undefined;
+    host.previous = new Promise((resolve) => (done = resolve));
+    await previous;
+    await sleep(Math.max(0, host.nextAt - performance.now()));
+    try {
+      const signal = AbortSignal.timeout(timeout * 1000);
+      return await fetch(url, { headers: HEADERS, signal, ...init });
+    } finally {
+      host.nextAt = performance.now() + 60_000 / rate;
+      done();
+    }
+  };
+  return async function requestPolitely(url, method) {
+    const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
+    hosts.set(url.origin, host);
+    host.isAllowed ??= readRobots(() => send(host, new URL('/robots.txt', url), {}));
+    if (!(await host.isAllowed)(url.pathname + url.search)) throw new Error(DISALLOWED);
+    return send(host, url, { method, redirect: 'manual' });
+  };
+}
+
+/** RFC 9309 §2.3.1: without a file everything is allowed; while the server fails, nothing. */
+async function readRobots(load: () => Promise<Response>): Promise<(path: string) => boolean> {
+  try {
+    const response = await load();
+    const text = await firstBytes(response);
+    if (response.status >= 500) return () => false;
+    return parseRobots(response.ok ? text : '');
+  } catch {
+    // The check of the URL then fails for the same reason.
+    return () => true;
+  }
+}
+
+/** RFC 9309 §2.5 asks for at least 500 KiB. */
+async function firstBytes({ body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > MAX_ROBOTS_BYTES) break;
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+interface RobotsRule {
+  allows: boolean;
+  pattern: string;
+}
+
+/** Parses the group of this program, else that of `*`. The longest matching rule counts (RFC 9309 §2.2.2). */
+function parseRobots(text: string): (path: string) => boolean {
+  const groups = new Map<string, RobotsRule[]>();
+  let agents: string[] = [];
+  let isInRules = false;
+  for (const [key, value] of text.split(/[\r\n]+/).map(splitRobotsLine)) {
+    if (key === 'user-agent') {
+      agents = isInRules ? [value.toLowerCase()] : [...agents, value.toLowerCase()];
+      isInRules = false;
+    }
+    if (key !== 'allow' && key !== 'disallow') continue;
+    isInRules = true;
+    for (const agent of agents) appendToList(groups, agent, { allows: key === 'allow', pattern: value });
+  }
+  const rules = (groups.get(AGENT) ?? groups.get('*') ?? []).filter(({ pattern }) => pattern !== '');
+  rules.sort(
+    (one, other) => other.pattern.length - one.pattern.length || Number(other.allows) - Number(one.allows),
+  );
+  return (path) => rules.find(({ pattern }) => matchesRule(path, pattern))?.allows ?? true;
+}
+
+function splitRobotsLine(line: string): [key: string, value: string] {
+  const [name = '', ...rest] = (line.split('#', 1)[0] ?? '').split(':');
+  return [name.trim().toLowerCase(), rest.join(':').trim()];
+}
+
+const matchesRule = (path: string, pattern: string): boolean =>
+  matchesInSequence(path, (pattern.endsWith('$') ? pattern.slice(0, -1) : `${pattern}*`).split('*'));
+
+async function checkLink(
+  url: string,
+  before: LinkCheck | undefined,
+  request: PoliteRequest,
+): Promise<LinkCheck> {
+  const checkedAt = new Date().toISOString();
+  const found = await requestLink(url, request).catch((error: unknown) => failureReason(error));
+  const isKnown = found !== DISALLOWED;
+  const isAlive = typeof found === 'number' && (found < 400 || RESTRICTED.includes(found));
+  const deadSince = isKnown ? (before?.deadSince ?? checkedAt) : before?.deadSince;
+  return { url, result: String(found), checkedAt, ...(!isAlive && deadSince !== undefined && { deadSince }) };
+}
+
+/** Follows redirects; sends a GET if the server does not answer a HEAD with a page. */
+async function requestLink(text: string, request: PoliteRequest): Promise<number> {
+  if (!URL.canParse(text) || !/^https?:/i.test(text)) throw new Error(INVALID);
+  let url = new URL(text);
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    let response = await request(url, 'HEAD');
+    if (response.status >= 400) response = await request(url, 'GET');
+    await response.body?.cancel();
+    const location = response.headers.get('location');
+    if (response.status < 300 || response.status >= 400 || location === null) return response.status;
+    url = new URL(location, url);
+  }
+  throw new Error('too many redirects');
+}
+
+/** Reads the last check of each URL. A line that is cut off is checked again. */
+function readChecks(state: string): Map<string, LinkCheck> {
+  const checks = new Map<string, LinkCheck>();
+  try {
+    if (!existsSync(state)) writeFileSync(state, '', { mode: 0o600 });
+    for (const line of readFileSync(state, 'utf8').split('\n')) {
+      const check = parseCheck(line);
+      if (check !== undefined) checks.set(check.url, check);
+    }
+    replaceState(state, checks);
+  } catch (error) {
+    throw new Failure(`cannot use the state file: ${failureReason(error)}`, EXIT.usage);
+  }
+  return checks;
+}
+
+function parseCheck(line: string): LinkCheck | undefined {
+  try {
+    return JSON.parse(line) as LinkCheck;
+  } catch {
+    return undefined;
+  }
+}
+
+function replaceState(state: string, checks: ReadonlyMap<string, LinkCheck>): void {
+  const lines = [...checks.values()].map((check) => `${JSON.stringify(check)}\n`);
+  writeFileSync(`${state}.tmp`, lines.join(''), { mode: 0o600 });
+  renameSync(`${state}.tmp`, state);
+}
+
+function printChecks(
+  handles: ReadonlyMap<string, string[]>,
+  checks: ReadonlyMap<string, LinkCheck>,
+  { csv, json }: CheckLinksOptions,
+): void {
+  const known = [...handles.keys()].flatMap((url) => checks.get(url) ?? []);
+  const dead = known.filter(({ deadSince }) => deadSince !== undefined);
+  const links = dead.flatMap((check) =>
+    (handles.get(check.url) ?? []).map((handle) => ({ handle, ...check })),
+  );
+  if (csv !== undefined) {
+    const rows = links.map(({ handle, url, result, deadSince = '', checkedAt }) => [
+      ...[handle, url, result, deadSince, checkedAt],
+    ]);
+    writeFileSync(csv, csvText([['handle', 'url', 'result', 'deadSince', 'checkedAt'], ...rows]));
+  }
+  if (json === true) print(JSON.stringify(links));
+  const left = handles.size - known.length;
+  printNote(
+    `${countText(handles.size, 'link')}: ${dead.length} dead, ${known.length - dead.length} not, ${left} left`,
+  );
+}

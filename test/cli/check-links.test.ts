@@ -1,0 +1,186 @@
+// Link checks of records, against web servers on sockets.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { cli } from '../support/cli.js';
+import { startOperated } from '../support/operated-proxy.js';
+import { fileOf, recordLine } from '../support/record-files.js';
+import { newFolder } from '../support/snapshot.js';
+import { urlValue } from '../support/upstream.js';
+
+type Answer = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** Starts a web server; returns its address and the requests that it gets. */
+async function startSite(answers: Record<string, number | Answer>) {
+  const asked: string[] = [];
+  const server = createServer((req, res) => {
+    asked.push(`${req.method ?? ''} ${req.url ?? ''}`);
+    const answer = answers[req.url ?? ''] ?? 404;
+    if (typeof answer === 'number') res.writeHead(answer).end();
+    else answer(req, res);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+const exportOf = (urls: Record<string, string>): string =>
+  fileOf(
+    Object.entries(urls)
+      .map(([handle, url]) => recordLine(handle, [urlValue(url)]))
+      .join('\n'),
+  );
+
+interface DeadLink {
+  handle: string;
+  url: string;
+  result: string;
+  deadSince: string;
+}
+
+async function check(args: string[]) {
+  const ran = await cli(['check-links', '--rate', '6000', '--json', ...args]);
+  return { ...ran, dead: JSON.parse(ran.stdout === '' ? '[]' : ran.stdout) as DeadLink[] };
+}
+
+const stateFile = (): string => join(newFolder(), 'links.ndjson');
+
+describe('check-links', () => {
+  test('reports dead links by handle, and requests each URL once', async () => {
+    const site = await startSite({
+      '/ok': 200,
+      '/head': (req, res) => void res.writeHead(req.method === 'HEAD' ? 405 : 200).end(),
+      '/login': 403,
+      '/moved': (_req, res) => void res.writeHead(301, { Location: '/gone' }).end(),
+    });
+    const urls = { a: '/ok', b: '/head', c: '/login', d: '/moved', e: '/gone', f: '/gone' };
+    const file = exportOf({
+      ...Object.fromEntries(
+        Object.entries(urls).map(([name, path]) => [`21.T1/${name}`, `${site.url}${path}`]),
+      ),
+      '21.T1/g': 'ftp://example.org/',
+      '21.T1/h': 'http://127.0.0.1:1/',
+    });
+    const { code, stderr, dead } = await check([file, '--state', stateFile()]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '7 links: 4 dead, 3 not, 0 left\n' });
+    expect(dead.map(({ handle, result }) => [handle, result])).toEqual([
+      ['21.T1/d', '404'],
+      ['21.T1/e', '404'],
+      ['21.T1/f', '404'],
+      ['21.T1/g', 'not an http or https URL'],
+      ['21.T1/h', expect.stringContaining('bad port') as string],
+    ]);
+    expect(site.asked.filter((line) => line.endsWith('robots.txt'))).toHaveLength(1);
+    expect(site.asked.filter((line) => line === 'GET /ok')).toEqual([]);
+    expect(site.asked.filter((line) => line === 'HEAD /ok')).toHaveLength(1);
+  });
+
+  test('obeys robots.txt: the longest rule of its group', async () => {
+    const rules = 'User-agent: *\nDisallow: /\n\nUser-agent: x\nUser-agent: Handle-Resolver-Proxy\n';
+    const site = await startSite({
+      '/robots.txt': (_req, res) =>
+        void res.end(`${rules}Disallow: /private # no\nAllow: /private/*.html$\nDisallow:\n`),
+    });
+    const file = exportOf({
+      '21.T1/a': `${site.url}/private/a`,
+      '21.T1/b': `${site.url}/private/b.html`,
+      '21.T1/c': `${site.url}/c`,
+    });
+    const { dead, stderr } = await check([file, '--state', stateFile()]);
+    expect(dead.map(({ handle }) => handle)).toEqual(['21.T1/b', '21.T1/c']);
+    expect(stderr).toContain('3 links: 2 dead, 1 not');
+    expect(site.asked).not.toContain('HEAD /private/a');
+  });
+
+  test('requests nothing from a host whose robots.txt fails', async () => {
+    const site = await startSite({ '/robots.txt': 503 });
+    const { dead } = await check([exportOf({ '21.T1/a': `${site.url}/a` }), '--state', stateFile()]);
+    expect(dead).toEqual([]);
+    expect(site.asked).toEqual(['GET /robots.txt']);
+  });
+
+  test('keeps since when a link is dead, and checks only what is due', async () => {
+    const pages: Record<string, number> = {};
+    const site = await startSite(pages);
+    const state = stateFile();
+    const csv = join(newFolder(), 'dead.csv');
+    const file = exportOf({ '=21.T1/a': `${site.url}/a` });
+    const [first] = (await check([file, '--state', state])).dead;
+    const before = site.asked.length;
+    expect((await check([file, '--state', state])).dead).toEqual([first]);
+    expect(site.asked).toHaveLength(before);
+    const [again] = (await check([file, '--state', state, '--age', '0', '--csv', csv])).dead;
+    expect(again?.deadSince).toBe(first?.deadSince);
+    const [head, row] = readFileSync(csv, 'utf8').split('\r\n');
+    expect(head).toBe('"handle","url","result","deadSince","checkedAt"');
+    expect(row).toContain(`"'=21.T1/a","${site.url}/a","404","${first?.deadSince ?? ''}"`);
+    pages['/a'] = 200;
+    expect((await check([file, '--state', state, '--age', '0'])).dead).toEqual([]);
+    pages['/a'] = 410;
+    const [later] = (await check([file, '--state', state, '--age', '0'])).dead;
+    expect(Date.parse(later?.deadSince ?? '')).toBeGreaterThan(Date.parse(first?.deadSince ?? ''));
+  });
+
+  test('continues after a run whose last line is cut off', async () => {
+    const site = await startSite({ '/a': 200, '/b': 200 });
+    const state = stateFile();
+    const file = exportOf({ '21.T1/a': `${site.url}/a`, '21.T1/b': `${site.url}/b` });
+    const known = { url: `${site.url}/a`, result: '200', checkedAt: new Date().toISOString() };
+    writeFileSync(state, `${JSON.stringify(known)}\n{"url":"${site.url}/b","resu`);
+    expect((await check([file, '--state', state])).code).toBe(0);
+    expect(site.asked).toEqual(['GET /robots.txt', 'HEAD /b']);
+    expect(readFileSync(state, 'utf8').trim().split('\n')).toHaveLength(2);
+  });
+
+  test('sends one request at a time to a host, at the given rate', async () => {
+    let open = 0;
+    let most = 0;
+    const times: number[] = [];
+    const slow: Answer = (_req, res) => {
+      times.push(performance.now());
+      most = Math.max(most, ++open);
+      setImmediate(() => {
+        open--;
+        res.end();
+      });
+    };
+    const site = await startSite({ '/robots.txt': slow, '/a': slow, '/b': slow, '/c': slow });
+    const urls = Object.fromEntries(['a', 'b', 'c'].map((name) => [`21.T1/${name}`, `${site.url}/${name}`]));
+    const args = ['check-links', exportOf(urls), '--state', stateFile(), '--rate', '240'];
+    expect((await cli(args)).code).toBe(0);
+    expect(most).toBe(1);
+    // Each pause begins after a response, so a slow machine only lengthens the time.
+    expect((times[3] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(740);
+  });
+
+  test('reads the export of a running proxy', async () => {
+    const { url } = await startDemoServer();
+    const { place, url: proxy } = await startOperated(url);
+    await fetch(`${proxy}/api/handles/21.T11998/page`);
+    const state = stateFile();
+    // Nothing is requested, because the result is recent.
+    const checkedAt = new Date().toISOString();
+    const known = { url: 'https://example.org/page', result: '404', checkedAt, deadSince: checkedAt };
+    writeFileSync(state, `${JSON.stringify(known)}\n`);
+    const { dead } = await check(['--prefix', '21.T11998', '--state', state, '--admin', place.ADMIN_URL]);
+    expect(dead).toMatchObject([{ handle: '21.T11998/PAGE', deadSince: checkedAt }]);
+  });
+
+  test.each([
+    ['neither a file nor a prefix', [], 'Give either a file or --prefix.'],
+    ['a file without URLs', ['/dev/null'], 'There are no URLs to check.'],
+    ['a missing file', ['/nowhere'], 'cannot read /nowhere: ENOENT'],
+  ])('needs URLs: %s is exit code 2', async (_what, args, message) => {
+    const { code, stderr } = await check([...args, '--state', stateFile()]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
