@@ -134,7 +134,8 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
       if (!sink.writable) throw new Error('the output is closed');
       const handle = HANDLE.exec(line)?.[1];
       if (handle === undefined || seen.has(handle)) continue;
-      seen.add(handle);
+      // A copy, because V8 keeps the whole line with a part of it.
+      seen.add(Buffer.from(handle).toString());
       counter.add(1);
       if (from !== fresh) kept++;
       // Batches lines that arrive together, because compressing single lines would dominate the run time.
