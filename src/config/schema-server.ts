@@ -63,7 +63,7 @@ export const http = section({
   ),
   sharedMaxAge: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '0s' }).describe(
-      'Maximum `s-maxage` of records and redirects: how long a shared cache (a CDN, Varnish) may reuse them without a request, at most their remaining TTL. It receives no invalidations: its clients may see the old record for that time. `0s` sends no `s-maxage`.',
+      'Maximum `s-maxage` of records and redirects: how long a shared cache (a CDN, Varnish) may reuse them without a request, at most their remaining TTL. Without `fronts.urls` it receives no invalidations: its clients may see the old record for that time. `0s` sends no `s-maxage`.',
     ),
   ),
   maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '1MiB' }).describe(

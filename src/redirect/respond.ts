@@ -6,7 +6,14 @@ import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.j
 import type { HandleValue } from '../handle/value.js';
 import { firstOf } from '../hooks.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
-import { type Freshness, cacheHeaders, isOnlyIfCached, privateOnly, recordLines, varyOf } from '../http/cache-headers.js';
+import {
+  type Freshness,
+  cacheHeaders,
+  isOnlyIfCached,
+  privateOnly,
+  recordLines,
+  varyOf,
+} from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
@@ -266,7 +273,7 @@ async function redirect(
   }
   const status = statusFor(request, target);
   const lines = combineHeaderLines([...target.headers, ...links.flatMap((each) => each.onRedirect())]);
-  const made = representRedirect(url, lines, variation.headers);
+  const made = representRedirect(url, lines, variation.headers, linesOfRecord(request, target));
   await sendMade(req, res, { status, headers }, made);
   if (
     isPlainHit(req, res, request.resolution) &&
@@ -275,6 +282,16 @@ async function redirect(
   ) {
     prepareRedirect(request, status, made);
   }
+}
+
+/** Returns header lines of plugins for a redirect that depends only on its record and on that of its prefix. */
+function linesOfRecord(request: ResolvedRequest, target: RedirectTarget): string[] {
+  const { redirects, handle, aliases, resolution } = request;
+  const { host, extensions } = redirects;
+  if (aliases.length > 0 || !dependsOnEntryOnly(request, target)) return [];
+  const lines = recordLines(host, resolution, [handle, prefixRecordOf(handle)]);
+  const { dependencyOf = () => true } = extensions;
+  return lines.length > 0 && dependencyOf(handle, host.clock.now()) !== undefined ? lines : [];
 }
 
 /** Prepares the redirect for later requests. */

@@ -25,7 +25,12 @@ const isThere = (program: string): boolean =>
  * Defines an `it` that needs a program. Without the program it is skipped and listed, or fails if `CI` is
  * set.
  */
-export function itWithProgram(program: string, name: string, test: () => Promise<void> | void, timeoutMs?: number): void {
+export function itWithProgram(
+  program: string,
+  name: string,
+  test: () => Promise<void> | void,
+  timeoutMs?: number,
+): void {
   if (isThere(program)) {
     it(name, test, timeoutMs);
   } else if (process.env['CI'] !== undefined) {

@@ -16,16 +16,19 @@ const MAX_KEYS = 400;
 /** Matches every key, and so every stored response. */
 const EVERYTHING = '.';
 
-const keyOf = (name: string): string => hash('sha1', name, 'base64url').slice(0, KEY_CHARS);
+const surrogateKey = (name: string): string => hash('sha1', name, 'base64url').slice(0, KEY_CHARS);
 
 /** Returns the keys of a response: of each record, and of all records of its prefix. */
-const keysOf = ({ key }: HandleRef): string[] => [keyOf(key), keyOf(key.slice(0, key.indexOf('/') + 1))];
+const surrogateKeys = ({ key }: HandleRef): string[] => [
+  surrogateKey(key),
+  surrogateKey(key.slice(0, key.indexOf('/') + 1)),
+];
 
 /** Returns the key of all responses that may depend on deleted entries. */
-function keyOfDeleted(deleted: Deleted): string {
-  if ('key' in deleted) return keyOf(deleted.key);
+function keyToBan(deleted: Deleted): string {
+  if ('key' in deleted) return surrogateKey(deleted.key);
   const slash = deleted.prefix.indexOf('/');
-  return slash === -1 ? EVERYTHING : keyOf(deleted.prefix.slice(0, slash + 1));
+  return slash === -1 ? EVERYTHING : surrogateKey(deleted.prefix.slice(0, slash + 1));
 }
 
 export function start(host: Host, settings: FrontsConfig): Started {
@@ -54,12 +57,12 @@ export function start(host: Host, settings: FrontsConfig): Started {
     });
   });
   return {
-    recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(keysOf).join(' ')]],
+    recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(surrogateKeys).join(' ')]],
     async published(deleted) {
       // A response that was rendered before the invalidation may still be on its way to a front. The front
       // stores it within this time or not at all, and bans only what it has stored.
       await sleep(settleMs);
-      const key = keyOfDeleted(deleted);
+      const key = keyToBan(deleted);
       const confirmed = await Promise.all(fronts.map((front) => front.ban(key)));
       if (unconfirmedWrites === 'reject' && confirmed.includes(false))
         throw new ServiceError('INVALIDATION_UNCONFIRMED', {
@@ -73,7 +76,8 @@ export function start(host: Host, settings: FrontsConfig): Started {
   };
 }
 
-const REMEDY = 'check fronts.urls, and that its VCL admits BAN requests from this address ("Varnish in front")';
+const REMEDY =
+  'check fronts.urls, and that its VCL admits BAN requests from this address ("Varnish in front")';
 
 function reasonOf(error: unknown): string {
   const { cause, message } = error as Error;
@@ -164,26 +168,31 @@ class Front {
   }
 
   async #send(keys: ReadonlySet<string>): Promise<boolean> {
-    const { ban, onBan, onFailing, onRecovered } = this.#deps;
     const isEverything = this.#isBehind || keys.has(EVERYTHING) || keys.size > MAX_KEYS;
-    let failure: { error: unknown } | undefined;
     try {
-      await ban(isEverything ? EVERYTHING : [...keys].join('|'));
+      await this.#deps.ban(isEverything ? EVERYTHING : [...keys].join('|'));
+      this.#confirm();
+      return true;
     } catch (error) {
-      failure = { error };
+      this.#fail(error);
+      return false;
     }
-    if (!this.#isClosed) onBan(failure === undefined);
-    this.#isBehind = failure !== undefined;
-    if (failure !== undefined && !this.#isFailing && !this.#isClosed) onFailing(failure.error);
-    if (failure === undefined && this.#isFailing) onRecovered();
-    this.#isFailing = failure !== undefined;
-    if (failure !== undefined) this.#retryLater();
-    return failure === undefined;
   }
 
-  #retryLater(): void {
-    clearTimeout(this.#retry);
+  #confirm(): void {
+    const { onBan, onRecovered } = this.#deps;
+    onBan(true);
+    if (this.#isFailing) onRecovered();
+    this.#isBehind = this.#isFailing = false;
+  }
+
+  #fail(error: unknown): void {
     if (this.#isClosed) return;
-    this.#retry = setTimeout(() => void this.ban(EVERYTHING), this.#deps.retryMs).unref();
+    const { onBan, onFailing, retryMs } = this.#deps;
+    onBan(false);
+    if (!this.#isFailing) onFailing(error);
+    this.#isBehind = this.#isFailing = true;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.ban(EVERYTHING), retryMs).unref();
   }
 }
