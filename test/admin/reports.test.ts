@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
 import { answerByHandle, batchTarget } from '../support/batch.js';
 import { askTcp, exchangeUdp } from '../support/native-client.js';
 import { nativeRequest } from '../support/native-messages.js';
@@ -40,6 +41,22 @@ const SEND: Record<string, (proxy: Proxy, handle: string, at: number) => Promise
 const folder = (): string => mkdtempSync(join(tmpdir(), 'reports-'));
 
 describe('resolution reports', () => {
+  it('warn at the start that they end with the process, unless Redis or a folder keeps them', async () => {
+    const warnings = async (env: Record<string, string>): Promise<unknown[]> => {
+      const lines: Record<string, unknown>[] = [];
+      const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+      await startProxy(
+        { ...ON, ...env },
+        { logger: createLogger({ level: 'warn', destination: { write } }) },
+      );
+      return lines.map(({ msg, remedy }) => [msg, remedy]);
+    };
+    expect(await warnings({})).toEqual([
+      ['reports end with this process', 'set redis.url or reports.folder'],
+    ]);
+    expect(await warnings({ REPORTS_FOLDER: folder() })).toEqual([]);
+  });
+
   it('equal a ledger of reads through every interface, including prepared responses', async () => {
     mockUpstream(answerByHandle);
     const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };

@@ -135,7 +135,7 @@ describe('Redis login', () => {
   });
 
   test.each([
-    ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /Protocol error|closed/i],
+    ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /a web server responds there, not Redis|closed/i],
     [
       'an error that quotes the command',
       "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",

@@ -143,7 +143,7 @@ describe('example file', () => {
       const unknown = [...named]
         .map(([key]) => key)
         .filter((key) => !keys.includes(key) && !keys.some((known) => known.startsWith(`${key}.`)))
-        .filter((key) => !/\.(?:ya?ml|json|js|md|service|org|example)$/.test(key));
+        .filter((key) => !/\.(?:ya?ml|json|js|md|gz|service|org|example)$/.test(key));
       expect(unknown).toEqual([]);
     });
 
