@@ -166,6 +166,11 @@ function cacheStatus(resolution: FromEntry, authoritative: boolean, ttl: number)
 export const recordLines = (
   { hooks }: Context,
   { from, stored }: FromEntry,
-  handles: readonly HandleRef[],
-): string[] =>
-  from === 'upstream' && stored !== true ? [] : hooks.recordHeaders.flatMap((each) => each(handles)).flat();
+  handles: () => readonly HandleRef[],
+): readonly string[] => {
+  if (hooks.recordHeaders.length === 0 || (from === 'upstream' && stored !== true)) return NO_LINES;
+  const named = handles();
+  return hooks.recordHeaders.flatMap((each) => each(named)).flat();
+};
+
+const NO_LINES: readonly string[] = [];

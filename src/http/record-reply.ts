@@ -38,14 +38,14 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
       const body = yield* bodyOfResolution(resolution, { handle, query });
       return { ...body, headers: replyHeaders(resolution, query.authoritative, clock.now(), freshness) };
     }
-    const reply = await runSteps(renderReply(), charsOf(resolution));
-    const lines = resolution.kind === 'entry' ? recordLines(host, resolution, [handle]) : [];
-    const made = await sendReply(req, res, { ...reply, lines, gzipMinBytes }, runSteps);
+    const { status, json, headers } = await runSteps(renderReply(), charsOf(resolution));
+    const lines = resolution.kind === 'entry' ? recordLines(host, resolution, () => [handle]) : undefined;
+    const made = await sendReply(req, res, { status, json, headers, lines, gzipMinBytes }, runSteps);
     if (resolution.kind !== 'entry') return;
     const { entry, from, stale } = resolution;
     if (stale !== undefined) metrics.countStale(stale);
     if (result === 'hit' && from === 'memory')
-      prepareResponse(cache, { target: target.raw, handle, status: reply.status, made, entry });
+      prepareResponse(cache, { target: target.raw, handle, status, made, entry });
   };
 }
 

@@ -95,7 +95,7 @@ interface TextContent {
   /** Request headers that the content depends on, in addition to the common ones. */
   varies?: readonly string[] | undefined;
   /** Header lines of the record, as alternating names and values. */
-  lines?: readonly string[];
+  lines?: readonly string[] | undefined;
 }
 
 /** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
@@ -115,18 +115,21 @@ function represent(
 
 function representAs(
   encoding: Encoding,
-  { text, contentType, hasEtag, varies, lines = [] }: TextContent,
+  { text, contentType, hasEtag, varies, lines }: TextContent,
   body: Bytes,
   isWorthGzip: boolean,
 ): Representation {
   const etag = hasEtag ? etagOf(text, encoding) : undefined;
+  const common = ['Vary', varyOf(varies)];
+  if (etag !== undefined) common.push('ETag', etag);
+  if (lines !== undefined) common.push(...lines);
   const framing = ['Content-Type', contentType, 'Content-Length', String(body.length)];
   return {
     encoding,
     isWorthGzip,
     body,
     etag,
-    common: ['Vary', varyOf(varies), ...(etag === undefined ? [] : ['ETag', etag]), ...lines],
+    common,
     ofBody: encoding === 'gzip' ? ['Content-Encoding', 'gzip', ...framing] : framing,
   };
 }
@@ -183,7 +186,7 @@ export interface Reply extends ReplyHead {
   status: number;
   json: string;
   /** Header lines of the record, as alternating names and values. */
-  lines?: readonly string[];
+  lines?: readonly string[] | undefined;
 }
 
 export interface TextReply extends ReplyHead {
@@ -243,12 +246,12 @@ export async function sendReply(
   reply: Reply,
   runSteps: RunSteps = runToEnd,
 ): Promise<Representation> {
-  const { status, json, lines = [], gzipMinBytes = Infinity } = reply;
+  const { status, json, lines, gzipMinBytes = Infinity } = reply;
   const { format } = contextOf(res);
   const acceptEncoding = req.headers['accept-encoding']?.toString();
   function* making(): Steps<Representation | Promise<Representation>> {
-    const content = { ...(yield* renderText(json, format)), hasEtag: status === 200, lines };
-    return represent(content, acceptEncoding, gzipMinBytes);
+    const { text, contentType } = yield* renderText(json, format);
+    return represent({ text, contentType, hasEtag: status === 200, lines }, acceptEncoding, gzipMinBytes);
   }
   const made = await runSteps(making(), json.length);
   await sendMade(req, res, reply, made);

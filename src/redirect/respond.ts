@@ -285,11 +285,11 @@ async function redirect(
 }
 
 /** Returns header lines of plugins for a redirect that depends only on its record and on that of its prefix. */
-function linesOfRecord(request: ResolvedRequest, target: RedirectTarget): string[] {
+function linesOfRecord(request: ResolvedRequest, target: RedirectTarget): readonly string[] {
   const { redirects, handle, aliases, resolution } = request;
   const { host, extensions } = redirects;
   if (aliases.length > 0 || !dependsOnEntryOnly(request, target)) return [];
-  const lines = recordLines(host, resolution, [handle, prefixRecordOf(handle)]);
+  const lines = recordLines(host, resolution, () => [handle, prefixRecordOf(handle)]);
   const { dependencyOf = () => true } = extensions;
   return lines.length > 0 && dependencyOf(handle, host.clock.now()) !== undefined ? lines : [];
 }
@@ -388,7 +388,7 @@ function plainRedirect(redirects: Redirects, handle: HandleRef, resolution: From
   if (to?.ok !== true) return undefined;
   const record = { handle: handle.text, target: to.url, headers: [] };
   const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
-  const ofRecord = recordLines(redirects.host, resolution, [handle, prefixRecordOf(handle)]);
+  const ofRecord = recordLines(redirects.host, resolution, () => [handle, prefixRecordOf(handle)]);
   return { status: 302, made: representRedirect(to.url, lines, [], ofRecord), dependency };
 }
 
