@@ -87,6 +87,9 @@ export interface PublicValues {
   parsed: HandleValue[];
 }
 
+/** White space between the values of an array; matches line breaks anywhere, and also such text in strings. */
+const SPACE_BETWEEN = /\n|^\[\s|\s\]$|\}\s+,|,\s+\{/;
+
 /** Shorter arrays are processed in less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
 
@@ -101,27 +104,33 @@ export function* publicValues(
   parsed: readonly unknown[],
   isKept: (value: HandleValue) => boolean = isPublic,
 ): Steps<PublicValues> {
-  const kept: string[] = [];
-  const ttls: Ttl[] = [];
-  const keptValues: HandleValue[] = [];
-  let at = 0;
-  let isAsWritten = true;
-  let chars = 0;
-  for (const slice of stepElements(valuesJson)) {
-    const value = assertValue(parsed[at++]);
-    // Yields only for long arrays, because a step costs more than a short value.
-    if (valuesJson.length > SMALL_CHARS) yield;
-    if (!isKept(value)) continue;
-    const isOneLine = !slice.includes('\n');
-    isAsWritten &&= isOneLine;
-    kept.push(isOneLine ? slice : writeJson(value));
-    keptValues.push(value);
-    chars += slice.length + ','.length;
-    ttls.push(value.ttl ?? 86_400);
+  const kept: HandleValue[] = [];
+  // Yields only for long arrays, because a step costs more than a short value.
+  const isLong = valuesJson.length > SMALL_CHARS;
+  for (const each of parsed) {
+    const value = assertValue(each);
+    if (isKept(value)) kept.push(value);
+    if (isLong) yield;
   }
-  // Equal lengths (the last comma counts for the opening bracket) mean that nothing was removed.
-  const isWhole = isAsWritten && chars + ']'.length === valuesJson.length;
-  return { values: toBytes(isWhole ? valuesJson : `[${kept.join(',')}]`), ttls, parsed: keptValues };
+  const isAsWritten = !isLong && kept.length === parsed.length && !SPACE_BETWEEN.test(valuesJson);
+  const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, parsed, kept);
+  return { values: toBytes(json), ttls: kept.map(({ ttl }) => ttl ?? 86_400), parsed: kept };
+}
+
+/** Copies the elements of an array that are in `kept`, in the same order. */
+function* jsonOfKept(
+  valuesJson: string,
+  parsed: readonly unknown[],
+  kept: readonly HandleValue[],
+): Steps<string> {
+  const slices: string[] = [];
+  let at = 0;
+  for (const slice of stepElements(valuesJson)) {
+    const value = parsed[at++];
+    if (value === kept[slices.length]) slices.push(slice.includes('\n') ? writeJson(value) : slice);
+    if (valuesJson.length > SMALL_CHARS) yield;
+  }
+  return `[${slices.join(',')}]`;
 }
 
 /**
