@@ -5,6 +5,7 @@ import type { Deleted } from '../../cache/store.js';
 import { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
+import type { Logger } from '../../observe/logger.js';
 import type { Started } from '../../plugin.js';
 import { createFetch } from '../../upstream/connections.js';
 import { type FrontsConfig, METRICS } from './plugin.js';
@@ -37,24 +38,10 @@ export function start(host: Host, settings: FrontsConfig): Started {
   const count = metrics.counterOf(METRICS.bans);
   const fronts = urls.map((url) => {
     const { send, close } = createFetch();
-    const ban = createBan(send, url, timeoutMs);
-    return new Front({
-      ban,
-      close,
-      retryMs,
-      onBan: (isConfirmed) => {
-        count({ result: isConfirmed ? 'confirmed' : 'unconfirmed' }, 1);
-      },
-      onFailing: (error) => {
-        log.warn(
-          { front: url, reason: reasonOf(error), remedy: REMEDY },
-          'cache in front does not confirm bans, retrying',
-        );
-      },
-      onRecovered: () => {
-        log.info({ front: url }, 'cache in front emptied, it confirms bans');
-      },
-    });
+    const onBan = (isConfirmed: boolean): void => {
+      count({ result: isConfirmed ? 'confirmed' : 'unconfirmed' }, 1);
+    };
+    return new Front({ url, ban: createBan(send, url, timeoutMs), close, retryMs, log, onBan });
   });
   return {
     recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(surrogateKeys).join(' ')]],
@@ -117,12 +104,12 @@ function newBatch(): Batch {
 }
 
 interface FrontDeps {
+  url: string;
+  log: Logger;
   ban: SendBan;
   close: () => Promise<void>;
   retryMs: number;
   onBan: (isConfirmed: boolean) => void;
-  onFailing: (error: unknown) => void;
-  onRecovered: () => void;
 }
 
 /**
@@ -180,17 +167,18 @@ class Front {
   }
 
   #confirm(): void {
-    const { onBan, onRecovered } = this.#deps;
+    const { url, log, onBan } = this.#deps;
     onBan(true);
-    if (this.#isFailing) onRecovered();
+    if (this.#isFailing) log.info({ front: url }, 'cache in front emptied, it confirms bans');
     this.#isBehind = this.#isFailing = false;
   }
 
   #fail(error: unknown): void {
     if (this.#isClosed) return;
-    const { onBan, onFailing, retryMs } = this.#deps;
+    const { url: front, log, onBan, retryMs } = this.#deps;
     onBan(false);
-    if (!this.#isFailing) onFailing(error);
+    const details = { front, reason: reasonOf(error), remedy: REMEDY };
+    if (!this.#isFailing) log.warn(details, 'cache in front does not confirm bans, retrying');
     this.#isBehind = this.#isFailing = true;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.ban(EVERYTHING), retryMs).unref();
