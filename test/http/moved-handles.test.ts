@@ -96,6 +96,7 @@ describe('a changed file', () => {
     const proxy = await startWith([`123456/2,${NEW}`]);
     expect(await locationOf(proxy, '/123456/1')).toBe('https://repository.test/handle/1');
     expect(await locationOf(proxy, '/123456/2')).toBe(NEW);
+    expect(await locationOf(proxy, '/20.1/x')).toBe('https://journal.test/item/x');
     write(proxy.file, [`123456/1,${NEW}`, '20.1/*,https://new.test/{suffix}']);
     await proxy.lineOf('moved handles loaded', 2);
     expect(await locationOf(proxy, '/123456/1')).toBe(NEW);

@@ -17,7 +17,7 @@ const PURGED = 1000;
 const EMPTY: MovedTable = { handles: new Map(), prefixes: new Map() };
 
 export function start(host: Host, settings: MovedConfig): Started {
-  const { log, operations, refOf, upstreams } = host;
+  const { log, operations, refOf } = host;
   const { file = '', everyMs } = settings.moved;
   const readText = createTableReader(settings);
   let table = EMPTY;
@@ -63,8 +63,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   return {
     read(read, next): Promise<Outcome> {
       const url = movedTo(read.handle);
-      const isOnlyRead = upstreams.findServers(read.handle)[0]?.source.forwards === false;
-      return url !== undefined && isOnlyRead ? Promise.resolve(urlRecord(url, VALUE)) : next();
+      return url === undefined ? next() : Promise.resolve(urlRecord(url, VALUE));
     },
     close: () => {
       unwatchFile(file, load);
