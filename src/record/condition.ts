@@ -8,7 +8,7 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { type Encoding, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
-import { type Format, readParameters } from '../http/target.js';
+import type { Format } from '../http/target.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordRead } from '../upstream/contract.js';
@@ -62,7 +62,7 @@ export function* recordEtag(
 
 /**
  * Checks the precondition of a write against the record as its caller currently sees it. `handle`: as spelled by the
- * caller.
+ * caller; `indexes`: as in the query.
  *
  * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a malformed header, UPSTREAM_FAILED if the Handle
  * server does not return the record
@@ -70,10 +70,10 @@ export function* recordEtag(
 export function* assertCondition(
   req: IncomingMessage,
   handle: string,
-  query: string,
+  indexes: readonly string[],
   response: RecordRead,
 ): Steps<void> {
-  const selection = writtenSelection(query);
+  const selection = writtenSelection(indexes);
   const record = yield* shownRecord(response);
   const exists = record !== undefined && isSelected(record, selection);
   if (yield* holdsFor(req, exists ? record : undefined, handle, selection)) return;
@@ -89,8 +89,7 @@ export function* assertCondition(
  * Returns the values that the write names. The selection is empty for the whole record, and for
  * `?index=various`, whose values are in the body.
  */
-function writtenSelection(query: string): Selection {
-  const indexes = readParameters(query).getAll('index');
+function writtenSelection(indexes: readonly string[]): Selection {
   return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
 }
 

@@ -26,7 +26,7 @@ export type ForwardRequest = (
   content: {
     target: string;
     body: Buffer;
-    /** The handle and its server, if already known; defaults to those of the request. */
+    /** The record to write, at a server that accepts writes; defaults to the handle of the request, if any. */
     origin?: OriginRecord;
     beforeSend?: (() => void) | undefined;
   },
@@ -52,6 +52,7 @@ interface OutgoingRequest {
 interface ForwardCallbacks {
   onResponse: (response: IncomingMessage) => void;
   onFailure: (error: unknown) => void;
+  onClose: () => void;
 }
 
 /**
@@ -105,11 +106,51 @@ export function createForwardRequest(
   server: Pick<OriginServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
   { pseudonym, isTrustedProxy }: Host,
 ): ForwardRequest {
-  const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;
+  const { url, readOnly, writeTimeoutMs, sessions } = server;
   const { host, pathname } = new URL(url);
   const basePath = withoutSlashesAtEnd(pathname);
-  const proxy = createProxyMiddleware<ForwardedRequest>({
-    target: url,
+  const proxy = createProxy(url, server.writeAgent);
+
+  return async function forward(req, res, { target, body: given }) {
+    const { method = 'GET' } = req;
+    const requestId = requestIdOf(res);
+    const body = isOfSessions(target) ? sessions.bodyFor(given) : given;
+    const client = {
+      method,
+      httpVersion: req.httpVersion,
+      headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
+      peer: peerOf(req, isTrustedProxy),
+    };
+    const ofRequest = { bodyBytes: body.length, requestId };
+    const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
+    return new Promise((resolve, reject) => {
+      let hasResponse = false;
+      const onResponse = (response: IncomingMessage): void => {
+        hasResponse = true;
+        resolve(withChallenges(response, sessions));
+      };
+      const onFailure = (error: unknown): void => {
+        clearTimeout(timer);
+        reject(toForwardError(error));
+      };
+      const onClose = (): void => {
+        if (hasResponse) clearTimeout(timer);
+        else onFailure(connectionClosed());
+      };
+      const upstream = { method, target: basePath + target, headers, body };
+      const request = new ForwardedRequest(upstream, { onResponse, onFailure, onClose });
+      const timer = setTimeout(() => {
+        onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
+        request.cancel();
+      }, writeTimeoutMs);
+      void proxy(request, res, onFailure);
+    });
+  };
+}
+
+function createProxy(target: string, agent: OriginServer['writeAgent']) {
+  return createProxyMiddleware<ForwardedRequest>({
+    target,
     agent,
     // http-proxy would otherwise parse and rewrite the target (backslashes become slashes).
     toProxy: true,
@@ -120,9 +161,7 @@ export function createForwardRequest(
         request.replaceHeaders();
       },
       proxyReq: (sent, request) => {
-        sent.once('close', () => {
-          request.callbacks.onFailure(connectionClosed());
-        });
+        sent.once('close', request.callbacks.onClose);
         request.sendBy(sent);
       },
       // The library types the response with the class of the request.
@@ -134,35 +173,6 @@ export function createForwardRequest(
       },
     },
   });
-
-  return async function forward(req, res, { target, body: given }) {
-    const { method = 'GET' } = req;
-    const body = isOfSessions(target) ? sessions.bodyFor(given) : given;
-    const client = {
-      method,
-      httpVersion: req.httpVersion,
-      headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
-      peer: peerOf(req, isTrustedProxy),
-    };
-    const ofRequest = { bodyBytes: body.length, requestId: requestIdOf(res) };
-    const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
-    return new Promise((resolve, reject) => {
-      const onResponse = (response: IncomingMessage): void => {
-        resolve(withChallenges(response, sessions));
-      };
-      const onFailure = (error: unknown): void => {
-        clearTimeout(timer);
-        reject(toForwardError(error));
-      };
-      const upstream = { method, target: basePath + target, headers, body };
-      const request = new ForwardedRequest(upstream, { onResponse, onFailure });
-      const timer = setTimeout(() => {
-        onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
-        request.cancel();
-      }, writeTimeoutMs);
-      void proxy(request, res, onFailure);
-    });
-  };
 }
 
 function withChallenges(response: IncomingMessage, { challengeOf }: Sessions): IncomingMessage {
@@ -175,19 +185,16 @@ function withChallenges(response: IncomingMessage, { challengeOf }: Sessions): I
   return response;
 }
 
-function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks): void {
-  if (isFinalStatus(response.statusCode)) {
-    callbacks.onResponse(response);
+/** Node accepts any three digits as a status; a final response has 200 to 599 (RFC 9110 §15). */
+function receiveResponse(response: IncomingMessage, { onResponse, onFailure }: ForwardCallbacks): void {
+  const { statusCode = 0 } = response;
+  if (statusCode >= 200 && statusCode <= 599) {
+    onResponse(response);
     return;
   }
   response.destroy();
-  callbacks.onFailure(
-    new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'invalid status code' } }),
-  );
+  onFailure(new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'invalid status code' } }));
 }
-
-/** Whether the status is valid and final (RFC 9110 §15). Node accepts any three digits. */
-const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
 
 const connectionClosed = (): ServiceError =>
   new ServiceError('UPSTREAM_UNREACHABLE', {
@@ -208,9 +215,8 @@ function toForwardError(error: unknown): ServiceError {
  */
 export function limitForwards(forward: ForwardRequest, limiter: ConcurrencyLimiter): ForwardRequest {
   return async function limitedForward(req, res, content) {
-    const { handle, caller } = contextOf(res);
-    const named = content.origin?.handle ?? handle;
-    const key = named && callerKey(named.key, req.headers.authorization);
+    const { handle, caller } = content.origin ?? contextOf(res);
+    const key = handle && callerKey(handle.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {
       // Nothing has been sent yet, and http-proxy would not notice a disconnected client.

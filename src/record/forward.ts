@@ -113,10 +113,15 @@ function routeForwards(host: Host): ForwardRequest {
     return forward;
   };
   return (req, res, content) => {
-    const server = content.origin?.server ?? serverFor(contextOf(res), host);
-    assertForwards(server);
-    return forwardTo(assertFound(server))(req, res, content);
+    const server = content.origin?.server ?? assertForwardable(serverFor(contextOf(res), host));
+    return forwardTo(server)(req, res, content);
   };
+}
+
+/** Asserts that a server takes requests. @throws ServiceError NOT_RESPONSIBLE, or the refusal of its kind */
+function assertForwardable(server: OriginServer | undefined): OriginServer {
+  assertForwards(server);
+  return assertFound(server);
 }
 
 /**

@@ -101,7 +101,10 @@ function endToEndHeaders(
   // Servers that map headers to variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
   return Object.fromEntries(
     Object.entries(headers).filter(
-      ([name, value]) => value !== undefined && !isDropped(name) && !isDropped(name.replaceAll('_', '-')),
+      ([name, value]) =>
+        value !== undefined &&
+        !isDropped(name) &&
+        !(name.includes('_') && isDropped(name.replaceAll('_', '-'))),
     ),
   );
 }

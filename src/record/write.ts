@@ -22,7 +22,9 @@ interface WriteRequest {
   req: IncomingMessage;
   res: ServerResponse;
   origin: OriginRecord;
-  query: string;
+  parameters: URLSearchParams;
+  /** Whether the Handle server checks and executes the write atomically. */
+  isCreation: boolean;
 }
 
 /** An upstream response; `body` is undefined unless it was read. */
@@ -39,43 +41,44 @@ export function createWriteRoute(
   const { originOf, refOf } = host;
   return async function writeRoute(req, res) {
     const context = contextOf(res);
+    const { target, parameters, caller } = context;
     context.result = 'write';
-    const handle = refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
+    const handle = refOf(readHandle(rawHandleOf(target.path) ?? ''));
     context.handle = handle;
-    const { authorization } = req.headers;
-    const origin = originOf(handle, { authorization, caller: context.caller });
-    const query = upstreamQuery(req, context.target.query);
-    const request = { req, res, origin, query };
+    const isCreation = isCreateOnly(req);
+    const hasCondition = !isCreation && hasEtagCondition(req.headers);
+    const origin = originOf(handle, { authorization: req.headers.authorization, caller });
+    const request = { req, res, origin, parameters, isCreation };
+    const isMinted = isMinting(request);
+    const indexes = writtenIndexes(parameters);
     const forwarded = await carryOut<Buffer, unknown, ForwardedResponse | 'refused'>({
       req,
       res,
       origin,
-      ...(req.method === 'DELETE' && { deletion: deletionOf(request, host.resolver) }),
-      withBody: (work) => withBody(req, work),
-      // The Handle server checks and executes a create-only write atomically.
-      ...(hasEtagCondition(req.headers) &&
-        !isCreateOnly(req) && { read: () => checkCondition(request, host.runStepsOf(res)) }),
+      deletion: req.method === 'DELETE' ? deletionOf(request, host.resolver) : undefined,
+      withBody,
+      read: hasCondition ? () => checkCondition(request, host.runStepsOf(res)) : undefined,
       attempt(body, _current, send) {
-        const target = handleTarget(handle, query);
-        const forward = async (beforeSend: () => void): Promise<ForwardedResponse> => {
-          const response = await forwardRequest(req, res, { target, body, origin, beforeSend });
-          return readWritten(response, isMinting(req, query));
-        };
-        return send([forward], { indexes: writtenIndexes(query) });
+        const query = isCreation ? creationQuery(target.query) : target.query;
+        const content = { target: handleTarget(handle, query), body, origin };
+        const forward = async (beforeSend: () => void): Promise<ForwardedResponse> =>
+          readWritten(await forwardRequest(req, res, { ...content, beforeSend }), isMinted);
+        return send([forward], { indexes });
       },
     });
     if (forwarded !== 'refused') await reply(request, forwarded, host.resolver);
   };
 }
 
-async function checkCondition({ req, origin, query }: WriteRequest, runSteps: RunSteps): Promise<void> {
+async function checkCondition({ req, origin, parameters }: WriteRequest, runSteps: RunSteps): Promise<void> {
   const response = await readVisible(origin, { authoritative: true });
-  await runSteps(assertCondition(req, origin.handle.text, query, response), response.body.length);
+  const indexes = parameters.getAll('index');
+  await runSteps(assertCondition(req, origin.handle.text, indexes, response), response.body.length);
 }
 
 /** Returns the indexes in the query; undefined for a write of the whole record. */
-function writtenIndexes(query: string): LoggedChange['indexes'] {
-  const given = readParameters(query).getAll('index');
+function writtenIndexes(parameters: URLSearchParams): LoggedChange['indexes'] {
+  const given = parameters.getAll('index');
   if (given.length === 0) return undefined;
   const indexes = given.map(Number);
   return indexes.every(Number.isInteger) ? indexes : 'various';
@@ -91,8 +94,8 @@ async function readWritten(response: IncomingMessage, isMinted: boolean): Promis
 }
 
 /** Builds the reply for disabled deletion: 403, or 404 if the handle does not exist. */
-function deletionOf({ req, res, origin, query }: WriteRequest, resolver: Resolver): Deletion<'refused'> {
-  const scope = readParameters(query).has('index') ? 'values' : 'handle';
+function deletionOf({ req, res, origin, parameters }: WriteRequest, resolver: Resolver): Deletion<'refused'> {
+  const scope = parameters.has('index') ? 'values' : 'handle';
   return {
     scope,
     async refuse() {
@@ -123,23 +126,23 @@ async function reply(request: WriteRequest, forwarded: ForwardedResponse, resolv
   const { response, status } = forwarded;
   // A Handle server sends 409 only if the handle exists.
   if (status === 409) await resolver.learn(origin.handle, { exists: true });
-  if (isCreateOnly(req) && status === 409) {
+  if (request.isCreation && status === 409) {
     response.resume();
     throw new ServiceError('PRECONDITION_FAILED', { detail: 'it exists already' });
   }
   // The minted handle may be cached as not found.
   if (forwarded.minted !== undefined) await resolver.forget(resolver.refOf(forwarded.minted));
-  const body = forwarded.body ?? (await readIfRefused(request, response));
+  const mayBeIgnored = status === 403 && req.headers.authorization !== undefined;
+  const onIgnoredLogin = mayBeIgnored ? origin.server?.onIgnoredLogin : undefined;
+  const body = forwarded.body ?? (onIgnoredLogin && (await reportIgnoredLogin(response, onIgnoredLogin)));
   await forwardResponse(response, res, { body });
 }
 
 /** Detects an ignored login in a 403. Returns the body if it was read. */
-async function readIfRefused(
-  { req, origin }: WriteRequest,
+async function reportIgnoredLogin(
   response: IncomingMessage,
+  onIgnoredLogin: () => void,
 ): Promise<Buffer | undefined> {
-  const onIgnoredLogin = isRefused(req, response) ? origin.server?.onIgnoredLogin : undefined;
-  if (onIgnoredLogin === undefined) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   if (body === undefined) return undefined;
   // Servers ignore logins over plain HTTP (recording "create: Basic over plain http").
@@ -148,21 +151,17 @@ async function readIfRefused(
   return body;
 }
 
-const isRefused = ({ headers }: IncomingMessage, { statusCode }: IncomingMessage): boolean =>
-  statusCode === 403 && headers.authorization !== undefined;
-
 /**
  * Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if the query has
  * indexes.
  */
-function isMinting({ method }: IncomingMessage, query: string): boolean {
-  const parameters = readParameters(query);
+function isMinting({ req, parameters }: WriteRequest): boolean {
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
-  return method === 'PUT' && flag === 'true' && !parameters.has('index');
+  return req.method === 'PUT' && flag === 'true' && !parameters.has('index');
 }
 
-function upstreamQuery(req: IncomingMessage, query: string): string {
-  if (!isCreateOnly(req)) return query;
+/** Returns the query of a write that the server executes only for a new handle. */
+function creationQuery(query: string): string {
   // readParameters also finds a percent-encoded `overwrite`.
   const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');

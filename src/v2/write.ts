@@ -51,7 +51,7 @@ export async function putHandle(v2: V2, call: V2Call, resource: HandleResource):
     req,
     res,
     origin,
-    withBody: (work) => withInputs(v2, call, origin, work),
+    withBody: (_req, work) => withInputs(v2, call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     ...(!isCreateOnly(req) && { read: () => readCurrent(call, origin) }),
     // The Handle server checks and executes any creation atomically. A replacement sends its response under
@@ -88,7 +88,7 @@ export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Pro
     withBody: noBody,
     read,
     async attempt(_body, _current, send) {
-      const answer = await send([(beforeSend) => origin.remove({ beforeSend }).catch(throwAsLost)]);
+      const answer = await send([(beforeSend) => origin.remove({ beforeSend })]);
       return answer && assertDone(answer);
     },
   });
@@ -129,8 +129,7 @@ export async function sendCreation(
   send: SendWrite,
   record: SizedValues,
 ): Promise<'created' | 'exists'> {
-  const put: SendRequest<RecordAnswer> = () =>
-    origin.put({ values: record.values, overwrite: false }).catch(throwAsLost);
+  const put: SendRequest<RecordAnswer> = () => origin.put({ values: record.values, overwrite: false });
   const answer = await send([put], { isStored: () => holdsValues(call, origin, record) });
   if (answer === undefined) return 'created';
   const isRefused = judgeWrite(answer) === 'unchanged';
@@ -174,15 +173,12 @@ const isGone = (answer: RecordAnswer): boolean =>
 function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAnswer>[] {
   if (plan.kind === 'whole') {
     const { values } = plan;
-    return [(beforeSend) => origin.put({ values, overwrite: true, beforeSend }).catch(throwAsLost)];
+    return [(beforeSend) => origin.put({ values, overwrite: true, beforeSend })];
   }
   const { add, change, remove: indexes } = plan;
   const putValues = (values: readonly HandleValue[], overwrite: boolean): SendRequest<RecordAnswer>[] =>
-    values.length === 0
-      ? []
-      : [(beforeSend) => origin.putValues({ values, overwrite, beforeSend }).catch(throwAsLost)];
-  const remove: SendRequest<RecordAnswer> = (beforeSend) =>
-    origin.remove({ indexes, beforeSend }).catch(throwAsLost);
+    values.length === 0 ? [] : [(beforeSend) => origin.putValues({ values, overwrite, beforeSend })];
+  const remove: SendRequest<RecordAnswer> = (beforeSend) => origin.remove({ indexes, beforeSend });
   return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
 }
 
@@ -196,13 +192,6 @@ const indexesOfPlan = (plan: WritePlan): number[] | undefined =>
 function assertDone(answer: RecordAnswer): true {
   if (answer.status < 300) return true;
   throw refusalError(answer, 'write');
-}
-
-/** Rethrows a lost connection as a timeout, because the request may have arrived. */
-function throwAsLost(failure: unknown): never {
-  if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') throw failure;
-  const detail = 'the connection was lost; it is unknown whether the write was carried out';
-  throw new ServiceError('UPSTREAM_TIMEOUT', { detail, diagnosis: failure.diagnosis, cause: failure });
 }
 
 interface WrittenRecord extends SizedValues {

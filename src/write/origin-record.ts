@@ -58,28 +58,20 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
       const { refusal } = server.source;
       const refuse = () => Promise.reject(refusal());
       const get = createPublicGet(handle, given, resolver);
-      const { list } = server;
-      const identity = undefined;
-      return {
-        handle,
-        server,
-        caller: given,
-        identity,
-        get,
-        put: refuse,
-        putValues: refuse,
-        remove: refuse,
-        list,
-      };
+      const writes = { put: refuse, putValues: refuse, remove: refuse };
+      return { handle, server, caller: given, identity: undefined, get, ...writes, list: server.list };
     }
     const records = recordsAt(servers);
-    const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
+    const identity = identityOf(authorization);
+    // The miss limit ignores a read whose login the Handle server checks.
+    const isChecked = identity !== undefined && servers.every(({ checksLogins }) => checksLogins);
+    const caller = isChecked ? given && { ...given, network: undefined } : given;
     const login = { authorization, caller };
     return {
       handle,
       server,
       caller,
-      identity: identityOf(authorization),
+      identity,
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
         const answer = await aroundMiss(caller, read, showsUnknown);
@@ -88,21 +80,24 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
         return answer;
       },
       async put(options) {
-        const answer = await records.put(handle, { ...options, ...login });
+        const answer = await records.put(handle, { ...options, ...login }).catch(throwAsLost);
         if (answer.responseCode === RESPONSE_CODE.handleExists)
           await resolver.learn(handle, { exists: true });
         return answer;
       },
-      putValues: (options) => records.putValues(handle, { ...options, ...login }),
-      remove: (options) => records.remove(handle, { ...options, ...login }),
+      putValues: (options) => records.putValues(handle, { ...options, ...login }).catch(throwAsLost),
+      remove: (options) => records.remove(handle, { ...options, ...login }).catch(throwAsLost),
       list: (prefix, options) => records.list(prefix, { ...options, authorization }),
     };
   };
 }
 
-/** Whether the Handle server checks the login of a read. If so, the miss limit ignores the read. */
-const checksLogin = (servers: readonly OriginServer[], authorization: string | undefined): boolean =>
-  identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
+/** Rethrows a lost connection as a timeout, because the write may have arrived. */
+function throwAsLost(failure: unknown): never {
+  if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') throw failure;
+  const detail = 'the connection was lost; it is unknown whether the write was carried out';
+  throw new ServiceError('UPSTREAM_TIMEOUT', { detail, diagnosis: failure.diagnosis, cause: failure });
+}
 
 const showsUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
   status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;

@@ -26,15 +26,15 @@ interface Write<Body, Current, Result> {
   req: IncomingMessage;
   res: ServerResponse;
   origin: OriginRecord;
-  deletion?: Deletion<Result>;
+  deletion?: Deletion<Result> | undefined;
   /** Receives the body before the handle is locked or fenced, because the body may arrive slowly. */
-  withBody: (work: (body: Body) => Promise<Result>) => Promise<Result>;
+  withBody: (req: IncomingMessage, work: (body: Body) => Promise<Result>) => Promise<Result>;
   /**
    * Reads the record that the write depends on, as seen by the caller; undefined for an unconditional write.
    *
    * @throws ServiceError PRECONDITION_FAILED
    */
-  read?: () => Promise<Current>;
+  read?: (() => Promise<Current>) | undefined;
   /** Whether the Handle server makes the write atomic for this record, so that no lock is needed. */
   isAtomic?: (current: Current) => boolean;
   /**
@@ -64,7 +64,8 @@ export type SendWrite = <Answer extends WriteAnswer>(
 ) => Promise<Answer | undefined>;
 
 /** A `withBody` for writes without a body, or with a body that was already received. */
-export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => work(undefined);
+export const noBody = <T>(_req: IncomingMessage, work: (body: undefined) => Promise<T>): Promise<T> =>
+  work(undefined);
 
 /**
  * Carries out a write. @throws ServiceError CONCURRENT_MODIFICATION, LOCK_UNAVAILABLE,
@@ -86,7 +87,7 @@ export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Hos
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
 
-    return write.withBody(async (body) => {
+    return write.withBody(req, async (body) => {
       const attempt = (current: Current | undefined, held: Held): Promise<Result | undefined> =>
         write.attempt(body, current, createSendWrite(host, write, held));
       if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
@@ -107,7 +108,8 @@ export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Hos
       } catch (failure) {
         // The ETag of a failed condition usually came from the cache, where the caller will read the record
         // again.
-        if (isFailedCondition(failure)) await host.resolver.recheck(handle, caller);
+        if (failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED')
+          await host.resolver.recheck(handle, caller);
         throw failure;
       }
     });
@@ -118,9 +120,6 @@ function concurrentModification(): never {
   throw new ServiceError('CONCURRENT_MODIFICATION', { detail: 'concurrent modification' });
 }
 
-const isFailedCondition = (failure: unknown): boolean =>
-  failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
-
 function createSendWrite<Body, Current, Result>(
   { resolver, hooks }: Host,
   { req, res, origin }: Write<Body, Current, Result>,
@@ -129,11 +128,11 @@ function createSendWrite<Body, Current, Result>(
   return async function send(requests, { indexes, isStored } = {}) {
     const { handle, server, identity } = origin;
     assertAcceptsWrites(server);
-    const fence = await resolver.fence(handle);
-    const sending = requests.map((request) => () => request(assertHeld));
-    const last = await sendFenced(fence, sending, {
+    const last = await sendFenced(await resolver.fence(handle), requests, {
+      assertHeld,
       isStored,
       async onChanged({ outcome, isConfirmed, answer }) {
+        if (hooks.changed.length === 0) return;
         // `isStored` is defined only for creations.
         const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
         const change: LoggedChange = {
@@ -155,6 +154,7 @@ function createSendWrite<Body, Current, Result>(
 }
 
 interface Settlement {
+  assertHeld?: () => void;
   isStored?: WriteEffect['isStored'];
   /**
    * Called after the settlement if the record was changed, or may have been. `answer`: the last response;
@@ -176,10 +176,10 @@ interface Settlement {
  */
 export async function sendFenced<Answer extends WriteAnswer>(
   fence: Record<WriteOutcome, () => Promise<void>>,
-  requests: readonly (() => Promise<Answer>)[],
-  { isStored, onChanged }: Settlement = {},
+  requests: readonly SendRequest<Answer>[],
+  settlement: Settlement = {},
 ): Promise<Answer | undefined> {
-  const { outcome, wasFound, isAccepted, answer, failed } = await sendSequentially(requests, isStored);
+  const { outcome, wasFound, isAccepted, answer, failed } = await sendSequentially(requests, settlement);
   try {
     await fence[outcome]();
     if (failed !== undefined) throw failed.failure;
@@ -189,7 +189,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
     // After the settlement, even if it failed, so that a subscriber to changes reads the new record. A 404
     // invalidates the entry too, but changes nothing at the Handle server.
     if (outcome === 'unknown' || (outcome === 'changed' && (isAccepted || wasFound)))
-      await onChanged?.({ outcome, isConfirmed: isAccepted, answer });
+      await settlement.onChanged?.({ outcome, isConfirmed: isAccepted, answer });
   }
   return answer;
 }
@@ -205,15 +205,15 @@ interface Sent<Answer> {
 }
 
 async function sendSequentially<Answer extends WriteAnswer>(
-  requests: readonly (() => Promise<Answer>)[],
-  isStored: WriteEffect['isStored'],
+  requests: readonly SendRequest<Answer>[],
+  { assertHeld = NOT_HELD.assertHeld, isStored }: Settlement,
 ): Promise<Sent<Answer>> {
   const outcomes: WriteOutcome[] = [];
   let isAccepted = false;
   let last: { answer?: Answer; failed?: { failure: unknown } } = {};
   for (const send of requests) {
     try {
-      const answer = await send();
+      const answer = await send(assertHeld);
       last = { answer };
       outcomes.push(judgeWrite(answer));
       if (answer.status >= 300) break;
