@@ -1,10 +1,9 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import { type RequestContext, contextOf } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RenderError } from '../http/error-reply.js';
 import { type Listener, type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
@@ -46,65 +45,52 @@ export function createV2(config: Config, host: Host, writes: V2Writes): V2Interf
   const { freshness } = freshnessRules(config, host);
   const v2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
   return {
-    route: (req, res) => answerCall(v2, { req, res, run: host.runStepsOf(res) }),
+    route: (req, res) => answerCall(v2, { req, res, context: contextOf(res), run: host.runStepsOf(res) }),
     renderError: renderV2Problem,
   };
 }
 
 /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
 async function answerCall(v2: V2, call: AnonymousCall): Promise<void> {
-  const { req, res } = call;
-  if (req.method === 'OPTIONS') {
-    answerV2Options(req, res);
+  const { method } = call.req;
+  const { authorization } = call.req.headers;
+  if (method === 'OPTIONS') {
+    answerV2Options(call);
     return;
   }
-  const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (v2.config.v2.anonymousRead && isRead && req.headers.authorization === undefined) {
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (v2.config.v2.anonymousRead && isRead && authorization === undefined) {
     await answerAnonymous(v2, call);
     return;
   }
-  const login = readV2Login(req.headers.authorization, v2.identities);
-  await CALLS[readRoute(res)](v2, { ...call, login });
+  const login = readV2Login(authorization, v2.identities);
+  await CALLS[readRoute(call)](v2, { ...call, login });
 }
 
 const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
   v2Prefixes: sendPrefixes,
-  v2Search: (v2, call) => listCollection(v2, call, readPrefixPath(call.res)),
-  v2Mint: (v2, call) => mint(v2, call, readPrefixPath(call.res)),
-  v2Read: (v2, call) => getHandle(v2, call, readHandleResource(v2, call.res).handle),
-  v2Put: (v2, call) => putHandle(v2, call, readHandleResource(v2, call.res)),
-  v2Delete: (v2, call) => deleteHandle(v2, call, readHandleResource(v2, call.res).handle),
+  v2Search: (v2, call) => listCollection(v2, call, readPrefixPath(call)),
+  v2Mint: (v2, call) => mint(v2, call, readPrefixPath(call)),
+  v2Read: (v2, call) => getHandle(v2, call, readHandleResource(v2, call).handle),
+  v2Put: (v2, call) => putHandle(v2, call, readHandleResource(v2, call)),
+  v2Delete: (v2, call) => deleteHandle(v2, call, readHandleResource(v2, call).handle),
 };
 
 async function answerAnonymous(v2: V2, call: AnonymousCall): Promise<void> {
-  const id = readRoute(call.res);
-  if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call.res).handle);
+  const id = readRoute(call);
+  if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call).handle);
   else if (id === 'v2Prefixes') await sendPrefixes(v2, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
   }
 }
 
-/** Returns the matched route. @throws ServiceError UNKNOWN_ENDPOINT if none matches */
-function matchOf(res: ServerResponse): RoutedPath {
-  const { match } = contextOf(res);
-  if (match === undefined) {
-    throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'everything is under /api/v2/handles' });
-  }
-  return match;
-}
-
-/** Returns the raw text after `/api/v2/handles/`. @throws ServiceError UNKNOWN_ENDPOINT */
-function restIn(res: ServerResponse): string {
-  matchOf(res);
-  return restOf(contextOf(res));
-}
-
-/** Drops the trailing slash that v2 clients send after a prefix or suffix. */
-const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
+/** The slash that v2 clients send after a prefix or suffix. */
+const TRAILING_SLASH = /\/$/;
 
 /** Parses a prefix path. @throws ServiceError for any other path */
-const readPrefixPath = (res: ServerResponse): string => readHandle(withoutSlash(restIn(res)));
+const readPrefixPath = ({ context }: V2Call): string =>
+  readHandle(restOf(context).replace(TRAILING_SLASH, ''));
 
 /**
  * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
@@ -112,13 +98,13 @@ const readPrefixPath = (res: ServerResponse): string => readHandle(withoutSlash(
  *
  * @throws ServiceError for any other path
  */
-function readHandleResource({ host }: V2, res: ServerResponse): HandleResource {
-  const raw = restIn(res);
-  const bare = withoutSlash(raw);
+function readHandleResource({ host }: V2, { context }: AnonymousCall): HandleResource {
+  const raw = restOf(context);
+  const bare = raw.replace(TRAILING_SLASH, '');
   // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
   const handle = host.refOf(readHandle(rawHandle));
-  contextOf(res).handle = handle;
+  context.handle = handle;
   return { handle, rawHandle };
 }
 
@@ -129,15 +115,17 @@ const ADVICE: Readonly<Record<string, string>> = {
   v2Read: 'this is a handle; POST to /api/v2/handles/<prefix> to have a new one named',
 } satisfies Partial<Record<V2Id, string>>;
 
-/** Returns the route id. @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
-function readRoute(res: ServerResponse): V2Id {
-  const match = matchOf(res);
-  const { route } = contextOf(res);
-  if (route !== undefined) return route.id as V2Id;
-  throw new ServiceError('METHOD_NOT_ALLOWED', {
-    detail: ADVICE[match.routes[0]?.id ?? ''] ?? '',
-    allow: match.allow,
-  });
+/** Returns the id of the matched route. @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
+function readRoute({ context }: AnonymousCall): V2Id {
+  const { routes, allow } = matchOf(context);
+  if (context.route !== undefined) return context.route.id as V2Id;
+  throw new ServiceError('METHOD_NOT_ALLOWED', { detail: ADVICE[routes[0]?.id ?? ''] ?? '', allow });
+}
+
+/** Returns the matched path. @throws ServiceError UNKNOWN_ENDPOINT if none matches */
+function matchOf({ match }: RequestContext): RoutedPath {
+  if (match !== undefined) return match;
+  throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'everything is under /api/v2/handles' });
 }
 
 /** CORS request headers for conditional writes, lists and POST, in addition to the common ones. */
@@ -150,8 +138,8 @@ const REQUEST_HEADERS = [
   'Idempotency-Key',
 ];
 
-function answerV2Options(req: IncomingMessage, res: ServerResponse): void {
-  const { allow } = matchOf(res);
+function answerV2Options({ req, res, context }: AnonymousCall): void {
+  const { allow } = matchOf(context);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
   else sendV2(res, { status: 204, headers: { Allow: allow.join(', ') } });
 }

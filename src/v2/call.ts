@@ -9,7 +9,7 @@ import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
 import { type Freshness, VARY } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import { type RequestContext, contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
 import { decodePercent, identityIn, readBasic } from '../http/identity.js';
@@ -42,6 +42,7 @@ export interface V2 extends V2Writes {
 export interface AnonymousCall {
   req: IncomingMessage;
   res: ServerResponse;
+  context: RequestContext;
   /** Processes the records of the request in time slices. */
   run: RunSteps;
 }
@@ -51,13 +52,8 @@ export interface V2Call extends AnonymousCall {
 }
 
 /** Returns the record at its Handle server, accessed with the caller's login. */
-export function originFor(
-  { host }: V2,
-  { res, login: { authorization } }: V2Call,
-  handle: HandleRef,
-): OriginRecord {
-  return host.originOf(handle, { authorization, caller: contextOf(res).caller });
-}
+export const originFor = ({ host }: V2, { context, login }: V2Call, handle: HandleRef): OriginRecord =>
+  host.originOf(handle, { authorization: login.authorization, caller: context.caller });
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
 interface Login {

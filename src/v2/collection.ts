@@ -6,10 +6,8 @@ import { matchesInSequence, upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { contextOf } from '../http/context.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import { readParameters } from '../http/target.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import {
@@ -43,10 +41,9 @@ const checkLogin = (v2: V2, call: V2Call): Promise<void> =>
   assertLogin(originFor(v2, call, v2.host.refOf(call.login.identity.handle)));
 
 export async function listCollection(v2: V2, call: V2Call, prefix: string): Promise<void> {
-  const { req, res } = call;
-  const context = contextOf(res);
+  const { req, context } = call;
   context.result = 'bypass';
-  const { conditions, ...paging } = readListQuery(readParameters(context.target.query));
+  const { conditions, ...paging } = readListQuery(context.parameters);
   const isSearch = conditions.length > 0;
   const handles = isSearch
     ? await searchHandles(v2, call, { prefix, conditions, ...paging })

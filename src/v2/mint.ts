@@ -2,15 +2,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { contextOf } from '../http/context.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { isConditional } from '../http/preconditions.js';
-import { readParameters } from '../http/target.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { noBody } from '../write/write.js';
 import { type V2, type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
-import { type SizedValues, assertPreconditions, validatorsOf } from './read.js';
+import { type SizedValues, assertPreconditions, etagOfValues } from './read.js';
 import { assertJson, holdsValues, sendCreation, sendWritten, withInputs } from './write.js';
 
 /**
@@ -27,16 +25,15 @@ type MakeName = (uuid: string) => string;
  * only if the response was lost.
  */
 export async function mint(v2: V2, call: V2Call, prefix: string): Promise<void> {
-  const { req, res, login } = call;
-  const context = contextOf(res);
+  const { req, context, login } = call;
   context.result = 'write';
   assertJson(req);
   const { query } = context.target;
-  const makeName = readGenerator(prefix, readParameters(query));
+  const makeName = readGenerator(prefix, context.parameters);
   const collection = originFor(v2, call, v2.host.refOf(`${prefix}/`));
   await withInputs(v2, call, collection, async ({ inputs, chars }) => {
     // Preconditions apply to the collection, which exists and has no ETag.
-    if (isConditional(req)) assertPreconditions(req, await validatorsOf(call.run, { values: [], chars: 0 }));
+    if (isConditional(req)) assertPreconditions(req, await etagOfValues(call, { values: [], chars: 0 }));
     const values = await buildRecord(v2, call, { inputs, handle: `${prefix}/`, chars });
     const record = { values, chars };
     const identity = `${login.identity.index}:${login.identity.handle}`;
@@ -93,7 +90,7 @@ function createMinted(
   { handle: name, record }: NewHandle,
 ): Promise<{ origin: OriginRecord; outcome: 'created' | 'exists' }> {
   const handle = v2.host.refOf(name);
-  contextOf(call.res).handle = handle;
+  call.context.handle = handle;
   const origin = originFor(v2, call, handle);
   return v2.carryOut({
     req: call.req,

@@ -104,12 +104,12 @@ export async function assertOwnership(
 async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: ReadGroup): Promise<boolean> {
   const { handle, values, current, identity, automatic, chars } = input;
   const admins = await run(adminsOf(values), chars);
-  const kept = new Set(admins.map(adminKey));
-  const before = await run(adminsOf(current), chars);
-  if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   if (changers.some((admin) => isIdentity(admin, identity) || isSameAdminValue(admin, automatic)))
     return true;
+  const before = await run(adminsOf(current), chars);
+  const kept = new Set(admins.map(adminKey));
+  if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const prefixHandle = `0.NA/${prefixOf(handle)}`;
   return isMember(changers, { run, readGroup, identity, prefixHandle, visited: new Set() });
 }

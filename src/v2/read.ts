@@ -5,10 +5,8 @@ import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders, isOnlyIfCached } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
-import type { RunSteps } from '../http/request-work.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
 import { type Steps, inOneStep } from '../time-slicer.js';
@@ -33,7 +31,7 @@ export interface SizedValues {
 
 /** Reads with the caller's login, bypassing the cache. */
 export async function getHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
-  contextOf(call.res).result = 'bypass';
+  call.context.result = 'bypass';
   const record = await readAsCaller(originFor(v2, call, handle), { authoritative: false });
   await sendValues(call, record, PRIVATE);
 }
@@ -42,7 +40,7 @@ export async function getHandle(v2: V2, call: V2Call, handle: HandleRef): Promis
 export async function getPublicHandle(v2: V2, call: AnonymousCall, handle: HandleRef): Promise<void> {
   const resolution = await resolvePublic(v2, call, handle);
   const result = resultOf(resolution, { authoritative: false });
-  Object.assign(contextOf(call.res), { result, exists: existsBy(resolution) });
+  Object.assign(call.context, { result, exists: existsBy(resolution) });
   const { freshness, host } = v2;
   if (resolution.stale) host.metrics.countStale(resolution.stale);
   const headers = cacheHeaders({ resolution, authoritative: false, now: host.clock.now(), freshness });
@@ -57,21 +55,13 @@ async function sendValues(
   record: SizedValues | undefined,
   headers: Record<string, string>,
 ): Promise<void> {
-  const rendered = record && (await run(renderValues(record.values), record.chars));
-  const verdict = assertPreconditions(req, rendered);
-  if (rendered === undefined || rendered.shown === 0) throw new ServiceError('V2_NOT_FOUND');
-  const all = { ...headers, ETag: rendered.etag };
-  if (verdict === 'not-modified') sendV2(res, { status: 304, headers: all });
-  else sendV2(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
-}
-
-/** Decodes each value once for both JSON and ETag. */
-function* renderValues(values: readonly HandleValue[]): Steps<Validators & { shown: number; json: string }> {
   const shown: string[] = [];
-  const validators = yield* makeValidators(values, (value, bytes) => {
-    shown.push(writeJson(toV2Value(value, bytes)));
-  });
-  return { ...validators, shown: shown.length, json: `[${shown.join(',')}]` };
+  const etag = record && (await run(renderEtag(record.values, shown), record.chars));
+  const verdict = assertPreconditions(req, etag);
+  if (etag === undefined || shown.length === 0) throw new ServiceError('V2_NOT_FOUND');
+  const all = { ...headers, ETag: etag };
+  if (verdict === 'not-modified') sendV2(res, { status: 304, headers: all });
+  else sendV2(res, { status: 200, headers: all, contentType: JSON_TYPE, body: `[${shown.join(',')}]` });
 }
 
 export interface CallerRecord extends SizedValues {
@@ -118,10 +108,10 @@ export async function readPublic(
 
 async function resolvePublic(
   { host }: V2,
-  { req, res, run }: AnonymousCall,
+  { req, context, run }: AnonymousCall,
   handle: HandleRef,
 ): Promise<FromEntry> {
-  const login = { authorization: req.headers.authorization, caller: contextOf(res).caller };
+  const login = { authorization: req.headers.authorization, caller: context.caller };
   const { caller } = host.originOf(handle, login);
   const options = { authoritative: false, onlyIfCached: isOnlyIfCached(req), caller };
   const reading = inOneStep(() => host.resolver.resolve(handle, options));
@@ -138,48 +128,42 @@ async function sizedValuesOf({ run }: AnonymousCall, { entry }: FromEntry): Prom
   return { values: await run(readValues(entry), chars), chars };
 }
 
-interface Validators {
-  etag: string;
-}
-
-export const validatorsOf = (
-  run: RunSteps,
+/** Returns the ETag of a record that is not sent. */
+export const etagOfValues = (
+  { run }: AnonymousCall,
   { values, chars }: SizedValues,
-): Validators | Promise<Validators> => run(makeValidators(values), chars);
+): string | Promise<string> => run(renderEtag(values), chars);
 
 /**
  * Creates a strong ETag from the meaning of the values. Server order and timestamps do not affect it, so a
- * write's ETag is known before the record is read back.
+ * write's ETag is known before the record is read back. `shown` receives the JSON of each visible value, because
+ * both need its bytes.
  */
-export function* makeValidators(
-  values: readonly HandleValue[],
-  onVisible?: (value: HandleValue, bytes: Buffer) => void,
-): Steps<Validators> {
+export function* renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
   const forms: string[] = [];
   for (const value of visibleValues(values)) {
     const bytes = bytesOfRecordData(value.data);
     forms.push(canonicalForm(value, bytes));
-    onVisible?.(value, bytes);
+    shown?.push(writeJson(toV2Value(value, bytes)));
     yield;
   }
-  return { etag: etagOf(JSON.stringify(forms), 'identity') };
+  return etagOf(JSON.stringify(forms), 'identity');
 }
 
 /**
- * Evaluates preconditions against `record`, as visible to the caller (undefined if the handle does not
- * exist).
+ * Evaluates preconditions against the ETag of the record, as visible to the caller (undefined if the handle does
+ * not exist).
  *
  * @throws ServiceError PRECONDITION_FAILED
  */
 export function assertPreconditions(
   { method = '', headers }: AnonymousCall['req'],
-  record: Validators | undefined,
+  etag: string | undefined,
 ): Exclude<Verdict, 'failed'> {
-  const state =
-    record === undefined ? { method, exists: false } : { method, exists: true, etags: [record.etag] };
-  const verdict = evaluatePreconditions(headers, state);
+  const etags = etag === undefined ? [] : [etag];
+  const verdict = evaluatePreconditions(headers, { method, exists: etag !== undefined, etags });
   if (verdict !== 'failed') return verdict;
-  throw new ServiceError('PRECONDITION_FAILED', { detail: describeFailure(headers, record?.etag) });
+  throw new ServiceError('PRECONDITION_FAILED', { detail: describeFailure(headers, etag) });
 }
 
 function describeFailure(headers: AnonymousCall['req']['headers'], etag: string | undefined): string {

@@ -4,8 +4,6 @@ import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import type { HandleValue } from '../handle/value.js';
-import { contextOf } from '../http/context.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { JSON_TYPE } from '../http/reply.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
@@ -22,7 +20,7 @@ import {
   assertLogin,
   assertPreconditions,
   readAsCaller,
-  validatorsOf,
+  etagOfValues,
 } from './read.js';
 import { BODY_LIMITS } from './translation/attributes.js';
 import { type V2Input, readInputs } from './translation/data.js';
@@ -41,11 +39,12 @@ export interface HandleResource {
   rawHandle: string;
 }
 
-export async function putHandle(v2: V2, call: V2Call, resource: HandleResource): Promise<void> {
-  const { req, res } = call;
-  contextOf(res).result = 'write';
+export async function putHandle(v2: V2, call: V2Call, { handle, rawHandle }: HandleResource): Promise<void> {
+  const { req, res, context } = call;
+  context.result = 'write';
   assertJson(req);
-  const { handle, rawHandle } = resource;
+  const isCreation = isCreateOnly(req);
+  const hasCondition = isConditional(req);
   const origin = originFor(v2, call, handle);
   await v2.carryOut<InputList, CallerRecord | undefined, true>({
     req,
@@ -53,14 +52,14 @@ export async function putHandle(v2: V2, call: V2Call, resource: HandleResource):
     origin,
     withBody: (_req, work) => withInputs(v2, call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
-    ...(!isCreateOnly(req) && { read: () => readCurrent(call, origin) }),
+    read: isCreation ? undefined : () => readCurrent(call, origin, hasCondition),
     // The Handle server checks and executes any creation atomically. A replacement sends its response under
     // the lock, so that the ETag belongs to this write.
     isAtomic: (current) => current === undefined,
     attempt(body, current, send) {
       const target = { ...body, rawHandle, origin, send };
       return current === undefined
-        ? createRecord(v2, call, target)
+        ? createRecord(v2, call, { ...target, isCreation })
         : replace(v2, call, { ...target, current });
     },
   });
@@ -68,11 +67,12 @@ export async function putHandle(v2: V2, call: V2Call, resource: HandleResource):
 
 /** Deletes a handle if deletion is enabled. For a missing handle, 412 and 404 take precedence over 403. */
 export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
-  const { req, res } = call;
-  contextOf(res).result = 'write';
+  const { req, res, context } = call;
+  context.result = 'write';
+  const hasCondition = isConditional(req);
   const origin = originFor(v2, call, handle);
   const read = async (): Promise<void> => {
-    if ((await readCurrent(call, origin)) === undefined) throw new ServiceError('V2_NOT_FOUND');
+    if ((await readCurrent(call, origin, hasCondition)) === undefined) throw new ServiceError('V2_NOT_FOUND');
   };
   await v2.carryOut<undefined, unknown, true>({
     req,
@@ -96,9 +96,13 @@ export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Pro
 }
 
 /** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
-async function readCurrent({ req, run }: V2Call, origin: OriginRecord): Promise<CallerRecord | undefined> {
+async function readCurrent(
+  call: V2Call,
+  origin: OriginRecord,
+  hasCondition: boolean,
+): Promise<CallerRecord | undefined> {
   const current = await readAsCaller(origin, { authoritative: true });
-  if (isConditional(req)) assertPreconditions(req, current && (await validatorsOf(run, current)));
+  if (hasCondition) assertPreconditions(call.req, current && (await etagOfValues(call, current)));
   return current;
 }
 
@@ -108,14 +112,18 @@ interface PutTarget extends InputList {
   send: SendWrite;
 }
 
-async function createRecord(v2: V2, call: V2Call, target: PutTarget): Promise<true | undefined> {
-  const { origin, rawHandle, inputs, chars, send } = target;
+/** Creates the record; undefined if another client has created it meanwhile, unless only a creation was requested. */
+async function createRecord(
+  v2: V2,
+  call: V2Call,
+  { origin, rawHandle, inputs, chars, send, isCreation }: PutTarget & { isCreation: boolean },
+): Promise<true | undefined> {
   const values = await buildRecord(v2, call, { inputs, handle: origin.handle.text, chars });
   if ((await sendCreation(call, origin, send, { values, chars })) === 'created') {
     await sendWritten(v2, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
     return true;
   }
-  if (!isCreateOnly(call.req)) return undefined;
+  if (!isCreation) return undefined;
   throw new ServiceError('PRECONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
 }
 
@@ -140,13 +148,13 @@ export async function sendCreation(
 
 /** Whether the record equals these values, as far as the caller can read it. */
 export async function holdsValues(
-  { run }: V2Call,
+  call: V2Call,
   origin: OriginRecord,
   expected: SizedValues,
 ): Promise<boolean> {
   const stored = await readAsCaller(origin, { authoritative: true });
   if (stored === undefined) return false;
-  return (await validatorsOf(run, stored)).etag === (await validatorsOf(run, expected)).etag;
+  return (await etagOfValues(call, stored)) === (await etagOfValues(call, expected));
 }
 
 async function replace(
@@ -176,10 +184,13 @@ function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAn
     return [(beforeSend) => origin.put({ values, overwrite: true, beforeSend })];
   }
   const { add, change, remove: indexes } = plan;
-  const putValues = (values: readonly HandleValue[], overwrite: boolean): SendRequest<RecordAnswer>[] =>
-    values.length === 0 ? [] : [(beforeSend) => origin.putValues({ values, overwrite, beforeSend })];
-  const remove: SendRequest<RecordAnswer> = (beforeSend) => origin.remove({ indexes, beforeSend });
-  return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
+  const requests: SendRequest<RecordAnswer>[] = [];
+  if (add.length > 0)
+    requests.push((beforeSend) => origin.putValues({ values: add, overwrite: false, beforeSend }));
+  if (change.length > 0)
+    requests.push((beforeSend) => origin.putValues({ values: change, overwrite: true, beforeSend }));
+  if (indexes.length > 0) requests.push((beforeSend) => origin.remove({ indexes, beforeSend }));
+  return requests;
 }
 
 /** Returns the indexes that a plan writes or removes; undefined for a plan that replaces the whole record. */
@@ -209,24 +220,22 @@ interface WrittenRecord extends SizedValues {
  */
 export async function sendWritten(
   v2: V2,
-  { req, res, run }: V2Call,
+  call: V2Call,
   { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
 ): Promise<void> {
   const { text: handle } = origin.handle;
   // The stored record has the server's timestamps and rewritten values, so it determines the ETag.
   const read = await readAsCaller(origin, { authoritative: true }).catch(() => undefined);
-  const stored = read && (await validatorsOf(run, read));
   // The ETag must not belong to a different client's write (RFC 9110 §9.3.4).
-  const isOwn = isLocked && stored !== undefined;
-  const { etag } = isOwn ? stored : await validatorsOf(run, sent);
-  const headers = { ...PRIVATE, ETag: etag };
+  const own = isLocked && read !== undefined ? read : sent;
+  const headers = { ...PRIVATE, ETag: await etagOfValues(call, own) };
   if (!isNew) {
-    sendV2(res, { status: 204, headers });
+    sendV2(call.res, { status: 204, headers });
     return;
   }
-  sendV2(res, {
+  sendV2(call.res, {
     status: 201,
-    headers: { ...headers, Location: locationOf(req, v2, handle, rawHandle) },
+    headers: { ...headers, Location: locationOf(call.req, v2, handle, rawHandle) },
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });

@@ -3,7 +3,7 @@ import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import * as schema from '../../src/v2/translation/data.js';
 import type { V2Input, V2Value } from '../../src/v2/translation/data.js';
 import { runToEnd } from '../../src/time-slicer.js';
-import { makeValidators } from '../../src/v2/read.js';
+import { renderEtag } from '../../src/v2/read.js';
 import * as translation from '../../src/v2/translation/record.js';
 import type { AutomaticAdmin, WritePlan } from '../../src/v2/translation/record.js';
 
@@ -17,7 +17,7 @@ export const toRecord = (...given: Parameters<typeof translation.toRecord>): Han
 export const planWrite = (...given: Parameters<typeof translation.planWrite>): WritePlan =>
   runToEnd(translation.planWrite(...given));
 
-export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(makeValidators(values)).etag;
+export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(renderEtag(values));
 
 const PERMISSIONS = '011111110011';
 

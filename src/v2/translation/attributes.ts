@@ -20,10 +20,14 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
   return z.preprocess(numberFrom, z.int({ error }).min(min).max(max));
 }
 
-/** String field without lone surrogates, which UTF-8 cannot encode. */
+/** Whether UTF-8 cannot encode the text. */
+export const hasLoneSurrogate = (text: string): boolean => /\p{Surrogate}/u.test(text);
+
+export const WHOLE_CHARACTERS = 'give whole Unicode characters';
+
 export const textField = z
   .string({ error: 'give a string' })
-  .refine((text) => !/\p{Surrogate}/u.test(text), { error: 'give whole Unicode characters' });
+  .refine((text) => !hasLoneSurrogate(text), { error: WHOLE_CHARACTERS });
 
 export const booleanField = z.boolean({ error: 'give true or false' });
 
@@ -76,7 +80,7 @@ type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof p
  * back the `privs` that they read.
  */
 export function readPermissionFields({ privs, ...flags }: Permissions): string {
-  const defaults = privs ?? showPermissions(DEFAULT_PERMISSIONS);
+  const defaults = privs ?? DEFAULT_PRIVS;
   return [flags.admin_read, flags.admin_write, flags.pub_read, flags.pub_write]
     .map((given, at) => ((given ?? defaults[at] !== '-') ? '1' : '0'))
     .join('');
@@ -90,12 +94,13 @@ export function showPermissions(permissions: string | undefined): string {
   return read(adminRead) + write(adminWrite) + read(publicRead) + write(publicWrite);
 }
 
+const DEFAULT_PRIVS = showPermissions(DEFAULT_PERMISSIONS);
+
 /**
- * Returns the permissions to send. The Handle server ignores the first of four digits, administrator read
+ * Returns four digits as they are sent. The Handle server ignores the first of four digits, administrator read
  * (recording "PERM5"); withholding that right requires five digits.
  */
-export function permissionsToSend(permissions: string | undefined): { permissions?: string } {
-  const digits = lastFourPermissions(permissions);
+export function permissionsToSend(digits: string): { permissions?: string } {
   if (digits === DEFAULT_PERMISSIONS) return {};
   return { permissions: digits.startsWith('0') ? `0${digits}` : digits };
 }

@@ -31,6 +31,8 @@ import {
   referencesField,
   rejectAt,
   textField,
+  WHOLE_CHARACTERS,
+  hasLoneSurrogate,
 } from './attributes.js';
 
 /** Parsed HS_ADMIN data. */
@@ -155,8 +157,10 @@ function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
   return bytesOfText(String(parsed), reject);
 }
 
-const bytesOfText = (text: string, reject: Reject): Buffer =>
-  Buffer.from(parseOrReject(textField, text, reject), 'utf8');
+function bytesOfText(text: string, reject: Reject): Buffer {
+  if (hasLoneSurrogate(text)) throw reject(WHOLE_CHARACTERS);
+  return Buffer.from(text, 'utf8');
+}
 
 function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject): T {
   const parsed = parseUpToIssue(schema, given);
@@ -168,14 +172,17 @@ function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject):
 export function parseData(type: string, bytes: Buffer): ParsedData {
   if (type === ADMIN_TYPE) return tryDecode(showAdmin, bytes) ?? null;
   if (type === MEMBERS_TYPE) return tryDecode(showMembers, bytes) ?? null;
-  return isPrintable(bytes) ? bytes.toString('utf8') : null;
+  return decodePrintable(bytes) ?? null;
 }
 
-/** Whether bytes are UTF-8 without control characters other than tab, line feed and carriage return. */
-function isPrintable(bytes: Buffer): boolean {
-  const isControlByte = (byte: number): boolean =>
-    (byte < 32 && byte !== 9 && byte !== 10 && byte !== 13) || byte === 0x7f;
-  return isUtf8(bytes) && !bytes.some(isControlByte);
+/** Matches the ASCII control characters except tab, line feed and carriage return. */
+const CONTROL = /[^\P{Cc}\t\n\r\u0080-\u009f]/u;
+
+/** Returns the text of UTF-8 bytes; undefined for other bytes, and for a text with control characters. */
+function decodePrintable(bytes: Buffer): string | undefined {
+  if (!isUtf8(bytes)) return undefined;
+  const text = bytes.toString('utf8');
+  return CONTROL.test(text) ? undefined : text;
 }
 
 /** Permissions in the original service's order and naming. */
@@ -262,9 +269,10 @@ export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
   const data = tryDecode((content) => decodeStructure(type, content), bytes);
   // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
   if (data !== undefined && bytesOfRecordData(data).equals(bytes)) return data;
-  return isPrintable(bytes)
-    ? { format: 'string', value: bytes.toString('utf8') }
-    : { format: 'base64', value: bytes.toString('base64') };
+  const text = decodePrintable(bytes);
+  return text === undefined
+    ? { format: 'base64', value: bytes.toString('base64') }
+    : { format: 'string', value: text };
 }
 
 function decodeStructure(type: string, bytes: Buffer): ValueData | undefined {

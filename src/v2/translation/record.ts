@@ -140,7 +140,7 @@ function restate({ index, type, data, permissions, ttl, references }: HandleValu
     index,
     type,
     data,
-    ...permissionsToSend(permissions),
+    ...permissionsToSend(lastFourPermissions(permissions)),
     ttl: ttl ?? DEFAULT_TTL_SECONDS,
     ...(references !== undefined && references.length > 0 && { references }),
   };
@@ -149,7 +149,7 @@ function restate({ index, type, data, permissions, ttl, references }: HandleValu
 /**
  * Returns a canonical text for comparison. Omits the timestamp, so that a PUT without changes keeps the ETag.
  */
-export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(value.data)): string {
+export function canonicalForm(value: HandleValue, bytes: Buffer): string {
   const { index, type, ttl, references, permissions } = value;
   const data = bytes.toString('base64');
   const { ttl_type, ttl: life } = showTtl(ttl);
@@ -190,8 +190,6 @@ interface PlanInput {
 export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePlan> {
   const stored = new Map(current.map((value) => [value.index, value]));
   const hidden = current.filter(isHidden);
-  const isUnchanged = (value: HandleValue, before: HandleValue | undefined): before is HandleValue =>
-    before !== undefined && canonicalForm(before) === canonicalForm(value);
   const values: HandleValue[] = [];
   for (const value of next) {
     const before = stored.get(value.index);
@@ -211,6 +209,13 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
       .filter((value) => !isHidden(value) && !indexes.has(value.index))
       .map(({ index }) => index),
   };
+}
+
+function isUnchanged(value: HandleValue, before: HandleValue | undefined): before is HandleValue {
+  if (before === undefined) return false;
+  const bytes = bytesOfRecordData(value.data);
+  const stored = bytesOfRecordData(before.data);
+  return bytes.equals(stored) && canonicalForm(value, bytes) === canonicalForm(before, stored);
 }
 
 /** Rejects a value with a hidden value's index. The error is a 400, because the v2 contract has no 409. */
