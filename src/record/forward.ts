@@ -16,7 +16,7 @@ import { type Place, restOf } from '../http/route-table.js';
 import { assertPlain, isListRequest, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import { type OriginServer, assertForwards } from '../upstream/contract.js';
+import type { OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
 import { readForwardedRecord, recordEtag } from './condition.js';
@@ -120,7 +120,7 @@ function routeForwards(host: Host): ForwardRequest {
 
 /** Asserts that a server takes requests. @throws ServiceError NOT_RESPONSIBLE, or the refusal of its kind */
 function assertForwardable(server: OriginServer | undefined): OriginServer {
-  assertForwards(server);
+  if (server?.source.forwards === false) throw server.source.refusal();
   return assertFound(server);
 }
 

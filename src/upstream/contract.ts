@@ -198,8 +198,3 @@ export const withSources = (
       throw new Error(`${server.key}.kind: no plugin reads servers of the kind ${server.kind}`);
     return { ...server, source, readOnly: server.readOnly || !source.forwards };
   });
-
-/** Asserts that a server, if any, takes requests besides anonymous reads. @throws ServiceError its refusal */
-export function assertForwards(server: { source: RecordSource } | undefined): void {
-  if (server?.source.forwards === false) throw server.source.refusal();
-}

@@ -105,8 +105,9 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   const { handle, values, current, identity, automatic, chars } = input;
   const admins = await run(adminsOf(values), chars);
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
-  if (changers.some((admin) => isIdentity(admin, identity) || isSameAdminValue(admin, automatic)))
-    return true;
+  const isAutomatic = (admin: ValueReference): boolean =>
+    admin.index === automatic.index && isSameHandle(admin.handle, automatic.handle);
+  if (includesIdentity(changers, identity) || changers.some(isAutomatic)) return true;
   const before = await run(adminsOf(current), chars);
   const kept = new Set(admins.map(adminKey));
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
@@ -146,7 +147,7 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
     // A prefix record administers all handles under its prefix.
     if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
     const members = await run(membersIn(record ?? [], group), Infinity);
-    if (members.some((member) => isIdentity(member, identity))) return true;
+    if (includesIdentity(members, identity)) return true;
     if (await isMember(members, search)) return true;
   }
   return false;
@@ -164,17 +165,18 @@ function* membersIn(record: readonly HandleValue[], group: ValueReference): Step
 }
 
 /**
- * Whether an administrator is this identity. Index 0 matches any index. The case of suffixes matters,
+ * Whether administrators include this identity. Index 0 matches any index. The case of suffixes matters,
  * although logins ignore it.
  */
-const isIdentity = (admin: ValueReference, identity: ValueReference): boolean =>
-  isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);
+function includesIdentity(admins: readonly ValueReference[], { handle, index }: ValueReference): boolean {
+  const folded = foldHandle(handle, true);
+  return admins.some(
+    (admin) => (admin.index === 0 || admin.index === index) && foldHandle(admin.handle, true) === folded,
+  );
+}
 
 const isSameHandle = (one: string, other: string): boolean =>
   foldHandle(one, true) === foldHandle(other, true);
-
-const isSameAdminValue = (one: ValueReference, other: ValueReference): boolean =>
-  isSameHandle(one.handle, other.handle) && one.index === other.index;
 
 /** Returns equal keys for equal administrators, to compare thousands of them in a set. */
 const adminKey = ({ handle, index, permissions }: AdminData): string =>

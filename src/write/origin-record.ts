@@ -32,6 +32,8 @@ export interface OriginRecord {
   handle: HandleRef;
   /** The server that accepts writes; undefined if no server is responsible. */
   server: OriginServer | undefined;
+  /** The error of every request but an anonymous read; undefined for a server that takes logins and writes. */
+  refusal?: (() => ServiceError) | undefined;
   caller: Caller | undefined;
   /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity: string | undefined;
@@ -59,7 +61,8 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
       const refuse = () => Promise.reject(refusal());
       const get = createPublicGet(handle, given, resolver);
       const writes = { put: refuse, putValues: refuse, remove: refuse };
-      return { handle, server, caller: given, identity: undefined, get, ...writes, list: server.list };
+      const { list } = server;
+      return { handle, server, refusal, caller: given, identity: undefined, get, ...writes, list };
     }
     const records = recordsAt(servers);
     const identity = identityOf(authorization);
@@ -128,7 +131,9 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
 
 /** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
 export function assertAcceptsWrites(server: OriginServer | undefined): void {
-  if (assertFound(server).readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
+  if (server?.readOnly === false) return;
+  assertFound(server);
+  throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 
 /**

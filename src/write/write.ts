@@ -4,7 +4,6 @@ import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { contextOf, requestIdOf } from '../http/context.js';
-import { assertForwards } from '../upstream/contract.js';
 import {
   type DeletionRules,
   type WriteAnswer,
@@ -82,8 +81,8 @@ const MAX_TRIES = 3;
 export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Host): CarryOut {
   return async function carryOut<Body, Current, Result>(write: Write<Body, Current, Result>) {
     const { deletion, isAtomic, read, req } = write;
-    const { handle, server, caller } = write.origin;
-    assertForwards(server);
+    const { handle, refusal, caller } = write.origin;
+    if (refusal !== undefined) throw refusal();
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
 

@@ -266,7 +266,7 @@ export function bytesOfRecordData(data: unknown): Buffer {
 
 /** Returns the readable format if lossless, else base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
-  const data = tryDecode((content) => decodeStructure(type, content), bytes);
+  const data = isStructured(type) ? tryDecode((content) => decodeStructure(type, content), bytes) : undefined;
   // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
   if (data !== undefined && bytesOfRecordData(data).equals(bytes)) return data;
   const text = decodePrintable(bytes);
@@ -275,10 +275,9 @@ export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
     : { format: 'string', value: text };
 }
 
-function decodeStructure(type: string, bytes: Buffer): ValueData | undefined {
+function decodeStructure(type: string, bytes: Buffer): ValueData {
   if (type === ADMIN_TYPE) return { format: 'admin', value: adminToJson(decodeAdmin(bytes)) };
-  if (type === MEMBERS_TYPE) return { format: 'vlist', value: decodeVlist(bytes) };
-  return undefined;
+  return { format: 'vlist', value: decodeVlist(bytes) };
 }
 
 /** Treats -1 like a missing index, as in the original service: both request a free index. */

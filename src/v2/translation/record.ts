@@ -214,8 +214,8 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
 function isUnchanged(value: HandleValue, before: HandleValue | undefined): before is HandleValue {
   if (before === undefined) return false;
   const bytes = bytesOfRecordData(value.data);
-  const stored = bytesOfRecordData(before.data);
-  return bytes.equals(stored) && canonicalForm(value, bytes) === canonicalForm(before, stored);
+  const isSame = value.data === before.data || bytes.equals(bytesOfRecordData(before.data));
+  return isSame && canonicalForm(value, bytes) === canonicalForm(before, bytes);
 }
 
 /** Rejects a value with a hidden value's index. The error is a 400, because the v2 contract has no 409. */
