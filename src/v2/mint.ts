@@ -9,7 +9,7 @@ import { noBody } from '../write/write.js';
 import { type V2, type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, etagOfValues } from './read.js';
-import { assertJson, holdsValues, sendCreation, sendWritten, withInputs } from './write.js';
+import { assertJson, holdsValues, readBack, sendCreation, sendWritten, withInputs } from './write.js';
 
 /**
  * Maximum minted names per POST. Random UUIDs do not collide: a server that
@@ -104,8 +104,10 @@ function createMinted(
   });
 }
 
-const sendMinted = (v2: V2, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> =>
-  sendWritten(v2, call, { ...record, origin, isNew: true, isLocked: true });
+async function sendMinted(v2: V2, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> {
+  const written = await readBack(origin, record);
+  await sendWritten(v2, call, { handle: origin.handle.text, isNew: true, written });
+}
 
 /** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
 async function mintByKey(v2: V2, call: V2Call, minted: NewHandle): Promise<void> {

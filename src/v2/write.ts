@@ -118,9 +118,11 @@ async function createRecord(
   call: V2Call,
   { origin, rawHandle, inputs, chars, send, isCreation }: PutTarget & { isCreation: boolean },
 ): Promise<true | undefined> {
-  const values = await buildRecord(v2, call, { inputs, handle: origin.handle.text, chars });
-  if ((await sendCreation(call, origin, send, { values, chars })) === 'created') {
-    await sendWritten(v2, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
+  const { text: handle } = origin.handle;
+  const record = { values: await buildRecord(v2, call, { inputs, handle, chars }), chars };
+  if ((await sendCreation(call, origin, send, record)) === 'created') {
+    // Without a lock, the stored record may already be that of another client.
+    await sendWritten(v2, call, { handle, rawHandle, isNew: true, written: record });
     return true;
   }
   if (!isCreation) return undefined;
@@ -171,7 +173,8 @@ async function replace(
   if (plan.kind === 'by-index' && answer !== undefined && isGone(answer)) return undefined;
   if (answer !== undefined) assertDone(answer);
   const isNew = plan.kind === 'whole' && answer?.status === 201;
-  await sendWritten(v2, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
+  const written = await readBack(origin, { values, chars });
+  await sendWritten(v2, call, { handle, rawHandle, isNew, written });
   return true;
 }
 
@@ -205,30 +208,30 @@ function assertDone(answer: RecordAnswer): true {
   throw refusalError(answer, 'write');
 }
 
-interface WrittenRecord extends SizedValues {
-  origin: OriginRecord;
+interface WrittenRecord {
+  handle: string;
   /** The client's spelling; undefined for a minted name. */
   rawHandle?: string;
   isNew: boolean;
-  /** False without a lock: other writers may have changed the record since this write. */
-  isLocked: boolean;
+  /** Determines the ETag, which must not belong to a different client's write (RFC 9110 §9.3.4). */
+  written: SizedValues;
 }
 
 /**
- * Sends 201 with Location, or 204. The ETag is the stored record's; without a lock, or if the record cannot
- * be read back, it is computed from the sent values.
+ * Returns the record that a call has written, if no other client can have written it since. The stored record has
+ * the server's timestamps and rewritten values; if it cannot be read, the sent values are returned.
  */
+export async function readBack(origin: OriginRecord, sent: SizedValues): Promise<SizedValues> {
+  return (await readAsCaller(origin, { authoritative: true }).catch(() => undefined)) ?? sent;
+}
+
+/** Sends 201 with Location, or 204. */
 export async function sendWritten(
   v2: V2,
   call: V2Call,
-  { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
+  { handle, rawHandle, isNew, written }: WrittenRecord,
 ): Promise<void> {
-  const { text: handle } = origin.handle;
-  // The stored record has the server's timestamps and rewritten values, so it determines the ETag.
-  const read = await readAsCaller(origin, { authoritative: true }).catch(() => undefined);
-  // The ETag must not belong to a different client's write (RFC 9110 §9.3.4).
-  const own = isLocked && read !== undefined ? read : sent;
-  const headers = { ...PRIVATE, ETag: await etagOfValues(call, own) };
+  const headers = { ...PRIVATE, ETag: await etagOfValues(call, written) };
   if (!isNew) {
     sendV2(call.res, { status: 204, headers });
     return;
