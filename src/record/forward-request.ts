@@ -6,15 +6,22 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
-import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
+import { type RequestContext, requestIdOf } from '../http/context.js';
 import { isOfSessions, originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
+import type { Caller } from '../upstream/caller.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { OriginServer } from '../upstream/contract.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import type { Sessions } from '../upstream/sessions.js';
-import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
+
+/** The handle of a request, if any, and its caller. `server`: the server of the handle, if it accepts the request. */
+interface ForwardSubject {
+  handle?: HandleRef | undefined;
+  caller?: Caller | undefined;
+  server?: OriginServer | undefined;
+}
 
 /**
  * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent; if it
@@ -26,8 +33,7 @@ export type ForwardRequest = (
   content: {
     target: string;
     body: Buffer;
-    /** The record to write, at a server that accepts writes; defaults to the handle of the request, if any. */
-    origin?: OriginRecord;
+    subject?: ForwardSubject;
     beforeSend?: (() => void) | undefined;
   },
 ) => Promise<IncomingMessage>;
@@ -215,7 +221,7 @@ function toForwardError(error: unknown): ServiceError {
  */
 export function limitForwards(forward: ForwardRequest, limiter: ConcurrencyLimiter): ForwardRequest {
   return async function limitedForward(req, res, content) {
-    const { handle, caller } = content.origin ?? contextOf(res);
+    const { handle, caller } = content.subject ?? {};
     const key = handle && callerKey(handle.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {

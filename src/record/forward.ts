@@ -52,7 +52,9 @@ export function createForward(host: Host, withBody: WithBody, forwardRequest: Fo
     if (context.handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
     const target = upstreamTarget(context);
-    const response = await withBody(req, (body) => forwardRequest(req, res, { target, body }));
+    const response = await withBody(req, (body) =>
+      forwardRequest(req, res, { target, body, subject: context }),
+    );
     if (!isRecord(req, response, context)) {
       const body = await learnFrom(response, context, resolver);
       await forwardResponse(response, res, { body });
@@ -113,7 +115,7 @@ function routeForwards(host: Host): ForwardRequest {
     return forward;
   };
   return (req, res, content) => {
-    const server = content.origin?.server ?? assertForwardable(serverFor(contextOf(res), host));
+    const server = content.subject?.server ?? assertForwardable(serverFor(contextOf(res), host));
     return forwardTo(server)(req, res, content);
   };
 }
@@ -238,6 +240,7 @@ function decodeResponseBody(
   body: Buffer,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
+  if (headers['content-encoding'] === undefined) return Promise.resolve(body);
   return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
 }
 

@@ -47,10 +47,10 @@ export function createWriteRoute(
     context.handle = handle;
     const isCreation = isCreateOnly(req);
     const hasCondition = !isCreation && hasEtagCondition(req.headers);
+    const isMinted = isMinting(req, parameters);
+    const indexes = writtenIndexes(parameters);
     const origin = originOf(handle, { authorization: req.headers.authorization, caller });
     const request = { req, res, origin, parameters, isCreation };
-    const isMinted = isMinting(request);
-    const indexes = writtenIndexes(parameters);
     const forwarded = await carryOut<Buffer, unknown, ForwardedResponse | 'refused'>({
       req,
       res,
@@ -60,7 +60,7 @@ export function createWriteRoute(
       read: hasCondition ? () => checkCondition(request, host.runStepsOf(res)) : undefined,
       attempt(body, _current, send) {
         const query = isCreation ? creationQuery(target.query) : target.query;
-        const content = { target: handleTarget(handle, query), body, origin };
+        const content = { target: handleTarget(handle, query), body, subject: origin };
         const forward = async (beforeSend: () => void): Promise<ForwardedResponse> =>
           readWritten(await forwardRequest(req, res, { ...content, beforeSend }), isMinted);
         return send([forward], { indexes });
@@ -155,9 +155,9 @@ async function reportIgnoredLogin(
  * Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if the query has
  * indexes.
  */
-function isMinting({ req, parameters }: WriteRequest): boolean {
+function isMinting({ method }: IncomingMessage, parameters: URLSearchParams): boolean {
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
-  return req.method === 'PUT' && flag === 'true' && !parameters.has('index');
+  return method === 'PUT' && flag === 'true' && !parameters.has('index');
 }
 
 /** Returns the query of a write that the server executes only for a new handle. */
