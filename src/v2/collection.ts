@@ -99,24 +99,31 @@ function sendNames(
   sendV2(res, { status: 200, headers: PRIVATE, contentType, body });
 }
 
-/** Slices short records too, because a search or a list with `Depth: 1` reads thousands of them. */
-const slicingAll =
-  (run: RunSteps): RunSteps =>
-  (steps) =>
-    run(steps, Infinity);
+/**
+ * Reads the public record of each handle through the cache; undefined for a handle without one. The first failure
+ * fails all. Slices short records too, because a search or a list with `Depth: 1` reads thousands of them.
+ */
+function mapRecords<T>(
+  v2: V2,
+  call: V2Call,
+  handles: readonly string[],
+  work: (values: readonly HandleValue[], handle: string) => Steps<T>,
+): Promise<(T | undefined)[]> {
+  const run: RunSteps = (steps) => call.run(steps, Infinity);
+  return mapLimited(handles, v2.config.v2.search.concurrency, async (handle) => {
+    const record = await readPublic(v2, { ...call, run }, v2.host.refOf(handle));
+    return record && run(work(record.values, handle), record.chars);
+  });
+}
 
-/** Sends each handle's public values, read through the cache (`Depth: 1`). */
-async function sendRecords(v2: V2, { run, ...own }: V2Call, handles: readonly string[]): Promise<void> {
-  const { maxHandles, concurrency } = v2.config.v2.search;
+/** Sends each handle's public values (`Depth: 1`). */
+async function sendRecords(v2: V2, call: V2Call, handles: readonly string[]): Promise<void> {
+  const { maxHandles } = v2.config.v2.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
-  const call = { ...own, run: slicingAll(run) };
-  const records = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(v2, call, v2.host.refOf(handle));
-    return record && call.run(toV2(record.values), record.chars);
-  });
+  const records = await mapRecords(v2, call, handles, toV2);
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
     const values = records[at];
     const prefix = handle.slice(0, handle.indexOf('/'));
@@ -207,22 +214,15 @@ function assertPathSegment(prefix: string): void {
 const pageOfHandles = (handles: readonly string[], { limit, page }: Paging): string[] =>
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
-/**
- * Lists handles with the caller's rights and reads each public record through the cache.
- * One failure fails the search.
- */
+/** Lists handles with the caller's rights, and matches the public record of each. */
 async function scanPrefix(v2: V2, call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
-  const { concurrency, maxHandles } = v2.config.v2.search;
+  const { maxHandles } = v2.config.v2.search;
   assertScannable(await countHandles(v2, call, prefix), maxHandles);
   const handles = await handlesUnder(v2, call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
-  const run = slicingAll(call.run);
-  const matching = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(v2, { ...call, run }, v2.host.refOf(handle));
-    return record !== undefined && run(meetsAll(criteria, handle, record.values), record.chars);
-  });
-  return handles.filter((_handle, at) => matching[at]);
+  const matches = await mapRecords(v2, call, handles, (values, handle) => meetsAll(criteria, handle, values));
+  return handles.filter((_handle, at) => matches[at]);
 }
 
 function assertScannable(count: number, maxHandles: number): void {

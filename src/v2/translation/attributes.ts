@@ -55,11 +55,11 @@ export function bodyError(detail: string): ServiceError {
   return new ServiceError('V2_BAD_BODY', { detail });
 }
 
-/** Formats the first schema issue with its path: `perms.add_handle: give true or false`. */
-export function firstIssue({ issues }: z.ZodError): string {
+/** Formats the first schema issue with its path below `root`: `perms.add_handle: give true or false`. */
+export function firstIssue({ issues }: z.ZodError, root = ''): string {
   const [{ path, message } = { path: [], message: 'not understood' }] = issues;
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
-  return `${steps.join('').replace(/^\./, '')}: ${message}`.replace(/^: /, '');
+  return `${[root, ...steps].join('').replace(/^\./, '')}: ${message}`.replace(/^: /, '');
 }
 
 export const permissionFields = {
@@ -88,10 +88,8 @@ export function readPermissionFields({ privs, ...flags }: Permissions): string {
 
 /** Formats permission digits: `rwr-` for `1110`. */
 export function showPermissions(permissions: string | undefined): string {
-  const [adminRead, adminWrite, publicRead, publicWrite] = lastFourPermissions(permissions);
-  const read = (digit?: string): string => (digit === '1' ? 'r' : '-');
-  const write = (digit?: string): string => (digit === '1' ? 'w' : '-');
-  return read(adminRead) + write(adminWrite) + read(publicRead) + write(publicWrite);
+  const digits = lastFourPermissions(permissions);
+  return ['r', 'w', 'r', 'w'].map((letter, at) => (digits[at] === '1' ? letter : '-')).join('');
 }
 
 const DEFAULT_PRIVS = showPermissions(DEFAULT_PERMISSIONS);
@@ -110,17 +108,15 @@ export const DEFAULT_TTL_SECONDS = 86_400;
 const seconds = integerField();
 const date = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
-interface TtlFields {
-  ttlType?: number | undefined;
-  ttl?: number | string | undefined;
-  reject: Reject;
-}
-
 /**
  * Parses a TTL. `ttl_type` takes precedence; without it, a date is absolute and a number relative. Relative
  * seconds are negative in the v2 contract, so their sign is ignored.
  */
-export function readTtlFields({ ttlType, ttl, reject }: TtlFields): Ttl {
+export function readTtlFields(
+  ttlType: number | undefined,
+  ttl: number | string | undefined,
+  reject: Reject,
+): Ttl {
   const number = seconds.safeParse(ttl);
   if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success)) {
     return readExpiry(number.success ? number.data : secondsOfDate(ttl), reject);

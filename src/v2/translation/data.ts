@@ -14,7 +14,7 @@ import {
   encodeData,
   encodeVlist,
 } from '../../handle/value-data.js';
-import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
+import type { Ttl, ValueReference } from '../../handle/value.js';
 import { parseUpToIssue } from '../../http/request-body.js';
 import type { Steps } from '../../time-slicer.js';
 import {
@@ -86,26 +86,17 @@ const NONE = Buffer.alloc(0);
  * Whether a value is a secret key, which no response contains. The Handle server
  * ignores the case of the type.
  */
-export const isHidden = ({ type }: HandleValue): boolean => isSecretKey(type);
-
-const isSecretKey = (type: string): boolean => /^HS_SECKEY(\.|$)/i.test(type);
-
-interface V2Data {
-  type: string;
-  data?: string | undefined;
-  parsed?: unknown;
-  rejectData: Reject;
-  rejectParsed: Reject;
-}
+export const isHidden = ({ type }: { type: string }): boolean => /^HS_SECKEY(\.|$)/i.test(type);
 
 /**
  * Reads a value's bytes from `data` or `parsed_data`, which must agree; without either, the value is empty.
  */
-function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
-  const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
+function readData({ type, data, parsed_data: parsed }: BodyValue, position: number): Buffer {
+  const rejectParsed = rejectAt(position, 'parsed_data');
+  const bytes = typeof data === 'string' ? bytesOfData(type, data, rejectAt(position, 'data')) : undefined;
   // Responses use null for missing parsed data, and clients send responses back.
   if (parsed === undefined || parsed === null) {
-    if (bytes === undefined && (isStructured(type) || isSecretKey(type))) {
+    if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
       throw rejectParsed('give parsed_data or data');
     }
     // As in the original service; EUDAT's epicclient clears values this way.
@@ -300,6 +291,8 @@ export const bodyValue = z.object(
   { error: 'give an object' },
 );
 
+type BodyValue = z.infer<typeof bodyValue>;
+
 /** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
 export function* readInputs(body: unknown): Steps<V2Input[]> {
   if (!Array.isArray(body)) throw bodyError('give an array of values');
@@ -316,33 +309,17 @@ export function* readInputs(body: unknown): Steps<V2Input[]> {
 
 function readInput(given: unknown, position: number): V2Input {
   const parsed = parseUpToIssue(bodyValue, given);
-  if (!parsed.success) throw bodyError(withPosition(position, firstIssue(parsed.error)));
-  const { idx, type, data, parsed_data, ttl_type, ttl, refs, ...permissions } = parsed.data;
+  if (!parsed.success) throw bodyError(firstIssue(parsed.error, `[${position}]`));
+  const { idx, type, ttl_type, ttl, refs, ...permissions } = parsed.data;
   return {
     ...(idx !== undefined && { idx }),
     type,
-    data: readData({
-      type,
-      data: data ?? undefined,
-      parsed: parsed_data,
-      rejectData: rejectAt(position, 'data'),
-      rejectParsed: rejectAt(position, 'parsed_data'),
-    }),
-    ttl: readTtlFields({
-      ttlType: ttl_type ?? undefined,
-      ttl: ttl ?? undefined,
-      reject: rejectAt(position, 'ttl'),
-    }),
+    data: readData(parsed.data, position),
+    ttl: readTtlFields(ttl_type ?? undefined, ttl ?? undefined, rejectAt(position, 'ttl')),
     references: refs ?? [],
     permissions: readPermissionFields(permissions),
   };
 }
-
-/**
- * Prefixes an issue with the value's position. An issue names a property, unless it concerns the whole value.
- */
-const withPosition = (position: number, issue: string): string =>
-  issue.startsWith('give ') ? `[${position}]: ${issue}` : `[${position}].${issue}`;
 
 function assertDistinctIndexes(inputs: readonly V2Input[]): void {
   const positions = new Map<number, number>();
