@@ -23,7 +23,7 @@ export interface LoaderDeps {
   store: Store;
   upstream: {
     resolve: (read: HandleRead) => Promise<Outcome>;
-    preferPrimary?: (key: string) => void;
+    preferPrimary?: ((key: string) => void) | undefined;
   };
   /** Time after a failure in which the handle is not requested again (ms). */
   retryAfterMs: number;

@@ -282,13 +282,19 @@ export class Resolver {
 
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
   detachLoads(key: string): void {
-    for (const loader of [this.#loader, this.#configuredLoader]) loader.detach(key);
+    for (const loader of this.#loaders()) loader.detach(key);
     this.#deps.upstream.preferPrimary?.(key);
   }
 
   /** Detaches the loads in flight of all keys with the prefix. */
   detachLoadsUnder(prefix: string): void {
-    for (const loader of [this.#loader, this.#configuredLoader]) loader.detachUnder(prefix);
+    for (const loader of this.#loaders()) loader.detachUnder(prefix);
+  }
+
+  /** Returns the loaders that are in use. */
+  #loaders(): readonly Loader[] {
+    const { aroundRead = [] } = this.#deps;
+    return aroundRead.length === 0 ? [this.#loader] : [this.#loader, this.#configuredLoader];
   }
 
   readonly refOf: RefOf = (text) => this.#deps.refOf(text);

@@ -47,8 +47,8 @@ export interface HandleRead extends ResolveOptions {
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
-  /** Called before and after a write: for a while only the primary is asked for the handle. */
-  preferPrimary: (key: string) => void;
+  /** Called before and after a write: for a while only the primary is asked. Undefined if there is no other server. */
+  preferPrimary: ((key: string) => void) | undefined;
   /** Total usage of all servers. */
   usage: () => LimiterUsage;
 }

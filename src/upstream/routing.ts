@@ -69,7 +69,9 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
       return ask();
     },
     preferPrimary(key) {
-      for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary(key);
+      const hasSecondaries = [...servers, ...roots].some(({ reads }) => reads.preferPrimary !== undefined);
+      if (!hasSecondaries) return;
+      for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary?.(key);
     },
     usage: () => sumUsages(servers.map(({ reads }) => reads.usage())),
   };

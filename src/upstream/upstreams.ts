@@ -204,9 +204,12 @@ export function createUpstreamClient(
         ? primary.read({ handle, authoritative, caller, timeoutMs })
         : readWithFailover(read);
     },
-    preferPrimary(key) {
-      if (secondaries.length > 0) written.set(key, true);
-    },
+    preferPrimary:
+      secondaries.length === 0
+        ? undefined
+        : (key) => {
+            written.set(key, true);
+          },
     usage,
   };
 }
