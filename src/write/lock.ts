@@ -77,17 +77,20 @@ export function createHandleLock(
     const client = identityOf(req.headers.authorization) ?? network;
     const writer = { client, network, prefix: handle.prefix };
     const deadline = performance.now() + waitMs;
-    let grant: Grant = () => undefined;
-    const granted = new Promise<number>((resolve) => {
-      grant = resolve;
+    const grant: { freeSince?: number; notify?: () => void } = {};
+    const leave = queue.enter(handle.key, writer, (freeSince) => {
+      grant.freeSince = freeSince;
+      grant.notify?.();
     });
-    const leave = queue.enter(handle.key, writer, grant);
     if (leave === undefined) throw busy();
     const onRefused = (): void => {
       queue.refuse(writer);
     };
     try {
-      const freeSince = await untilDeadline(granted, waitMs, busy);
+      // A free lock is granted immediately, and needs no timer.
+      if (grant.freeSince === undefined)
+        await untilDeadline(new Promise<void>((notify) => (grant.notify = notify)), waitMs, busy);
+      const { freeSince = Infinity } = grant;
       const shared = acquireShared ? await acquireShared(handle.key, deadline) : NO_REDIS;
       if (shared === undefined) throw busy();
       try {
