@@ -94,22 +94,22 @@ const SPACE_BETWEEN = /\n|^\[\s|\s\]$|\}\s+,|,\s+\{/;
 const SMALL_CHARS = 16 * 1024;
 
 /**
- * Filters a `values` array, given as text and parsed, by `isKept` (default: public values). Copies each value
- * byte for byte, except if the server wrote it over several lines.
+ * Filters a `values` array, given as text and parsed: its public values, or all. Copies each value byte for byte,
+ * except if the server wrote it over several lines.
  *
  * @throws TypeError for an element that is not a handle value
  */
 export function* publicValues(
   valuesJson: string,
   parsed: readonly unknown[],
-  isKept: (value: HandleValue) => boolean = isPublic,
+  takesAll = false,
 ): Steps<PublicValues> {
   const kept: HandleValue[] = [];
   // Yields only for long arrays, because a step costs more than a short value.
   const isLong = valuesJson.length > SMALL_CHARS;
   for (const each of parsed) {
     const value = assertValue(each);
-    if (isKept(value)) kept.push(value);
+    if (takesAll || isPublic(value)) kept.push(value);
     if (isLong) yield;
   }
   const isAsWritten = !isLong && kept.length === parsed.length && !SPACE_BETWEEN.test(valuesJson);

@@ -38,7 +38,7 @@ function* recordOf(json: string, { responseCode, values }: Members): Steps<Recor
   if (responseCode === RESPONSE_CODE.valuesNotFound)
     return { kind: 'empty', values: '' as Bytes, message: '' };
   if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
-  const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, () => true);
+  const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, true);
   return { kind: 'found', values: all.values, message: '' };
 }
 
