@@ -123,7 +123,7 @@ function routeForwards(host: Host): ForwardRequest {
 /** Asserts that a server takes requests. @throws ServiceError NOT_RESPONSIBLE, or the refusal of its kind */
 function assertForwardable(server: OriginServer | undefined): OriginServer {
   if (server?.source.forwards === false) throw server.source.refusal();
-  return assertFound(server);
+  return server ?? assertFound(server);
 }
 
 /**
@@ -145,9 +145,9 @@ function serverFor(
 
 /** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */
 function handleToVerify(place: Place): string | undefined {
+  if (place.match?.routes[0]?.id !== 'verify') return undefined;
   const rest = restOf(place);
-  if (rest === '' || place.match?.routes[0]?.id !== 'verify') return undefined;
-  return readHandle(rest).replace(/^\d+:/, '');
+  return rest === '' ? undefined : readHandle(rest).replace(/^\d+:/, '');
 }
 
 /** Headers that this proxy sets itself. */

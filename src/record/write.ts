@@ -47,6 +47,7 @@ export function createWriteRoute(
     context.handle = handle;
     const isCreation = isCreateOnly(req);
     const hasCondition = !isCreation && hasEtagCondition(req.headers);
+    const runSteps = host.runStepsOf(res);
     const isMinted = isMinting(req, parameters);
     const indexes = writtenIndexes(parameters);
     const origin = originOf(handle, { authorization: req.headers.authorization, caller });
@@ -57,7 +58,7 @@ export function createWriteRoute(
       origin,
       deletion: req.method === 'DELETE' ? deletionOf(request, host.resolver) : undefined,
       withBody,
-      read: hasCondition ? () => checkCondition(request, host.runStepsOf(res)) : undefined,
+      read: hasCondition ? () => checkCondition(request, runSteps) : undefined,
       attempt(body, _current, send) {
         const query = isCreation ? creationQuery(target.query) : target.query;
         const content = { target: handleTarget(handle, query), body, subject: origin };
