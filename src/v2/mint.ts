@@ -4,7 +4,6 @@ import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { isConditional } from '../http/preconditions.js';
-import type { OriginRecord } from '../write/origin-record.js';
 import { noBody } from '../write/write.js';
 import { type V2, type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
@@ -83,41 +82,39 @@ interface NewHandle {
   record: SizedValues;
 }
 
-/** Creates the handle if it does not exist. */
-function createMinted(
+/** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
+async function mintByKey(v2: V2, call: V2Call, minted: NewHandle): Promise<void> {
+  if (await createMinted(v2, call, minted, { mayExist: true })) return;
+  const detail = `this Idempotency-Key belongs to ${minted.handle}, which has different values`;
+  throw new ServiceError('PRECONDITION_FAILED', { detail });
+}
+
+/**
+ * Creates the handle, and sends it. Returns false, and sends nothing, if it exists; with `mayExist` only if it has
+ * different values.
+ */
+async function createMinted(
   v2: V2,
   call: V2Call,
   { handle: name, record }: NewHandle,
-): Promise<{ origin: OriginRecord; outcome: 'created' | 'exists' }> {
+  { mayExist }: { mayExist: boolean },
+): Promise<boolean> {
+  const { req, res, context } = call;
   const handle = v2.host.refOf(name);
-  call.context.handle = handle;
+  context.handle = handle;
   const origin = originFor(v2, call, handle);
-  return v2.carryOut({
-    req: call.req,
-    res: call.res,
+  const outcome = await v2.carryOut<undefined, unknown, 'created' | 'exists'>({
+    req,
+    res,
     origin,
     withBody: noBody,
-    attempt: async (_body, _current, send) => ({
-      origin,
-      outcome: await sendCreation(call, origin, send, record),
-    }),
+    attempt: (_body, _current, send) => sendCreation(call, origin, send, record),
   });
-}
-
-async function sendMinted(v2: V2, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> {
+  const isOurs = outcome === 'created' || (mayExist && (await holdsValues(call, origin, record)));
+  if (!isOurs) return false;
   const written = await readBack(origin, record);
-  await sendWritten(v2, call, { handle: origin.handle.text, isNew: true, written });
-}
-
-/** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
-async function mintByKey(v2: V2, call: V2Call, minted: NewHandle): Promise<void> {
-  const { handle, record } = minted;
-  const { origin, outcome } = await createMinted(v2, call, minted);
-  if (outcome === 'exists' && !(await holdsValues(call, origin, record))) {
-    const detail = `this Idempotency-Key belongs to ${handle}, which has different values`;
-    throw new ServiceError('PRECONDITION_FAILED', { detail });
-  }
-  await sendMinted(v2, call, origin, record);
+  await sendWritten(v2, call, { handle: handle.text, isNew: true, written });
+  return true;
 }
 
 interface RandomMint {
@@ -137,12 +134,9 @@ async function mintRandom(
     const isClaimed = unclaimed !== undefined;
     const handle = unclaimed ?? makeName(randomUUID());
     unclaimed = undefined;
-    const isDone = await leaveNameIfLost(v2, call, { fingerprint, handle, isClaimed }, async () => {
-      const { origin, outcome } = await createMinted(v2, call, { handle, record });
-      const isOurs = outcome === 'created' || (isClaimed && (await holdsValues(call, origin, record)));
-      if (isOurs) await sendMinted(v2, call, origin, record);
-      return isOurs;
-    });
+    const isDone = await leaveNameIfLost(v2, call, { fingerprint, handle, isClaimed }, () =>
+      createMinted(v2, call, { handle, record }, { mayExist: isClaimed }),
+    );
     if (isDone) return;
   }
   throw new ServiceError('UPSTREAM_FAILED', { detail: `${MAX_NAMES} new names in a row exist already` });
