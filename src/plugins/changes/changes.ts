@@ -1,4 +1,4 @@
-// Records this instance's changes in the audit file and in the feed, which subscribers read as server-sent events.
+// Records this instance's changes in the change file and in the feed, which subscribers read as server-sent events.
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { appendFile, constants, stat } from 'node:fs/promises';
@@ -21,8 +21,7 @@ const CLOSE_MS = 1000;
 export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
   const {
-    audit: { file },
-    changes: { webhook: hook, maxEntries },
+    changes: { file, webhook: hook, maxEntries },
   } = settings;
   const { stampNow, reportsOf } = createDeliveryReports(host);
   const feed = hasFeed(settings)
@@ -181,7 +180,7 @@ async function readEvents(feed: ChangeLog, after: string): Promise<{ id: string;
 const toEvent = ({ id, line }: LogEntry): string =>
   `id: ${id}\nevent: ${isGap(line) ? 'gap' : 'change'}\ndata: ${line}\n\n`;
 
-// The JSON line of a change in the audit file, the feed and the webhook.
+// The JSON line of a change in the change file, the feed and the webhook.
 
 interface Stamp {
   /** ISO 8601. */
