@@ -116,7 +116,8 @@ export function stopOnSignal(
   skip: ShutdownOptions['skip'] = [],
   onStopped?: () => Promise<void>,
 ): void {
-  const delayMs = config.server.shutdownTimeoutMs + shutdownMsOf(PLUGINS, config) + SHUTDOWN_SPARE_MS;
+  const { shutdownDelayMs, shutdownTimeoutMs } = config.server;
+  const delayMs = shutdownDelayMs + shutdownTimeoutMs + shutdownMsOf(PLUGINS, config) + SHUTDOWN_SPARE_MS;
   closeOnSignal({
     skip,
     delayMs,

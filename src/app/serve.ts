@@ -1,4 +1,5 @@
 // Opens the listeners, reloads the configuration, and closes the listeners without losing a request.
+import { setTimeout as pause } from 'node:timers/promises';
 import { valueAt, withValue } from '../config/keys.js';
 import type { ExplainedKey, StartConfig } from '../config/load.js';
 import { describeOutgoingProxies } from '../config/outgoing-proxy.js';
@@ -23,8 +24,8 @@ export interface Service {
   /** URLs of the listeners of plugins, by their names. */
   addresses: Readonly<Record<string, string>>;
   /**
-   * Stops accepting connections, completes requests in flight within `server.shutdownTimeout`, and closes all
-   * connections.
+   * Waits for `server.shutdownDelay` unless `timeoutMs` is given, stops accepting connections, completes requests in
+   * flight within `server.shutdownTimeout`, and closes all connections.
    */
   stop: (timeoutMs?: number) => Promise<void>;
   /** Reads the configuration again and applies the keys that may change. */
@@ -83,6 +84,9 @@ async function servePublic(config: Config, logger: Logger) {
     checks,
     stop: async (timeoutMs = Infinity): Promise<void> => {
       isAccepting = false;
+      // After an uncaught exception, which limits the time, the process is in an unknown state.
+      if (timeoutMs === Infinity && config.server.shutdownDelayMs > 0)
+        await pause(config.server.shutdownDelayMs);
       const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
       await Promise.all([drain(withinMs), others.drain(withinMs)]);
       await app.close();

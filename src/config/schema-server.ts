@@ -37,6 +37,9 @@ export const server = section({
   shutdownTimeout: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
+  shutdownDelay: duration({ min: '0s', max: '10m', byDefault: '0s' }).describe(
+    'How long the listeners still accept connections after a stop signal, while `/readyz` is 503 already: longer than a load balancer takes to notice, so that it sends no request to a closed port. `server.shutdownTimeout` begins afterwards.',
+  ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
     'Maximum open client connections. Beyond it, a new connection replaces a connection that has been idle for a second: first a connection without any request, then the least recently used. If none is idle, the new connection is closed immediately. `0` is unlimited.',
   ),

@@ -117,7 +117,7 @@ export function accessProblem(path: string | undefined, remedy: string): string 
   });
 }
 
-/** Checks the folder, in which temporary files, and audit files after log rotation, are created. */
+/** Checks the folder, in which temporary files, and change files after log rotation, are created. */
 export function folderProblem(path: string | undefined, failed: string): string | undefined {
   if (path === undefined) return undefined;
   const folder = dirname(path);

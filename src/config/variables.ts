@@ -81,6 +81,7 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'upstream.mirrors': 'renamed to upstream.secondaries',
   'upstream.mirrorMaxTtl': 'renamed to upstream.secondaryMaxTtl',
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
+  'audit.file': 'renamed to changes.file',
   ...Object.fromEntries(
     Object.entries(CONSTANTS).map(([key, value]) => [
       key,

@@ -1,6 +1,7 @@
 // Provides readiness checks, the startup checks, and detection of a blocked event loop.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
+import { upstreamServers } from '../config/upstream-servers.js';
 import type { Hooks } from '../hooks.js';
 import type { StoreUsage } from './metrics.js';
 
@@ -40,10 +41,10 @@ export type StartChecks = ReturnType<typeof addStartChecks>;
  * Registers the startup checks. A passed check stays passed, because an instance still serves readers after
  * an upstream failure.
  */
-export function addStartChecks({ admin }: Config, { readiness, cache, hooks }: StartChecksParts) {
+export function addStartChecks(config: Config, { readiness, cache, hooks }: StartChecksParts) {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'disabled';
-  let canAnswer = admin.readyWithoutUpstream;
+  let canAnswer = config.admin.readyWithoutUpstream;
   const isWaitOver = (): boolean => performance.now() - startedAt >= REDIS_WAIT_MS;
 
   readiness.register('redis', () => {
@@ -56,7 +57,8 @@ export function addStartChecks({ admin }: Config, { readiness, cache, hooks }: S
     return isConnected || isWaitOver();
   });
   for (const { name, isReady } of hooks.startCheck) readiness.register(name, isReady);
-  readiness.register('upstream', () => {
+  // Without a Handle server, only a seed, a snapshot or an import can bring what there is to serve.
+  readiness.register(upstreamServers(config).length > 0 ? 'upstream' : 'records', () => {
     canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
     return canAnswer;
   });

@@ -131,7 +131,8 @@ class TopList {
 
   #rotate(): void {
     const age = this.#now() - this.#bornAt;
-    if (age < GENERATION_MS) return;
+    // The age is negative after the wall clock was set back.
+    if (age >= 0 && age < GENERATION_MS) return;
     this.#old = age < 2 * GENERATION_MS ? this.#young : new TopCounts(MAX_NAMES);
     this.#young = new TopCounts(MAX_NAMES);
     this.#bornAt = this.#now();

@@ -21,6 +21,7 @@ export const endpointRoutes = defineRoutes(
   { interface: 'record', handler: 'forward' },
   {
     'POST /api/sessions/*': 'openSession',
+    // No other GET, which a Handle server refuses as well (403): a session id in a path would reach a log, or another server.
     'GET /api/sessions/this': 'readSession',
     'PUT /api/sessions/this': 'logIn',
     'POST /api/sessions/this': 'logInByPost',

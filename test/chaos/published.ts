@@ -1,7 +1,7 @@
-// Compares the audit files, the feed and the webhook with the acknowledged writes.
+// Compares the change files, the feed and the webhook with the acknowledged writes.
 import { type FeedReader, readFeed } from '../support/changes.js';
 
-/** A line of the audit file, the feed or the webhook: a change or a gap. */
+/** A line of the change file, the feed or the webhook: a change or a gap. */
 export type Line = Record<string, unknown>;
 
 export interface Acknowledged {

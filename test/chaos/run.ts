@@ -125,11 +125,11 @@ function comparePublished({ world, published, subscriber, killed }: Compared, fi
     const killedAt = killed.get(by);
     return isLast && killedAt !== undefined && world.wasRedisTroubled(acknowledgedAt, killedAt);
   };
-  const readers = { 'audit file': world.audited(), feed: subscriber.lines(), webhook: world.posted() };
+  const readers = { 'change file': world.changed(), feed: subscriber.lines(), webhook: world.posted() };
   for (const [name, lines] of Object.entries(readers)) {
     figures.gaps += gapsIn(lines).length;
     for (const write of published.missing(lines)) {
-      if (name !== 'audit file' && isLost(write)) figures.lostWithProxy++;
+      if (name !== 'change file' && isLost(write)) figures.lostWithProxy++;
       else figures.wrong.push(`${name}: lacks a write without a gap: ${JSON.stringify(write)}`);
     }
   }

@@ -46,8 +46,8 @@ export interface World {
   equalAudits: () => Promise<number>;
   /** Returns the log lines, from all proxies, that report an older record after an acknowledged write. */
   violations: () => string[];
-  /** Returns the lines of the audit files of all proxies. */
-  audited: () => Line[];
+  /** Returns the lines of the change files of all proxies. */
+  changed: () => Line[];
   /** Returns the changes in the deliveries that the webhook's receiver has acknowledged. */
   posted: () => Line[];
   close: () => Promise<void>;
@@ -132,7 +132,7 @@ export async function startWorld({ instances, isStrict, onKilled, seed }: WorldO
       return counts.reduce((sum, count) => sum + count, 0);
     },
     violations: () => proxies.flatMap((proxy) => proxy.violations()),
-    audited: () => proxies.flatMap((proxy) => proxy.audited()),
+    changed: () => proxies.flatMap((proxy) => proxy.changed()),
     posted: receiver.received,
     async strike(event) {
       switch (event.what) {
@@ -259,14 +259,14 @@ interface Proxy {
   freeze: (forMs: number) => Promise<void>;
   equalAudits: () => Promise<number>;
   violations: () => string[];
-  audited: () => Line[];
+  changed: () => Line[];
 }
 
 function createProxy(letter: string, shared: Record<string, string>, folder: string): Proxy {
   // A killed proxy restarts from its last snapshot.
   const snapshot = join(folder, letter);
-  const auditFile = `${snapshot}.audit`;
-  const files = { CACHE_SNAPSHOT_FILE: snapshot, AUDIT_FILE: auditFile };
+  const changeFile = `${snapshot}.changes`;
+  const files = { CACHE_SNAPSHOT_FILE: snapshot, CHANGES_FILE: changeFile };
   const env = { ...shared, ...files };
   let program: Program | undefined;
   let adminUrl = '';
@@ -302,7 +302,7 @@ function createProxy(letter: string, shared: Record<string, string>, folder: str
           .split('\n')
           .filter((line) => line.includes('older record served after an acknowledged write')),
       ),
-    audited: () => linesOf(auditFile),
+    changed: () => linesOf(changeFile),
     async freeze(forMs) {
       program?.child.kill('SIGSTOP');
       await pause(forMs);

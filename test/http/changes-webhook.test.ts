@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createWebhook } from '../../src/plugins/changes/webhook.js';
 import { createChangeLog } from '../../src/plugins/changes/change-log.js';
-import { newAuditFile, startWebhookReceiver } from '../support/changes.js';
+import { newChangeFile, startWebhookReceiver } from '../support/changes.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
 import { startOperated } from '../support/operated-proxy.js';
@@ -17,24 +17,24 @@ const PATH = '/api/handles/21.T11998/hooked';
 
 async function startHooked(secret = KEY.toString('base64')) {
   const receiver = await startWebhookReceiver();
-  const audit = newAuditFile();
+  const file = newChangeFile();
   const proxy = await startOperated(demo.url, {
-    AUDIT_FILE: audit.path,
+    CHANGES_FILE: file.path,
     CHANGES_WEBHOOK_URL: receiver.url,
     CHANGES_WEBHOOK_SECRET: secret,
   });
   /** Returns the received changes without the gap that each process begins with. */
   const received = () => receiver.received().filter(({ operation }) => operation !== 'gap');
-  return { receiver, received, audit, proxy };
+  return { receiver, received, file, proxy };
 }
 
 describe('change webhook', () => {
   it.each(['', 'whsec_'])(
     'signs the body with HMAC-SHA256 for a secret with the prefix "%s"',
     async (prefix) => {
-      const { receiver, received, proxy, audit } = await startHooked(prefix + KEY.toString('base64'));
+      const { receiver, received, proxy, file } = await startHooked(prefix + KEY.toString('base64'));
       await putNumbered(proxy.url, PATH, 1);
-      await expect.poll(received).toEqual(audit.lines());
+      await expect.poll(received).toEqual(file.lines());
       const [delivery] = receiver.deliveries;
       const { 'webhook-id': id, 'webhook-timestamp': time, ...headers } = delivery?.headers ?? {};
       const signed = `${String(id)}.${String(time)}.${delivery?.body ?? ''}`;
@@ -47,7 +47,7 @@ describe('change webhook', () => {
   );
 
   it('begins with a gap, because an earlier process may not have posted all changes', async () => {
-    const { receiver, received, proxy, audit } = await startHooked();
+    const { receiver, received, proxy, file } = await startHooked();
     await expect.poll(receiver.received).toEqual([
       {
         ...{ operation: 'gap', dropped: 0, time: expect.any(String) as string },
@@ -55,12 +55,12 @@ describe('change webhook', () => {
       },
     ]);
     await putNumbered(proxy.url, PATH, 1);
-    await expect.poll(received).toEqual(audit.lines());
+    await expect.poll(received).toEqual(file.lines());
     expect(receiver.received()).toHaveLength(2);
   });
 
   it('retries a failed delivery, followed by later changes in order', async () => {
-    const { receiver, received, proxy, audit } = await startHooked();
+    const { receiver, received, proxy, file } = await startHooked();
     receiver.respond(500);
     await putNumbered(proxy.url, PATH, 1);
     await expect.poll(() => receiver.deliveries.length).toBeGreaterThan(0);
@@ -68,18 +68,18 @@ describe('change webhook', () => {
     await putNumbered(proxy.url, PATH, 3);
     expect(received()).toEqual([]);
     receiver.respond(200);
-    await expect.poll(received).toEqual(audit.lines());
+    await expect.poll(received).toEqual(file.lines());
     expect(await metric(proxy, 'handle_proxy_changes_dropped_total')).toBe(0);
   });
 
   it('delivers the remaining changes when the process stops', async () => {
-    const { receiver, received, proxy, audit } = await startHooked();
+    const { receiver, received, proxy, file } = await startHooked();
     receiver.respond(503);
     await putNumbered(proxy.url, PATH, 1);
     await expect.poll(() => receiver.deliveries.length).toBeGreaterThan(0);
     receiver.respond(200);
     await proxy.close();
-    expect(received()).toEqual(audit.lines());
+    expect(received()).toEqual(file.lines());
   });
 
   it('tries again when it is stopped during an attempt that fails', async () => {

@@ -1,4 +1,4 @@
-// The audit file and the change feed (server-sent events) of the app.
+// The change file and the change feed (server-sent events) of the app.
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import request from 'supertest';
@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_SUBSCRIBERS } from '../../src/plugins/changes/changes.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { ask } from '../support/ask.js';
-import { newAuditFile, readFeed } from '../support/changes.js';
+import { newChangeFile, readFeed } from '../support/changes.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberedBody, putNumbered } from '../support/demo-writes.js';
 import { fixed } from '../support/fixed.js';
@@ -18,31 +18,31 @@ const HANDLE = '21.T11998/changed';
 const PATH = `/api/handles/${HANDLE}`;
 const WRITER = '300:21.T11998/USER01';
 
-async function startAudited(env: Record<string, string> = {}, { before = '' } = {}) {
+async function startRecorded(env: Record<string, string> = {}, { before = '' } = {}) {
   demo.remove(HANDLE);
-  const audit = newAuditFile();
-  if (before !== '') writeFileSync(audit.path, before);
+  const file = newChangeFile();
+  if (before !== '') writeFileSync(file.path, before);
   const all = { DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
-  const proxy = await startOperated(demo.url, { AUDIT_FILE: audit.path, ...all, ...env });
+  const proxy = await startOperated(demo.url, { CHANGES_FILE: file.path, ...all, ...env });
   const write = (method: string, target: string, more: object = {}) =>
     proxy.ask(target, { method, headers: WRITE_HEADERS, ...more });
-  return { proxy, audit, write, adminUrl: proxy.place.ADMIN_URL };
+  return { proxy, file, write, adminUrl: proxy.place.ADMIN_URL };
 }
 
-const startFeed = () => startAudited({ CHANGES_ENABLED: 'true' });
+const startFeed = () => startRecorded({ CHANGES_ENABLED: 'true' });
 
-describe('audit file', () => {
+describe('change file', () => {
   it('contains a line for each write before the client receives the response', async () => {
-    const { proxy, audit, write } = await startAudited();
+    const { proxy, file, write } = await startRecorded();
     expect((await putNumbered(proxy.url, PATH, 1)).status).toBe(201);
-    expect(audit.lines()).toMatchObject([{ operation: 'create' }]);
+    expect(file.lines()).toMatchObject([{ operation: 'create' }]);
     expect((await putNumbered(proxy.url, PATH, 2)).status).toBe(200);
     const value = JSON.stringify([textValue(2, 'EMAIL', 'a@example.org')]);
     expect((await write('PUT', `${PATH}?index=2`, { body: value })).status).toBe(201);
     expect((await write('PUT', `${PATH}?index=various`, { body: value })).status).toBe(200);
     expect((await write('DELETE', `${PATH}?index=2`)).status).toBe(200);
     expect((await write('DELETE', PATH)).status).toBe(200);
-    expect(audit.lines().map(({ operation, indexes }) => [operation, indexes])).toEqual([
+    expect(file.lines().map(({ operation, indexes }) => [operation, indexes])).toEqual([
       ['create', undefined],
       ['update', undefined],
       ['update', [2]],
@@ -50,7 +50,7 @@ describe('audit file', () => {
       ['delete', [2]],
       ['delete', undefined],
     ]);
-    const [line] = audit.lines();
+    const [line] = file.lines();
     expect(Object.keys(line ?? {})).toEqual(
       'operation id time handle identity interface instance outcome requestId'.split(' '),
     );
@@ -61,17 +61,17 @@ describe('audit file', () => {
       instance: `${hostname()}:${process.pid}`,
       outcome: 'changed',
     });
-    expect(statSync(audit.path).mode & 0o777).toBe(0o600);
+    expect(statSync(file.path).mode & 0o777).toBe(0o600);
   });
 
   it.each([
     ['{"operation":"upd', '{"operation":"upd\n'],
     ['{}\n', '{}\n'],
   ])('begins with a separate line after %j of a process that was killed', async (before, kept) => {
-    const { proxy, audit } = await startAudited({}, { before });
+    const { proxy, file } = await startRecorded({}, { before });
     await putNumbered(proxy.url, PATH, 1);
     await putNumbered(proxy.url, PATH, 2);
-    const text = readFileSync(audit.path, 'utf8');
+    const text = readFileSync(file.path, 'utf8');
     expect(text.slice(0, kept.length)).toBe(kept);
     const added = text.slice(kept.length).split('\n');
     expect(added.map((line) => line.slice(0, 20))).toEqual([
@@ -82,14 +82,14 @@ describe('audit file', () => {
   });
 
   it('contains the request id from a trusted proxy', async () => {
-    const { audit, write } = await startAudited({ HTTP_TRUSTED_PROXIES: 'loopback' });
+    const { file, write } = await startRecorded({ HTTP_TRUSTED_PROXIES: 'loopback' });
     const headers = { ...WRITE_HEADERS, 'X-Request-Id': 'from-nginx' };
     await write('PUT', PATH, { headers, body: numberedBody(1) });
-    expect(audit.lines()).toMatchObject([{ requestId: 'from-nginx' }]);
+    expect(file.lines()).toMatchObject([{ requestId: 'from-nginx' }]);
   });
 
   it('contains no line for a write that the Handle server or the proxy rejects', async () => {
-    const { audit, write, proxy } = await startAudited();
+    const { file, write, proxy } = await startRecorded();
     await putNumbered(proxy.url, PATH, 1);
     const wrong = { ...WRITE_HEADERS, Authorization: basic(WRITER, 'wrong') };
     const body = numberedBody(2);
@@ -98,21 +98,21 @@ describe('audit file', () => {
     const failing = { ...WRITE_HEADERS, 'If-Match': '"other"' };
     expect((await write('PUT', PATH, { headers: failing, body })).status).toBe(412);
     expect((await write('DELETE', `${PATH}-none`)).status).toBe(404);
-    expect(audit.lines()).toHaveLength(1);
+    expect(file.lines()).toHaveLength(1);
   });
 
   it('marks a write whose outcome is unknown, and names its identity as claimed', async () => {
-    const { audit, write } = await startAudited({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
+    const { file, write } = await startRecorded({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     demo.hold.begin('PUT');
     expect((await write('PUT', PATH, { body: numberedBody(1) })).status).toBe(504);
     demo.hold.end('PUT');
-    expect(audit.lines()).toMatchObject([
+    expect(file.lines()).toMatchObject([
       { operation: 'update', handle: HANDLE, claimedIdentity: WRITER, outcome: 'unknown' },
     ]);
   });
 
   it('names an invented login as claimed while the Handle server fails', async () => {
-    const { audit, proxy } = await startAudited();
+    const { file, proxy } = await startRecorded();
     const pretender = (identity: string) => ({
       ...WRITE_HEADERS,
       Authorization: basic(identity, 'invented'),
@@ -127,25 +127,25 @@ describe('audit file', () => {
       });
       expect(status).toBe(500);
     }
-    expect(audit.lines()).toMatchObject([
+    expect(file.lines()).toMatchObject([
       { outcome: 'unknown', claimedIdentity: WRITER },
       { outcome: 'unknown', claimedIdentity: long.slice(0, 256) },
     ]);
-    for (const line of audit.lines()) expect(line).not.toHaveProperty('identity');
+    for (const line of file.lines()) expect(line).not.toHaveProperty('identity');
   });
 
   it('contains the name of a minted handle', async () => {
-    const { audit, write } = await startAudited();
+    const { file, write } = await startRecorded();
     const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/'), adminValue()]);
     const { status, text } = await write('PUT', '/api/handles/21.T11998/?mintNewSuffix=true', { body });
     expect(status).toBe(201);
     const { handle } = JSON.parse(text) as { handle: string };
     expect(handle).not.toBe('21.T11998/');
-    expect(audit.lines()).toMatchObject([{ operation: 'create', handle }]);
+    expect(file.lines()).toMatchObject([{ operation: 'create', handle }]);
   });
 
   it('contains ePIC v2 writes, with the identity that `v2.identities` maps the user name to', async () => {
-    const { audit, proxy } = await startAudited({ V2_IDENTITIES: `alice=${WRITER}` });
+    const { file, proxy } = await startRecorded({ V2_IDENTITIES: `alice=${WRITER}` });
     const epic = askV2(proxy.url);
     const as = `Basic ${Buffer.from('alice:password').toString('base64')}`;
     const created = await epic('/21.T11998/', { method: 'POST', as, body: [urlTo('1')] });
@@ -153,7 +153,7 @@ describe('audit file', () => {
     expect((await epic(`/${minted}`, { method: 'PUT', as, body: [urlTo('2')] })).status).toBe(204);
     expect((await epic(`/${minted}`, { method: 'DELETE', as })).status).toBe(204);
     const common = { handle: minted, interface: 'v2', identity: WRITER };
-    expect(audit.lines()).toMatchObject([
+    expect(file.lines()).toMatchObject([
       { operation: 'create', ...common },
       { operation: 'update', ...common },
       { operation: 'delete', ...common },
@@ -161,13 +161,13 @@ describe('audit file', () => {
   });
 
   it('contains purges of handles and prefixes', async () => {
-    const { audit, proxy } = await startAudited();
+    const { file, proxy } = await startRecorded();
     const purge = (body: object) => request(proxy.app.admin).post('/purge').send(body).expect(200);
     await purge({ handles: ['21.T1/a', '21.T1/b'] });
     await purge({ prefix: '21.T1/', soft: true });
     await purge({ all: true });
     const made = { operation: 'purge', identity: 'operator', interface: 'admin' };
-    expect(audit.lines()).toMatchObject([
+    expect(file.lines()).toMatchObject([
       { ...made, handle: '21.T1/a' },
       { ...made, handle: '21.T1/b' },
       { ...made, prefix: '21.T1/' },
@@ -176,11 +176,11 @@ describe('audit file', () => {
   });
 
   it('contains neither passwords nor values', async () => {
-    const { audit, proxy, write } = await startAudited();
+    const { file, proxy, write } = await startRecorded();
     await putNumbered(proxy.url, PATH, 987_654_321);
     await write('DELETE', PATH);
-    const text = JSON.stringify(audit.lines());
-    expect(audit.lines()).toHaveLength(2);
+    const text = JSON.stringify(file.lines());
+    expect(file.lines()).toHaveLength(2);
     for (const secret of ['password', '987654321', WRITE_HEADERS.Authorization.slice(6)])
       expect(text).not.toContain(secret);
   });
@@ -188,14 +188,14 @@ describe('audit file', () => {
 
 describe('change feed', () => {
   it('sends each write and purge, with an id, to every subscriber', async () => {
-    const { adminUrl, proxy, audit } = await startFeed();
+    const { adminUrl, proxy, file } = await startFeed();
     const readers = await Promise.all([readFeed(adminUrl), readFeed(adminUrl)]);
     for (const reader of readers) await expect.poll(reader.lastId).toMatch(/^\d+-1$/);
     await putNumbered(proxy.url, PATH, 1);
     await request(proxy.app.admin).post('/purge').send({ handle: HANDLE }).expect(200);
     for (const { events } of readers) {
       await expect.poll(() => events.length).toBe(2);
-      expect(events.map(({ data }) => data)).toEqual(audit.lines());
+      expect(events.map(({ data }) => data)).toEqual(file.lines());
       expect(events.map(({ id, event }) => [id.replace(/^\d+-/, ''), event])).toEqual([
         ['2', 'change'],
         ['3', 'change'],
@@ -233,7 +233,7 @@ describe('change feed', () => {
   });
 
   it('starts with a gap when changes after the given id are no longer retained', async () => {
-    const { adminUrl, proxy } = await startAudited({
+    const { adminUrl, proxy } = await startRecorded({
       CHANGES_ENABLED: 'true',
       ...fixed({ changes: { maxEntries: 100 } }),
     });
@@ -261,7 +261,7 @@ describe('change feed', () => {
   });
 
   it('returns 404 if disabled, and 400 for an invalid id', async () => {
-    const disabled = await startAudited();
+    const disabled = await startRecorded();
     expect((await ask(disabled.adminUrl, '/changes')).status).toBe(404);
     const { adminUrl } = await startFeed();
     const asked = await ask(adminUrl, '/changes', { headers: { 'Last-Event-ID': 'seven' } });

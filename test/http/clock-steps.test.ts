@@ -1,4 +1,5 @@
 // TTLs while the wall clock of the machine is set, through the real app.
+import { join } from 'node:path';
 import nock from 'nock';
 import { fixed } from '../support/fixed.js';
 import { fc, test } from '../support/property.js';
@@ -6,12 +7,14 @@ import { describe, expect } from 'vitest';
 import { type Clock, createSteadyTime } from '../../src/cache/clock.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
-import { PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+import { newFolder, snapshotOf } from '../support/snapshot.js';
+import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
 const TTL_SECONDS = 3;
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const TEN_YEARS_MS = 87_600 * HOUR_MS;
 
 /** Starts a proxy on a machine whose clocks the test sets, with a record that has a TTL of 3 s. */
@@ -76,6 +79,43 @@ describe('wall clock', () => {
     const { headers } = await proxy.ask('/robots.txt');
     expect(headers['expires']).toBe(new Date(machine.wall + 60_000).toUTCString());
   });
+
+  test.each([-DAY_MS, -HOUR_MS, HOUR_MS, DAY_MS])(
+    'changes only for how long a record is kept when it is set by %i ms during an outage',
+    async (stepMs) => {
+      const { machine, proxy, upstream, pass } = await start(86_400);
+      await read(proxy);
+      upstream.answers({ status: 502, body: '<html>' });
+      machine.wall += stepMs;
+      pass(HOUR_MS / 2);
+      const { status, headers } = await proxy.ask(PATH);
+      expect(status).toBe(200);
+      expect(Number(headers.age)).toBe((HOUR_MS / 2 + Math.max(0, stepMs)) / 1000);
+      upstream.answers(recordOf([urlValue('https://example.org/now')]));
+      pass(2 * DAY_MS);
+      expect((await proxy.ask(PATH)).text).toContain('/now');
+    },
+  );
+
+  test.each([-DAY_MS, -HOUR_MS, HOUR_MS, DAY_MS])(
+    'never makes a restored record fresh, nor loses it, when it is set by %i ms between stop and start',
+    async (stepMs) => {
+      const file = join(newFolder(), 'snapshot');
+      const upstream = await snapshotOf(file);
+      upstream.answers({ status: 502, body: '<html>' });
+      const now = (): number => STARTED_AT + stepMs;
+      const clock = { now, wall: now };
+      const proxy = await startProxy({ CACHE_SNAPSHOT_FILE: file, UPSTREAM_RETRY_AFTER: '0s' }, { clock });
+      await expect.poll(() => proxy.app.operations.inspect(HANDLE)).toHaveLength(1);
+      const { status, headers } = await proxy.ask(PATH);
+      expect([status, headers['cache-status']]).toEqual([
+        200,
+        expect.stringContaining('ttl=0; detail=error'),
+      ]);
+      upstream.answers(recordOf([urlValue('https://example.org/now')]));
+      expect((await proxy.ask(PATH)).text).toContain('/now');
+    },
+  );
 
   const events = fc.array(
     fc.oneof(

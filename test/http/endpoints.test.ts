@@ -66,6 +66,14 @@ describe('HTTP API', () => {
     expect(sent).toEqual([]);
   });
 
+  test('sends no session id in a path to the server, which would refuse it with 403', async () => {
+    const sent = mockWrites(jsonAnswer(200, {}), { methods: METHODS, path: /^/ });
+    const proxy = await startProxy();
+    for (const method of ['GET', 'HEAD', 'PUT', 'DELETE'])
+      expect((await proxy.ask('/api/sessions/node01ocylhowzsa5q1', { method })).status).toBe(405);
+    expect(sent).toEqual([]);
+  });
+
   test('returns 200 for OPTIONS on an unknown path, as HDLProxy does', async () => {
     const proxy = await startProxy();
     const { status, headers, text } = await proxy.ask('/api/foo', { method: 'OPTIONS' });

@@ -39,6 +39,14 @@ describe('proxy with a seed file and no upstream', () => {
     expect([write.status, JSON.parse(write.text)]).toMatchObject([400, { responseCode: 301 }]);
   });
 
+  test('is not ready without records, and names them, when its seed file is not an export', async () => {
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf('noise\n') });
+    proxy.app.addStartChecks();
+    const notReady = () => proxy.app.readiness.report().notReady;
+    await expect.poll(notReady).not.toContain('seed');
+    expect(notReady()).toEqual(['records']);
+  });
+
   test('does not serve private values', async () => {
     const hidden = { ...(urlValue('https://example.org/secret') as object), index: 9, permissions: '1100' };
     const SEED_FILE = fileOf(

@@ -2,13 +2,14 @@
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { createSteadyTime } from '../../src/cache/clock.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Asked, type Question } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
 import { configFrom } from '../support/load-config.js';
-import { type Proxy, startProxy } from '../support/proxy.js';
+import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
 import { metric } from '../support/sharing-proxies.js';
 import { USER01 } from '../support/v2.js';
 import { textValue } from '../../src/dev-server/seed.js';
@@ -82,6 +83,20 @@ describe('enumeration limit (traffic.enumeration)', () => {
     proxy.pass(599_000);
     expect(await isLimited(proxy, GUESSER)).toBe(true);
     proxy.pass(1000);
+    expect(await isLimited(proxy, GUESSER)).toBe(false);
+  });
+
+  test('ends after ten minutes, however the wall clock is set meanwhile', async () => {
+    const machine = { wall: STARTED_AT, monotonic: 0 };
+    const wall = (): number => machine.wall;
+    const now = createSteadyTime({ wall, monotonic: () => machine.monotonic });
+    const proxy = await startProxy(ENV, { clock: { wall, now } });
+    await guessNames(proxy, GUESSER);
+    expect(await isLimited(proxy, GUESSER)).toBe(true);
+    machine.wall -= 86_400_000;
+    machine.monotonic += 599_000;
+    expect(await isLimited(proxy, GUESSER)).toBe(true);
+    machine.monotonic += 1000;
     expect(await isLimited(proxy, GUESSER)).toBe(false);
   });
 

@@ -4,7 +4,7 @@ import { renameSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
-import { linesOf, newAuditFile, readFeed, startWebhookReceiver } from '../support/changes.js';
+import { linesOf, newChangeFile, readFeed, startWebhookReceiver } from '../support/changes.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
 import { startRedisCluster } from '../support/redis-cluster.js';
@@ -148,15 +148,15 @@ describeWithRedis('changes of instances that share a Redis Cluster', () => {
 
 const numberOf = (handle: unknown): number => Number(String(handle).split('-').at(-1));
 
-test('the audit file continues in a new file after log rotation', async () => {
-  const audit = newAuditFile();
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, AUDIT_FILE: audit.path });
+test('the change file continues in a new file after log rotation', async () => {
+  const file = newChangeFile();
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, CHANGES_FILE: file.path });
   const write = (name: string) => putNumbered(proxy.url, pathOf(`21.T11998/${name}`), 1);
   await write('rotated-1');
-  renameSync(audit.path, `${audit.path}.1`);
+  renameSync(file.path, `${file.path}.1`);
   proxy.hangUp();
   await write('rotated-2');
   await proxy.stop('SIGKILL');
-  expect(linesOf(`${audit.path}.1`)).toMatchObject([{ handle: '21.T11998/rotated-1' }]);
-  expect(audit.lines()).toMatchObject([{ handle: '21.T11998/rotated-2' }]);
+  expect(linesOf(`${file.path}.1`)).toMatchObject([{ handle: '21.T11998/rotated-1' }]);
+  expect(file.lines()).toMatchObject([{ handle: '21.T11998/rotated-2' }]);
 });

@@ -62,6 +62,17 @@ describe('shutdown', () => {
     expect(await exited).toEqual({ code: 0, signal: null });
   });
 
+  test('accepts connections during server.shutdownDelay, while /readyz fails already', async () => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_DELAY: '1s' });
+    const stoppedAt = performance.now();
+    const exited = proxy.stop();
+    await isStopping(proxy);
+    expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
+    expect((await ask(proxy.url, PATH)).status).toBe(200);
+    expect(await exited).toEqual({ code: 0, signal: null });
+    expect(performance.now() - stoppedAt).toBeGreaterThan(1000);
+  });
+
   test('does not wait for an idle keep-alive connection', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
     const agent = new Agent({ keepAlive: true });

@@ -1,4 +1,5 @@
 // Enumeration limits on one Redis: a network is limited and released on every instance.
+import { Redis } from 'ioredis';
 import request from 'supertest';
 import { afterAll, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -38,6 +39,16 @@ describeWithRedis('two instances on one Redis', () => {
     }
     for (let times = 0; times < 6; times++) await limitedBy(a);
     await expect.poll(() => limitedBy(b)).toBe(429);
+
+    // The clock of Redis was set back by a day: no limit can last that long.
+    const client = new Redis(redis.url);
+    const [limited = ''] = await client.keys('*limited');
+    const [second] = await client.time();
+    const other = 'unknown-names 203.0.113.0/24';
+    await client.zadd(limited, (Number(second) + 86_400) * 1000, other);
+    await expect.poll(() => client.zscore(limited, other)).toBe(null);
+    expect(await guess(b.url, '203.0.113.7')).toBe(404);
+    client.disconnect();
 
     await redis.stop();
     await Promise.all([redisIs(a, 0), redisIs(b, 0)]);

@@ -36,4 +36,15 @@ describeWithRedis('rolling update of two instances', () => {
     // Caddy 2.6 cannot resend the body of a write.
     expect((await update('caddy')).filter((failure) => !/^Error: PUT \S+ 502/.test(failure))).toEqual([]);
   });
+
+  itWithProgram(
+    'caddy',
+    'loses no write behind caddy that checks /readyz, with server.shutdownDelay',
+    async () => {
+      const place = await placeOf();
+      const places = [place, { ...place, host: '127.0.0.2' }];
+      const env = { SERVER_SHUTDOWN_DELAY: '2s' };
+      expect(await updateOneByOne({ demo, redis, places, order, front: 'caddy', env })).toEqual([]);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// Test readers of changes: a change feed subscriber, a webhook receiver, and an audit file reader.
+// Test readers of changes: a change feed subscriber, a webhook receiver, and a change file reader.
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -114,9 +114,9 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   };
 }
 
-/** Returns the path of an audit file in a new folder, and a function that reads its lines. */
-export function newAuditFile(): { path: string; lines: () => Record<string, unknown>[] } {
-  const path = join(mkdtempSync(join(tmpdir(), 'audit-')), 'audit.log');
+/** Returns the path of a change file in a new folder, and a function that reads its lines. */
+export function newChangeFile(): { path: string; lines: () => Record<string, unknown>[] } {
+  const path = join(mkdtempSync(join(tmpdir(), 'changes-')), 'changes.log');
   return { path, lines: () => linesOf(path) };
 }
 

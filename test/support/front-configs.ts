@@ -47,16 +47,26 @@ const nginxArguments = (folder: string): string[] => {
   return ['-p', folder, '-c', 'front.conf', '-e', 'stderr', '-g', `daemon off; pid ${folder}/pid;${user}`];
 };
 
-function caddyfile({ folder, port, backends }: Place): string {
+function caddyfile({ folder, port, backends, adminPorts }: Place): string {
+  const [adminPort, ...otherPorts] = new Set(adminPorts);
+  // Caddy checks one port for all proxies.
+  const checked = otherPorts.length > 0 ? undefined : adminPort;
   return `{
   admin off
   auto_https off
   storage file_system ${folder}/storage
 }
-${exampleText('Caddyfile')}`
+${checked === undefined ? exampleText('Caddyfile') : checkingReadiness(exampleText('Caddyfile'), checked)}`
     .replace(`${NAME} {`, `:${port} {\n\tbind 127.0.0.1\n\ttls ${folder}/cert.pem ${folder}/key.pem`)
     .replace('127.0.0.1:8080', backends.join(' '));
 }
+
+/** Follows the comment of the example on instances with `server.shutdownDelay`. */
+const checkingReadiness = (example: string, adminPort: number): string =>
+  example
+    .replace('health_uri /robots.txt', '')
+    .replace('# health_uri /readyz', 'health_uri /readyz')
+    .replace('# health_port 9090', `health_port ${adminPort}`);
 
 const caddyArguments = (folder: string): string[] => [
   '--adapter',

@@ -86,8 +86,10 @@ interface Update {
  */
 export async function updateOneByOne(update: Update): Promise<string[]> {
   const { demo, redis, places, order, env } = update;
-  const start = ({ port, adminPort }: InstancePlace): Promise<BuiltProxy> =>
+  const start = ({ host = '127.0.0.1', port, adminPort }: InstancePlace): Promise<BuiltProxy> =>
     startConnectedProxy({
+      HOST: host,
+      ADMIN_HOST: host,
       PORT: String(port),
       ADMIN_PORT: String(adminPort),
       UPSTREAM_URL: demo.url,

@@ -50,6 +50,8 @@ export const startFront = (name: FrontName, ...backends: string[]): Promise<Fron
   start(name, { backends });
 
 export interface InstancePlace {
+  /** Defaults to 127.0.0.1. */
+  host?: string;
   port: number;
   adminPort: number;
 }
@@ -59,7 +61,7 @@ export interface InstancePlace {
  */
 export const startBalancer = (name: FrontName, places: readonly InstancePlace[]): Promise<Front> =>
   start(name, {
-    backends: places.map(({ port }) => `127.0.0.1:${port}`),
+    backends: places.map(({ host = '127.0.0.1', port }) => `${host}:${port}`),
     adminPorts: places.map(({ adminPort }) => adminPort),
   });
 

@@ -9,11 +9,13 @@ const RENAMED = [
   ['traffic.unknown.perMinute', 'traffic.enumeration.perMinute'],
   ['redis.writesWithout', 'redis.disconnectedWrites'],
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
+  ['audit.file', 'changes.file'],
 ] as const;
 
 /** Renamed names in YAML: a section, a key, and a key inside `upstreams`. */
 const IN_FILE = [
   ['traffic: { unknown: { perMinute: 1 } }', 'traffic.unknown', 'traffic.enumeration'],
+  ['audit: { hits: 0.5, file: /tmp/changes }', 'audit.file', 'changes.file'],
   [
     'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, maxRest: 5s }]',
     'upstreams.0.maxRest',

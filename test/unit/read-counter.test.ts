@@ -30,6 +30,15 @@ function* numbers(seed: number): Generator<number, never> {
 }
 
 describe('counted reads', () => {
+  it('belong to the month of the wall clock, also after it was set back', () => {
+    const { read, take, pass } = start();
+    pass(86_400_000);
+    read('21.T1/ahead');
+    pass(-86_400_000);
+    read('21.T1/corrected');
+    expect(take().map(({ month }) => month)).toEqual(['2026-12', '2026-11']);
+  });
+
   it('differ from the exact counts by at most 2 % for frequent handles among far more names than are kept', () => {
     const { read, take } = start();
     const exact = new Map<string, number>();

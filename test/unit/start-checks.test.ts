@@ -16,7 +16,7 @@ interface State {
   isHeldInRedis: boolean;
 }
 
-function start(state: State, { readyWithoutUpstream = false } = {}) {
+function start(state: State, { readyWithoutUpstream = false, url = 'https://handle.example.org' } = {}) {
   const readiness = createReadiness();
   const cache = {
     memory: { usage: () => [{ store: 'found', entries: state.entries, bytes: 0 }] },
@@ -25,7 +25,8 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
     holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
   };
   const parts = { readiness, hooks: createHooks(), cache };
-  const { upstreamAnswered } = addStartChecks({ admin: { readyWithoutUpstream } } as never, parts);
+  const config = { admin: { readyWithoutUpstream }, upstream: { url }, upstreams: [] };
+  const { upstreamAnswered } = addStartChecks(config as never, parts);
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }
 
@@ -42,6 +43,14 @@ describe('readiness at startup', () => {
 
   test('does not require an upstream response with admin.readyWithoutUpstream', () => {
     expect(start(ALONE, { readyWithoutUpstream: true }).notReady()).toEqual([]);
+  });
+
+  test('requires records when there is no upstream', () => {
+    const state = { ...ALONE };
+    const { notReady } = start(state, { url: 'none' });
+    expect(notReady()).toEqual(['records']);
+    state.entries = 1;
+    expect(notReady()).toEqual([]);
   });
 
   test('persists once memory has contained an entry', () => {

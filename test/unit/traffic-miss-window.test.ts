@@ -114,7 +114,7 @@ describe('miss-based network limit', () => {
           ...createMetrics(),
           counterOf: () => (labels) => void refused.push(labels['reason'] ?? ''),
         },
-        clock: { ...systemClock, wall: () => clock.now },
+        clock: { ...systemClock, wall: () => clock.now, now: () => clock.now },
       });
       const networks = new LimitedNetworks(context);
       const idle = { waiting: 0, limit: 1, running: 0 };
@@ -181,7 +181,7 @@ describe('miss-based network limit', () => {
     });
 
     test('never includes a network whose reads have all failed', async () => {
-      const context = testContext({ clock: { ...systemClock, wall: () => 0 } });
+      const context = testContext({ clock: { ...systemClock, now: () => 0 } });
       const networks = new LimitedNetworks(context);
       const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
       const settings = new Live({ traffic: { enumeration } });
@@ -203,7 +203,7 @@ describe('miss-based network limit', () => {
   });
 
   test('drops the oldest limit when the list of limited networks is full', () => {
-    const context = testContext({ clock: { ...systemClock, wall: () => 0 } });
+    const context = testContext({ clock: { ...systemClock, now: () => 0 } });
     const networks = new LimitedNetworks(context);
     for (let at = 0; at < 10_002; at++)
       networks.limit({ network: `${at}`, until: 1, reason: LIMIT_REASONS[0] });
@@ -216,7 +216,7 @@ describe('miss-based network limit', () => {
   test('retains a limit until Redis has removed it', async () => {
     const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
     const networks = new LimitedNetworks(
-      testContext({ clock: { ...systemClock, wall: () => 1000 } }),
+      testContext({ clock: { ...systemClock, wall: () => 1000, now: () => 1000 } }),
       partial({ run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' }),
     );
     networks.limit(limited);

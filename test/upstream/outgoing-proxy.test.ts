@@ -11,7 +11,7 @@ import { exchange } from '../../src/upstream/exchange.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { ping, probeServer } from '../../src/upstream/probe.js';
 import { createCertificate } from '../support/certificate.js';
-import { newAuditFile, startWebhookReceiver } from '../support/changes.js';
+import { newChangeFile, startWebhookReceiver } from '../support/changes.js';
 import { startConnectProxy } from '../support/connect-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, putNumbered } from '../support/demo-writes.js';
@@ -88,7 +88,7 @@ describe('outgoing proxy', () => {
     const named = (url: string, host: string) => url.replace('127.0.0.1', host);
     const proxy = await startProxy({
       UPSTREAM_URL: plain.url,
-      AUDIT_FILE: newAuditFile().path,
+      CHANGES_FILE: newChangeFile().path,
       CHANGES_WEBHOOK_URL: named(receiver.url, 'hook.test'),
       CHANGES_WEBHOOK_SECRET: Buffer.alloc(32, 7).toString('base64'),
       TRACING_ENDPOINT: named(collector.endpoint, 'collector.test'),

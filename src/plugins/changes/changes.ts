@@ -1,4 +1,4 @@
-// Records this instance's changes in the audit file and in the feed, which subscribers read as server-sent events.
+// Records this instance's changes in the change file and in the feed, which subscribers read as server-sent events.
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { appendFile, constants, stat } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
 import { signalOfLeaving } from '../../http/request-work.js';
 import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
-import { createWebhook, DeliveryQueue, type DeliveryReports } from './webhook.js';
+import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
 import { type ChangesConfig, type Destination, hasFeed, METRICS, noFeed } from './plugin.js';
 
 /** Maximum time of a stop for the last deliveries to all destinations. */
@@ -21,20 +21,20 @@ const CLOSE_MS = 1000;
 export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
   const {
-    audit: { file },
-    changes: { webhook: hook, maxEntries },
+    changes: { file, webhook: hook, maxEntries },
   } = settings;
-  const { stampNow, reportsOf } = createDeliveryReports(host);
+  const { stampNow, callbacksFor } = createDeliveryCallbacks(host);
   const feed = hasFeed(settings)
-    ? createChangeLog(cache, maxEntries, clock.wall, reportsOf('feed').formatGap)
+    ? createChangeLog(cache, maxEntries, clock.wall, callbacksFor('feed').formatGap)
     : undefined;
   const queues = new Map<string, DeliveryQueue>();
-  if (file !== undefined) queues.set('file', new DeliveryQueue(createAppendToFile(file), reportsOf('file')));
-  if (feed) queues.set('feed', new DeliveryQueue(feed.append, reportsOf('feed')));
+  if (file !== undefined)
+    queues.set('file', new DeliveryQueue(createAppendToFile(file), callbacksFor('file')));
+  if (feed) queues.set('feed', new DeliveryQueue(feed.append, callbacksFor('feed')));
   metrics.readGauge(METRICS.queued, () =>
     [...queues].map(([destination, { length }]) => ({ labels: { destination }, value: length })),
   );
-  const webhook = feed && createWebhook(hook, feed, clock, reportsOf('webhook'));
+  const webhook = feed && createWebhook(hook, feed, clock, callbacksFor('webhook'));
   return {
     async changed(made) {
       const lines = made.map((change) => formatLine(change, { ...stampNow(), id: clock.randomId() }));
@@ -53,13 +53,13 @@ export function start(host: Host, settings: ChangesConfig): Started {
 }
 
 /** Creates the callbacks that log and count what happens to the lines of a destination. */
-function createDeliveryReports({ log, metrics, clock }: Host) {
+function createDeliveryCallbacks({ log, metrics, clock }: Host) {
   const countDropped = metrics.counterOf(METRICS.dropped);
   const stampNow = () => ({
     time: new Date(clock.wall()).toISOString(),
     instance: `${hostname()}:${process.pid}`,
   });
-  const reportsOf = (destination: Destination): DeliveryReports => ({
+  const callbacksFor = (destination: Destination): DeliveryCallbacks => ({
     formatGap: (dropped: number) => formatGap(dropped, stampNow()),
     onDropped(count: number) {
       countDropped({ destination }, count);
@@ -71,7 +71,7 @@ function createDeliveryReports({ log, metrics, clock }: Host) {
       log.info({ destination, dropped }, 'changes are delivered again');
     },
   });
-  return { stampNow, reportsOf };
+  return { stampNow, callbacksFor };
 }
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
@@ -181,7 +181,7 @@ async function readEvents(feed: ChangeLog, after: string): Promise<{ id: string;
 const toEvent = ({ id, line }: LogEntry): string =>
   `id: ${id}\nevent: ${isGap(line) ? 'gap' : 'change'}\ndata: ${line}\n\n`;
 
-// The JSON line of a change in the audit file, the feed and the webhook.
+// The JSON line of a change in the change file, the feed and the webhook.
 
 interface Stamp {
   /** ISO 8601. */

@@ -1,4 +1,4 @@
-// The audit file, the change feed and its webhook: every write and purge, for other programs and for later.
+// The change file, the change feed and its webhook: every write and purge, for other programs and for later.
 import type { Plugin } from '../../plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
 import { fixed, flag, normalised, secret, section, text } from '../../config/fields.js';
@@ -18,26 +18,24 @@ export const METRICS = {
     name: 'handle_proxy_changes_queued',
     type: 'gauge',
     labelNames: ['destination'],
-    help: 'Recorded writes and purges waiting for delivery, by destination (file: `audit.file`; feed: Redis); at most 10,000 each.',
+    help: 'Recorded writes and purges waiting for delivery, by destination (file: `changes.file`; feed: Redis); at most 10,000 each.',
   },
   dropped: {
     name: 'handle_proxy_changes_dropped_total',
     type: 'counter',
     labelNames: ['destination'],
-    help: 'Recorded writes and purges that were never delivered and are replaced by a `gap`, by destination (file: `audit.file`; feed: Redis was unavailable for too long; webhook: no 2xx response before the feed dropped them).',
+    help: 'Recorded writes and purges that were never delivered and are replaced by a `gap`, by destination (file: `changes.file`; feed: Redis was unavailable for too long; webhook: no 2xx response before the feed dropped them).',
     fromStart: DESTINATIONS.map((destination) => ({ destination })),
   },
 } as const satisfies Record<string, MetricEntry>;
 
 const SECTIONS = {
-  audit: {
+  changes: {
     file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
       .optional()
       .describe(
-        'Audit file, to which one JSON line is appended for each write and purge, without values and credentials. Its folder must exist and be writable; the file may be renamed at any time (log rotation). By default no audit file is written.',
+        'Change file, to which one JSON line is appended for each write and purge, without values and credentials. Its folder must exist and be writable; the file may be renamed at any time (log rotation). By default no change file is written.',
       ),
-  },
-  changes: {
     enabled: flag(false).describe(
       'Whether the admin listener serves the change feed at `GET /changes`, which contains the changes of all instances that share a Redis. `changes.webhook.url` also enables the feed. It retains the last 100,000 changes; a reader that is further behind gets a `gap`.',
     ),
@@ -85,12 +83,12 @@ export const changes: Plugin<ChangesConfig> = {
       'set it, because changes.webhook.url is set',
     ],
   ],
-  startProblems: ({ audit: { file } }) => [
-    ['audit.file', folderProblem(file, 'the audit file cannot be written, ')],
+  startProblems: ({ changes: { file } }) => [
+    ['changes.file', folderProblem(file, 'the change file cannot be written, ')],
   ],
   metrics: METRICS,
   adminRoutes: defineRoutes({}, { 'GET /changes': { id: 'changes', isRoutine: true } }),
   offError: noFeed,
-  isEnabled: (config) => config.audit.file !== undefined || hasFeed(config),
+  isEnabled: (config) => config.changes.file !== undefined || hasFeed(config),
   load: () => import('./changes.js'),
 };

@@ -27,7 +27,7 @@ export function createWebhook(
   { url, secret = '' }: ChangesConfig['changes']['webhook'],
   feed: ChangeLog,
   clock: Clock,
-  { onDropped, onFailing, onRecovered }: DeliveryReports,
+  { onDropped, onFailing, onRecovered }: DeliveryCallbacks,
 ): Webhook | undefined {
   if (url === undefined) return undefined;
   const endpoint = url;
@@ -128,8 +128,8 @@ async function post(
 /** Delivers a batch of lines. @throws any error; the batch is then retried */
 type DeliverLines = (lines: readonly string[]) => Promise<void>;
 
-/** Reports what happens to the lines of a destination. */
-export interface DeliveryReports {
+/** Callbacks for what happens to the lines of a destination. */
+export interface DeliveryCallbacks {
   /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;
   onDropped: (count: number) => void;
@@ -149,7 +149,7 @@ const WAIT_MS = 500;
 
 export class DeliveryQueue {
   readonly #deliver: DeliverLines;
-  readonly #reports: DeliveryReports;
+  readonly #callbacks: DeliveryCallbacks;
   #queued: string[] = [];
   #queuedChars = 0;
   #inFlight: string[] = [];
@@ -162,9 +162,9 @@ export class DeliveryQueue {
   #retry: NodeJS.Timeout | undefined;
   #isFailing = false;
 
-  constructor(deliver: DeliverLines, reports: DeliveryReports) {
+  constructor(deliver: DeliverLines, callbacks: DeliveryCallbacks) {
     this.#deliver = deliver;
-    this.#reports = reports;
+    this.#callbacks = callbacks;
   }
 
   get length(): number {
@@ -215,7 +215,7 @@ export class DeliveryQueue {
     this.#queuedChars = chars;
     this.#dropped += excess;
     this.#done += excess;
-    this.#reports.onDropped(excess);
+    this.#callbacks.onDropped(excess);
   }
 
   /** Delivers one batch at a time until the queue is empty or a batch fails. */
@@ -225,7 +225,7 @@ export class DeliveryQueue {
       this.#inFlight = this.#queued.splice(0, BATCH);
       this.#queuedChars -= lineChars(this.#inFlight);
       const dropped = this.#dropped;
-      const gap = dropped > 0 ? [this.#reports.formatGap(dropped)] : [];
+      const gap = dropped > 0 ? [this.#callbacks.formatGap(dropped)] : [];
       try {
         await this.#deliver([...gap, ...this.#inFlight]);
       } catch (error) {
@@ -255,12 +255,12 @@ export class DeliveryQueue {
 
   /** Marks the destination as failing, so that later writes do not wait for it. */
   #fail(error: unknown): void {
-    if (!this.#isFailing) this.#reports.onFailing(error);
+    if (!this.#isFailing) this.#callbacks.onFailing(error);
     this.#isFailing = true;
   }
 
   #recover(dropped: number): void {
-    if (this.#isFailing) this.#reports.onRecovered(dropped);
+    if (this.#isFailing) this.#callbacks.onRecovered(dropped);
     this.#isFailing = false;
   }
 

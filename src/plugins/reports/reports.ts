@@ -186,7 +186,8 @@ export class ReadCounter {
   /** Counts that are complete, but not taken yet. */
   #earlier: TakenRow[] = [];
   #month = '';
-  /** End of the month (ms since the epoch). */
+  /** Start and end of the month (ms since the epoch). */
+  #monthStart = Infinity;
   #monthEnd = -Infinity;
   /** The prefixes of the month that have a row; they remain when counts are taken. */
   readonly #prefixes = new Set<string>();
@@ -236,7 +237,8 @@ export class ReadCounter {
 
   #rowOf(given: string, exists: boolean): PrefixRow {
     const now = this.#now();
-    if (now >= this.#monthEnd) this.#startMonth(new Date(now));
+    // The wall clock may have been set back.
+    if (now >= this.#monthEnd || now < this.#monthStart) this.#startMonth(new Date(now));
     const known = this.#rows.get(given);
     if (known !== undefined) return known;
     // Copies, because a substring would keep the whole request line in memory.
@@ -267,6 +269,7 @@ export class ReadCounter {
     this.#endRows();
     this.#prefixes.clear();
     this.#month = at.toISOString().slice(0, 7);
+    this.#monthStart = Date.UTC(at.getUTCFullYear(), at.getUTCMonth());
     this.#monthEnd = Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1);
   }
 }

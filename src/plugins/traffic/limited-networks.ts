@@ -8,7 +8,7 @@ import { LIMIT_REASONS, type LimitReason, type TrafficConfig } from './plugin.js
 interface LimitedNetwork {
   /** The network as `networkOf` formats it. */
   network: string;
-  /** End of the limit (ms since the epoch). */
+  /** End of the limit, by `Clock.now` (ms). */
   until: number;
   reason: LimitReason;
 }
@@ -23,15 +23,31 @@ interface LimitEntry extends LimitedNetwork {
 /** Maximum number of limited networks; above it, the oldest limit ends. */
 const MAX_NETWORKS = 10_000;
 
+/** The Redis clock (ms) is used, because the clocks of instances may differ, or be set. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
 /**
- * Stores a limit. KEYS: a sorted set with the end of each limit as score. ARGV: now, end of the limit,
- * member, time until the end (ms). The first write is a deletion, because a full Redis (noeviction) refuses a
- * script whose first write needs memory.
+ * Stores a limit. KEYS: a sorted set with the end of each limit as score. ARGV: time until the end (ms), member.
+ * The first write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs
+ * memory.
  */
-const LIMIT_NETWORK = `
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
-redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
-return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[1])))`;
+const LIMIT_NETWORK = `${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+redis.call('ZADD', KEYS[1], now + ARGV[1], ARGV[2])
+return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[1], redis.call('PTTL', KEYS[1])))`;
+
+/**
+ * Returns the members, each with the time until its end (ms). ARGV: the longest limit (ms), the maximum number of
+ * members. A member that ends later was stored before the clock was set back, and would outlast its limit.
+ */
+const LIST_LIMITED = `${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[1] + 1, '+inf')
+local from = string.format('(%.0f', now)
+local listed = redis.call('ZRANGEBYSCORE', KEYS[1], from, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+for at = 2, #listed, 2 do listed[at] = listed[at] - now end
+return listed`;
 
 /**
  * The limited networks. Call `refresh` about once a second, because instances learn from Redis when a limit
@@ -39,15 +55,14 @@ return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[
  */
 export class LimitedNetworks {
   readonly #log: Context['log'];
-  /** Wall clock: instances share the ends of limits. */
-  readonly #now: () => number;
+  readonly #clock: Context['clock'];
   readonly #shared: RedisCommands | undefined;
   readonly #entries = new Map<string, LimitEntry>();
   #onLimited: (network: string) => void = () => undefined;
 
   constructor({ log, clock }: Context, shared?: RedisCommands) {
     this.#log = log;
-    this.#now = clock.wall;
+    this.#clock = clock;
     this.#shared = shared;
   }
 
@@ -58,23 +73,24 @@ export class LimitedNetworks {
 
   find(network: string): LimitedNetwork | undefined {
     const entry = this.#entries.get(network);
-    return entry !== undefined && entry.until > this.#now() ? entry : undefined;
+    return entry !== undefined && entry.until > this.#clock.now() ? entry : undefined;
   }
 
+  /** Returns the limits with their ends by the wall clock. */
   list(): LimitedNetwork[] {
-    const now = this.#now();
+    const now = this.#clock.now();
     return [...this.#entries.values()]
       .filter(({ until }) => until > now)
-      .map(({ network, until, reason }) => ({ network, until, reason }));
+      .map(({ network, until, reason }) => ({ network, until: this.#wallTime(until), reason }));
   }
 
   limit(limited: LimitedNetwork): void {
     const { network, until, reason } = limited;
     this.#put({ ...limited, isOwn: true, isShared: false });
-    this.#log.warn(shown(limited), 'network limited for its misses');
-    const at = this.#now();
+    this.#log.warn(this.#shown(limited), 'network limited for its misses');
+    const leftMs = until - this.#clock.now();
     const sharing = this.#shared?.run('limit', (redis) =>
-      redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
+      redis.eval(LIMIT_NETWORK, 1, this.#key(), leftMs, `${reason} ${network}`),
     );
     // Any instance may end the limit from now on.
     void sharing?.then((reply) => {
@@ -99,14 +115,14 @@ export class LimitedNetworks {
     return isKnown || (removed ?? 0) > 0;
   }
 
-  /** Drops expired limits, and loads the limits of other instances. */
-  async refresh(): Promise<void> {
-    const now = this.#now();
+  /** Drops expired limits, and loads the limits of other instances. `maxMs`: the longest limit. */
+  async refresh(maxMs: number): Promise<void> {
+    const now = this.#clock.now();
     for (const { network, until } of [...this.#entries.values()]) if (until <= now) this.#drop(network);
     const listed = await this.#shared?.run('limit', (redis) =>
-      redis.zrangebyscore(this.#key(), `(${now}`, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_NETWORKS),
+      redis.eval(LIST_LIMITED, 1, this.#key(), maxMs, MAX_NETWORKS),
     );
-    if (listed !== undefined) this.#follow(listed);
+    if (listed !== undefined) this.#follow(listed as (string | number)[]);
   }
 
   /** Ends all limits in this instance. */
@@ -114,11 +130,12 @@ export class LimitedNetworks {
     for (const network of [...this.#entries.keys()]) this.#drop(network);
   }
 
-  /** Adopts the limits in Redis. `listed`: members and scores, alternating. */
-  #follow(listed: readonly string[]): void {
+  /** Adopts the limits in Redis. `listed`: members and the times until their ends, alternating. */
+  #follow(listed: readonly (string | number)[]): void {
+    const now = this.#clock.now();
     const inRedis = new Set<string | undefined>();
     for (let at = 0; at < listed.length; at += 2) {
-      inRedis.add(this.#receive(listed[at] ?? '', Number(listed[at + 1])));
+      inRedis.add(this.#receive(String(listed[at]), now + Number(listed[at + 1])));
     }
     for (const { network, isShared } of [...this.#entries.values()]) {
       if (isShared && !inRedis.has(network)) this.#drop(network);
@@ -147,7 +164,16 @@ export class LimitedNetworks {
   #drop(network: string): void {
     const entry = this.#entries.get(network);
     if (entry === undefined || !this.#entries.delete(network) || !entry.isOwn) return;
-    this.#log.info(shown(entry), 'network no longer limited');
+    this.#log.info(this.#shown(entry), 'network no longer limited');
+  }
+
+  /** Returns a limit as it is logged by the instance that has set it. */
+  #shown({ network, reason, until }: LimitedNetwork): object {
+    return { network, reason, until: new Date(this.#wallTime(until)).toISOString() };
+  }
+
+  #wallTime(time: number): number {
+    return time - this.#clock.now() + this.#clock.wall();
   }
 
   #key(): string {
@@ -162,7 +188,8 @@ export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetwork
   const { settings, cache, hooks } = host;
   const networks = new LimitedNetworks(host, cache.commands);
   const timer = setInterval(() => {
-    if (settings.current.traffic.enumeration.perMinute > 0) void networks.refresh();
+    const { perMinute, forMs } = settings.current.traffic.enumeration;
+    if (perMinute > 0) void networks.refresh(forMs);
     else networks.clear();
   }, REFRESH_MS).unref();
   hooks.close.push(() => {
@@ -170,10 +197,3 @@ export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetwork
   });
   return networks;
 }
-
-/** Returns a limit as it is logged by the instance that has set it. */
-const shown = ({ network, reason, until }: LimitedNetwork): object => ({
-  network,
-  reason,
-  until: new Date(until).toISOString(),
-});

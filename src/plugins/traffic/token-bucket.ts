@@ -28,13 +28,15 @@ export type TakeTokens = (
  * Takes tokens. A bucket is a single number, the time at which it is full (generic cell rate algorithm, ITU-T
  * I.371). ARGV: refill interval of a token (ms), tokens in a full bucket, tokens to take. Returns whether
  * they were taken, and the time until the bucket is full (ms). The Redis clock is used, because the clocks of
- * instances may differ.
+ * instances may differ. A bucket that needs longer than from empty to full is from before that clock was set back; the
+ * millisecond is for rounding.
  */
 const TAKE_TOKENS = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local interval = tonumber(ARGV[1])
 local debt = math.max(0, tonumber(redis.call('GET', KEYS[1]) or now) - now)
+if debt > interval * ARGV[2] + 1 then debt = 0 end
 local after = debt + interval * tonumber(ARGV[3])
 if after > interval * tonumber(ARGV[2]) then return { 0, math.ceil(debt) } end
 redis.call('SET', KEYS[1], string.format('%.3f', now + after), 'PX', math.ceil(after) + 1)

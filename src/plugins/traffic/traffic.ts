@@ -86,7 +86,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 
 /** Creates the miss limit. It reads the settings at each miss, because a reload may change them. */
 export function createMissLimit(
-  { settings, metrics, upstreams: { servers }, clock: { wall: now } }: Host<TrafficConfig>,
+  { settings, metrics, upstreams: { servers }, clock: { now } }: Host<TrafficConfig>,
   networks: LimitedNetworks,
 ): AroundMiss {
   const window = new MissWindow();
@@ -206,7 +206,7 @@ export class MissWindow {
     added: Partial<MissCounts>,
     now: number,
   ): { counts: MissCounts; pressedOfAll: number } {
-    if (now - this.#startedAt >= WINDOW_MS || now < this.#startedAt) this.#restart(now);
+    if (now - this.#startedAt >= WINDOW_MS) this.#restart(now);
     const counts = sumOfLimits(this.#recent.get(network) ?? this.#quiet.get(network) ?? NONE, {
       ...NONE,
       ...added,
