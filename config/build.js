@@ -38,7 +38,7 @@ const UNUSED_MODULES = [
   /\/express\/lib\/view\.js$/,
   // http-proxy-middleware: wildcards in paths.
   /\/node_modules\/micromatch\//,
-  // undici: HTTP/2, and request bodies other than buffers and strings.
+  // undici: HTTP/2, and forms as request bodies.
   /\/undici\/lib\/(?:dispatcher\/client-h2|web\/fetch\/body)\.js$/,
   // pino: writing in a thread or by its buffer, and redaction by paths.
   /\/node_modules\/(?:sonic-boom|@pinojs\/redact)\//,
