@@ -99,6 +99,8 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   };
   stopOnSignal(config, { ...service, stop }, isReload ? ['SIGHUP'] : []);
   stopWithNpmShell();
+  // Programs that start the proxy wait for `listening`, which the buffer would hold for 100 ms. They may send a signal now.
+  logger.flush();
 }
 
 /** Reloads on SIGHUP. A SIGHUP during startup takes effect afterwards. */

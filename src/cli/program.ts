@@ -1,8 +1,9 @@
-// Defines the subcommands with their arguments and options.
-import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+// Defines the subcommands with their arguments and options, and runs them.
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readFingerprints } from '../config/addresses.js';
 import { VERSION, readPackageFile } from '../config/package-files.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
+import { EXIT, Failure, printNote } from './terminal.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
 
@@ -17,6 +18,24 @@ const lazy =
   <Given extends unknown[]>(load: () => Promise<Run<Given>>): Run<Given> =>
   async (...given) =>
     (await load())(...given);
+
+/** Runs the command that the arguments name, and sets the exit code. */
+export async function runCommand(args: readonly string[]): Promise<void> {
+  // Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`. The proxy serves without its log.
+  if (args[0] !== 'serve')
+    process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+      process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+    });
+  try {
+    await createProgram().parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    else {
+      printNote(error instanceof Error ? error.message : String(error));
+      process.exitCode = error instanceof Failure ? error.exitCode : EXIT.failed;
+    }
+  }
+}
 
 export function createProgram(): Command {
   const program = new Command('handle-resolver-proxy')

@@ -29,32 +29,51 @@ export type WithUnits<T> = {
     : T[Name];
 };
 
+/** Properties of a key that its schema states, besides the description and the default. */
+export interface Marks {
+  unit?: Unit;
+  /** Whether SIGHUP applies a new value without a restart. */
+  reloadable?: boolean;
+  /** Whether the value is never printed. */
+  secret?: boolean;
+  /** Whether the value is a list or mapping; its variable then contains JSON or YAML. */
+  structured?: boolean;
+  /** A constant, which no key sets. */
+  fixed?: { value: unknown };
+}
+
+export const marksOf = (schema: z.ZodType): Marks & { description?: string | undefined } =>
+  schema.meta() ?? {};
+
+const mark = <T extends z.ZodType>(schema: T, marks: Marks): T => schema.meta({ ...marks });
+
 /** Returns a key's name in the parsed configuration. */
-export function nameWithUnit(name: string, schema: z.ZodType): string {
-  const unit = schema.meta()?.['unit'] as Unit | undefined;
+export function nameWithUnit(name: string, { unit }: Marks): string {
   if (unit === 'Ms') return `${name}Ms`;
   if (unit === undefined || /bytes/i.test(name)) return name;
   return `${name.replace(/Size$/, '')}Bytes`;
 }
 
 /** Puts a constant among the parsed values of a section. No key sets it; tests replace it there. */
-export const fixed = <T>(value: T): z.ZodType<T> => z.custom<T>().meta({ fixed: { value } });
-
-const fixedOf = (schema: z.ZodType) => schema.meta()?.['fixed'] as { value: unknown } | undefined;
+export const fixed = <T>(value: T): z.ZodType<T> => mark(z.custom<T>(), { fixed: { value } });
 
 /** Error for any other value in place of a mapping. */
 export const MAPPING = 'give a mapping of keys';
 
 /** Builds a mapping that rejects unknown keys. Parsed durations and sizes have their unit in the name. */
 export const mapping = <T extends Shape>(shape: T) => {
-  const entries = Object.entries(shape);
-  const constants = entries.flatMap(([name, schema]) => {
-    const constant = fixedOf(schema);
-    return constant === undefined ? [] : [[name, constant.value] as const];
-  });
-  const keys = entries.filter(([, schema]) => fixedOf(schema) === undefined);
-  const named = keys.map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
-  return z.strictObject(Object.fromEntries(keys) as T, { error: MAPPING }).transform((given) => {
+  const keys: Record<string, z.ZodType> = {};
+  const named: [name: string, withUnit: string][] = [];
+  const constants: [name: string, value: unknown][] = [];
+  for (const [name, schema] of Object.entries(shape)) {
+    const marks = marksOf(schema);
+    if (marks.fixed !== undefined) constants.push([name, marks.fixed.value]);
+    else {
+      keys[name] = schema;
+      named.push([name, nameWithUnit(name, marks)]);
+    }
+  }
+  return z.strictObject(keys as T, { error: MAPPING }).transform((given) => {
     const values: Readonly<Record<string, unknown>> = given;
     const parsedKeys = named.map(([name, withUnit]) => [withUnit, values[name]] as const);
     return Object.fromEntries([...parsedKeys, ...constants]) as WithUnits<z.output<z.ZodObject<T>>>;
@@ -65,11 +84,10 @@ export const mapping = <T extends Shape>(shape: T) => {
 export const section = <T extends Shape>(keys: T) => mapping(keys).prefault({} as z.input<z.ZodObject<T>>);
 
 /** Marks a key or section as reloadable: SIGHUP applies changes without a restart. */
-export const reloadable = <T extends z.ZodType>(schema: T): T =>
-  schema.meta({ ...schema.meta(), reloadable: true });
+export const reloadable = <T extends z.ZodType>(schema: T): T => mark(schema, { reloadable: true });
 
 /** Marks a key whose value is never printed. */
-export const secret = <T extends z.ZodType>(schema: T): T => schema.meta({ ...schema.meta(), secret: true });
+export const secret = <T extends z.ZodType>(schema: T): T => mark(schema, { secret: true });
 
 interface Measure {
   kind: string;

@@ -1,6 +1,6 @@
 // Lists all configuration keys with variable, default and description, and accesses values by path.
 import { z } from 'zod';
-import { nameWithUnit } from './fields.js';
+import { marksOf, nameWithUnit } from './fields.js';
 
 export interface ConfigKey {
   /** Path in the YAML file, for example `cache.found.maxTtl`. */
@@ -42,43 +42,37 @@ interface Section {
   isReloadable: boolean;
 }
 
-function keysOf(schema: unknown, above: Section): ConfigKey[] {
-  const isReloadable = above.isReloadable || isMarked(schema, 'reloadable');
+function keysOf(schema: unknown, { path, parsedPath, ...above }: Section): ConfigKey[] {
+  const key = path.join('.');
+  if (!(schema instanceof z.ZodType)) throw new TypeError(`${key} is not a schema`);
+  const marks = marksOf(schema);
+  const isReloadable = above.isReloadable || marks.reloadable === true;
   const keys = keysOfSection(schema);
-  if (keys === undefined) return [keyOf(schema, { ...above, isReloadable })];
-  return Object.entries(keys).flatMap(([name, child]) => {
-    const parsedPath = [...above.parsedPath, child instanceof z.ZodType ? nameWithUnit(name, child) : name];
-    return keysOf(child, { path: [...above.path, name], parsedPath, isReloadable });
-  });
+  if (keys !== undefined)
+    return Object.entries(keys).flatMap(([name, child]) =>
+      keysOf(child, { path: [...path, name], parsedPath: [...parsedPath, name], isReloadable }),
+    );
+  const name = parsedPath.at(-1) ?? '';
+  return [
+    {
+      key,
+      path,
+      parsedPath: [...parsedPath.slice(0, -1), nameWithUnit(name, marks)],
+      variable: variableOf(key),
+      byDefault: defaultOf(schema, key),
+      description: marks.description ?? '',
+      isReloadable,
+      isStructured: marks.structured === true,
+      isSecret: marks.secret === true,
+    },
+  ];
 }
 
 /** Returns a section's keys; undefined for a single key. */
-function keysOfSection(schema: unknown): Readonly<Record<string, unknown>> | undefined {
+function keysOfSection(schema: z.ZodType): Readonly<Record<string, unknown>> | undefined {
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   const mapping = inner instanceof z.ZodPipe ? inner.in : inner;
   return mapping instanceof z.ZodObject ? mapping.shape : undefined;
-}
-
-const isMarked = (schema: unknown, mark: 'reloadable' | 'secret' | 'structured'): boolean =>
-  schema instanceof z.ZodType && schema.meta()?.[mark] === true;
-
-function keyOf(schema: unknown, { path, parsedPath, isReloadable }: Section): ConfigKey {
-  const key = path.join('.');
-  if (!(schema instanceof z.ZodType)) throw new TypeError(`${key} is not a schema`);
-  const description = schema.description ?? '';
-  const isStructured = isMarked(schema, 'structured');
-  const byDefault = defaultOf(schema, key);
-  return {
-    key,
-    path,
-    parsedPath,
-    variable: variableOf(key),
-    byDefault,
-    description,
-    isReloadable,
-    isStructured,
-    isSecret: isMarked(schema, 'secret'),
-  };
 }
 
 /** Returns the default as written in the file; null for optional keys and lists that default to empty. */

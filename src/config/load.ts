@@ -86,33 +86,18 @@ export interface StartConfig<Settings extends Config = Config> {
   ignored: ConfigProblem[];
 }
 
-/** Loads the configuration that the parts define. */
-interface ConfigLoader<Settings extends Config> {
-  /** Returns every key, in the order of the schema. */
-  configKeys: () => readonly ConfigKey[];
-  /**
-   * @example loadConfig({ env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
-   * @throws ConfigError that lists every problem
-   */
-  loadConfig: (sources: ConfigSources) => Settings;
-  /**
-   * Loads and validates the configuration for `serve`, `check-config` and reloads.
-   *
-   * @throws ConfigError that lists every problem
-   */
-  loadStartConfig: (sources: ConfigSources) => StartConfig<Settings>;
-}
-
-export function createConfigLoader<Settings extends Config>(
-  parts: readonly ConfigPart<Settings>[],
-): ConfigLoader<Settings> {
+/** Creates the functions that load the configuration that the parts define. */
+export function createConfigLoader<Settings extends Config>(parts: readonly ConfigPart<Settings>[]) {
   const schema = joinSections(parts);
   let keys: readonly ConfigKey[] | undefined;
   const configKeys = (): readonly ConfigKey[] => (keys ??= keysIn(schema));
   return {
+    /** Returns every key, in the order of the schema. */
     configKeys,
-    loadConfig: (sources) => validate(readGiven(sources, configKeys()), schema),
-    loadStartConfig(sources) {
+    /** @throws ConfigError that lists every problem */
+    loadConfig: (sources: ConfigSources): Settings => validate(readGiven(sources, configKeys()), schema),
+    /** Also checks what the schema cannot, such as files. @throws ConfigError that lists every problem */
+    loadStartConfig(sources: ConfigSources): StartConfig<Settings> {
       const given = readGiven(sources, configKeys());
       const config = validate(given, schema);
       const ignored = unknownVariables(sources.env, configKeys());

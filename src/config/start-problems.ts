@@ -39,14 +39,12 @@ export function fileProblem(
 }
 
 export function startProblems(config: Config, readFile: (path: string) => string): readonly StartProblem[] {
-  const inFile = (path: string | undefined, judge: Judge): string | undefined =>
-    fileProblem(path, readFile, judge);
   return [
     ['upstream.url', isUpstreamGiven(config) ? undefined : NO_UPSTREAM],
     ['server.reusePort', config.server.reusePort && !canReusePort() ? NO_REUSE_PORT : undefined],
     ...trustProblems('upstream', config.upstream, readFile),
     ...config.upstreams.flatMap((server, at) => trustProblems(`upstreams.${at}`, server, readFile)),
-    ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
+    ['redis.caFile', fileProblem(config.redis.caFile, readFile, pemProblem)],
   ];
 }
 

@@ -60,12 +60,6 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
   let hitsOfSecond = 0;
-  metrics.registerFlush(() => {
-    for (const [family, { byStatus }] of families) {
-      for (const [status, count] of byStatus) metrics.countHits({ interface: family, status, count });
-      byStatus.clear();
-    }
-  });
 
   /** Returns the duration (ms). */
   function measure({ family, handle }: PreparedHit, startedAt: number, weight: number): number {
@@ -87,7 +81,9 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
       const { family, status } = hit;
       let hits = families.get(family);
       if (hits === undefined) families.set(family, (hits = { byStatus: new Map(), unmeasured: 0 }));
-      hits.byStatus.set(status, (hits.byStatus.get(status) ?? 0) + 1);
+      let count = hits.byStatus.get(status);
+      if (count === undefined) hits.byStatus.set(status, (count = metrics.hitsOf(family, status)));
+      count.value++;
       hits.unmeasured++;
       hitsOfSecond++;
       for (const each of sentPrepared) each(hit);
@@ -105,7 +101,8 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
 }
 
 interface FamilyHits {
-  byStatus: Map<number, number>;
+  /** The counts in the metrics, because it takes long to find them by their labels. */
+  byStatus: Map<number, { value: number }>;
   /** Hits since the last timed one; the next timed hit's duration counts for them too. */
   unmeasured: number;
 }

@@ -89,6 +89,12 @@ const OUTCOMES = [
   ...Object.keys(CATALOGUE).filter((code) => code.startsWith('UPSTREAM_')),
 ];
 
+/** Bucket bounds (s), from a hit to the default `upstream.timeout`. */
+const REQUEST_BUCKETS = [
+  ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01],
+  ...[0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+];
+
 export const METRICS = {
   requests: {
     name: 'handle_proxy_requests_total',
@@ -113,6 +119,7 @@ export const METRICS = {
       interface: family,
       result,
     })),
+    buckets: REQUEST_BUCKETS,
   },
   upstreamRequests: {
     name: 'handle_proxy_upstream_requests_total',
@@ -127,6 +134,8 @@ export const METRICS = {
     labelNames: ['server'],
     help: 'Upstream read duration, including failures, by server as above.',
     fromStart: [{}],
+    // From a fast upstream in the same network; no bound below a millisecond.
+    buckets: REQUEST_BUCKETS.filter((bound) => bound >= 0.001),
   },
   cacheEntries: {
     name: 'handle_proxy_cache_entries',

@@ -2,13 +2,7 @@
 import { CATALOGUE } from '../errors.js';
 import { type MetricEntry, METRICS, VALUES } from './metric-list.js';
 import type { Metrics, StoreUsage } from './metrics.js';
-
-interface Reading {
-  labels: Partial<Record<string, string | number>>;
-  value: number;
-  /** Name of a histogram series: `…_bucket`, `…_sum` or `…_count`. */
-  metricName?: string;
-}
+import type { Reading } from './series.js';
 
 /** Instance properties without a metric. */
 interface InstanceFacts {

@@ -14,7 +14,7 @@ async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
 describe('metrics', () => {
   it('count requests by interface, result and status', async () => {
     const lines = await measured((metrics) => {
-      metrics.countHits({ interface: 'record', status: 200, count: 2 });
+      metrics.hitsOf('record', 200).value += 2;
       metrics.countRequest({ interface: 'v2', result: 'miss', status: 404, ms: 1 });
     });
     expect(lines).toContain('handle_proxy_requests_total{interface="record",result="hit",status="200"} 2');

@@ -4,7 +4,7 @@ import { DEFAULT_PERMISSIONS, type HandleValue } from '../../handle/value.js';
 import { type Html, type SitePage, html } from '../../html/html.js';
 import type { FromEntry, StaleReason } from '../../resolver/loader.js';
 import type { ChosenTarget, RecordView, RedirectTarget, RedirectUrl } from '../../redirect/extension.js';
-import { type ShownValue, describeAccess, renderData, shownPart } from './value-html.js';
+import { type ShownValue, describeAccess, joinedItems, renderData, shownPart } from './value-html.js';
 import type { Steps } from '../../time-slicer.js';
 
 export function* recordPage(view: RecordView): Steps<SitePage> {
@@ -222,8 +222,6 @@ const UNITS = [
   ['second', 1],
 ] as const;
 
-const list = new Intl.ListFormat('en-GB');
-
 const valueCount = (count: number, unit: string): string =>
   count === 1 ? `one ${unit}` : `${count} ${unit}s`;
 
@@ -236,7 +234,7 @@ function exactDuration(seconds: number): string {
     left -= count * unitSeconds;
     if (count > 0) parts.push(valueCount(count, unit));
   }
-  return list.format(parts);
+  return joinedItems(parts);
 }
 
 /** Rounds down, so that a page keeps its ETag for a minute: `7_300_000` becomes `2 hours`. */
