@@ -54,6 +54,14 @@ export class BlockStore {
     return pieces.map(({ bytes, from, to }) => bytes.toString('latin1', from, to)).join('') as Bytes;
   }
 
+  /** Whether the stored text starts with `start`; compared in place, because each lookup of a key does it. */
+  startsWith(first: number, start: Bytes): boolean {
+    let done = 0;
+    for (const { bytes, from, to } of this.#pieces(first, start.length))
+      for (let at = from; at < to; at++) if (bytes[at] !== start.charCodeAt(done++)) return false;
+    return true;
+  }
+
   free(first: number): void {
     if (first === NONE) return;
     let last = first;

@@ -1,6 +1,7 @@
 // The LRU index from keys to rows, with separate lists for records, newcomers and not-found answers, and the
 // LRU clock.
 import { LRUCache } from 'lru-cache';
+import { hashOf } from '../coherence/groups.js';
 import { MAX_BYTES } from './block-store.js';
 import type { RowStore } from './row-store.js';
 
@@ -19,8 +20,21 @@ export interface MemoryUsage {
   bytes: number;
 }
 
-/** Rows by key. */
-type List = LRUCache<string, number>;
+/**
+ * A list's name for a key: the hash of the key, because a million keys as strings would take more memory than their
+ * rows. The key itself if a different key of the list has the same hash.
+ */
+type Slot = number | string;
+
+/** Rows by slot. */
+type List = LRUCache<Slot, number>;
+
+/** Where a key is. */
+interface Place {
+  list: List;
+  slot: Slot;
+  at: number;
+}
 
 /** Maximum share of memory for not-found answers. */
 const NOT_FOUND_SHARE = 1 / 8;
@@ -31,11 +45,8 @@ const NOT_FOUND_SHARE = 1 / 8;
  */
 const NEWCOMER_SHARE = 1 / 10;
 
-/**
- * V8 heap bytes for a key and its list slot, without the characters of the key: 100 bytes, doubled because
- * the list may just have grown.
- */
-const OVERHEAD_BYTES = 200;
+/** V8 heap bytes for a slot of a list: 100 bytes, and half as many again because the list may just have grown. */
+const OVERHEAD_BYTES = 150;
 
 interface LruIndexOptions {
   rows: RowStore;
@@ -54,8 +65,6 @@ export class LruIndex {
   #notFound: List;
   /** The row that changes its list, and so is not freed. */
   #moving: number | undefined;
-  /** Keys by row. Unlike the lists, rows can be iterated while entries are added and removed. */
-  readonly #keys: (string | undefined)[] = [];
 
   constructor(options: LruIndexOptions) {
     this.#options = options;
@@ -64,34 +73,47 @@ export class LruIndex {
     this.#notFound = this.#newList('notFound');
   }
 
-  /** Returns the row of a key. Counts as a use. */
+  /** Returns the row of a key. Counts as a use, the first of which moves a newcomer to the other records. */
   get(key: string): number | undefined {
-    return this.#found.get(key) ?? this.#promoted(key) ?? this.#notFound.get(key);
+    const place = this.#find(key);
+    if (place === undefined) return undefined;
+    const { list, slot, at } = place;
+    if (list === this.#newcomers) this.#promote(key, place);
+    else list.get(slot);
+    return at;
   }
 
   peek(key: string): number | undefined {
-    return this.#found.peek(key) ?? this.#newcomers.peek(key) ?? this.#notFound.peek(key);
+    return this.#find(key)?.at;
   }
 
-  #promoted(key: string): number | undefined {
-    const at = this.#newcomers.peek(key);
-    if (at === undefined) return undefined;
+  #find(key: string): Place | undefined {
+    const hash = hashOf(key) | 0;
+    for (const list of [this.#found, this.#newcomers, this.#notFound]) {
+      const at = list.peek(hash);
+      if (at !== undefined && this.#options.rows.hasKey(at, key)) return { list, slot: hash, at };
+      const own = list.peek(key);
+      if (own !== undefined) return { list, slot: key, at: own };
+    }
+    return undefined;
+  }
+
+  #promote(key: string, { slot, at }: Place): void {
     this.#moving = at;
-    this.#newcomers.delete(key);
+    this.#newcomers.delete(slot);
     this.#moving = undefined;
-    this.#keys[at] = key;
-    this.#found.set(key, at);
-    return at;
+    this.#found.set(newSlot(this.#found, key), at);
   }
 
   /** Adds a row to a list. Returns false, and frees the row, if the entry exceeds the list's size limit. */
   set(key: string, at: number, name: ListName): boolean {
-    const home = name === 'newcomers' && this.#found.has(key) ? this.#found : this.#listOf(name);
-    for (const other of this.#lists) if (other !== home) other.delete(key);
-    home.set(key, at);
-    const isKept = home.peek(key) === at;
-    if (isKept) this.#keys[at] = key;
-    else this.#options.rows.drop(at);
+    const known = this.#find(key);
+    const home = name === 'newcomers' && known?.list === this.#found ? this.#found : this.#listOf(name);
+    if (known !== undefined && known.list !== home) known.list.delete(known.slot);
+    const slot = known?.list === home ? known.slot : newSlot(home, key);
+    home.set(slot, at);
+    const isKept = home.peek(slot) === at;
+    if (!isKept) this.#options.rows.drop(at);
     if (name !== 'notFound') this.#evictRecords(home);
     else if (home.size > this.#options.bounds.notFound.maxEntries) home.pop();
     return isKept;
@@ -116,34 +138,24 @@ export class LruIndex {
   }
 
   delete(key: string): void {
-    for (const list of this.#lists) list.delete(key);
+    const place = this.#find(key);
+    place?.list.delete(place.slot);
   }
 
   /** Replaces the lists, because emptying them would visit each entry. */
   clear(): void {
     this.#options.rows.clear();
-    this.#keys.length = 0;
     this.#found = this.#newList('found');
     this.#newcomers = this.#newList('newcomers');
     this.#notFound = this.#newList('notFound');
   }
 
-  /** Returns the key of a row; undefined for a free row. */
-  keyAt(at: number): string | undefined {
-    return this.#keys[at];
-  }
-
-  /** Exclusive upper bound of the row numbers. */
-  get rowsEnd(): number {
-    return this.#keys.length;
-  }
-
   /** Whether the row fits into its list without an eviction. */
-  hasRoom(key: string, at: number, name: ListName): boolean {
+  hasRoom(at: number, name: ListName): boolean {
     const { found, notFound } = this.#options.bounds;
     const { maxEntries } = name === 'notFound' ? notFound : found;
     const { entries, bytes } = this.used(name);
-    return bytes + this.bytesOf(key, at) <= this.#listOf(name).maxSize && entries < maxEntries;
+    return bytes + this.bytesOf(at) <= this.#listOf(name).maxSize && entries < maxEntries;
   }
 
   usage(): MemoryUsage[] {
@@ -163,12 +175,8 @@ export class LruIndex {
     };
   }
 
-  bytesOf(key: string, at: number): number {
-    return key.length + this.#options.rows.bytes(at) + OVERHEAD_BYTES;
-  }
-
-  get #lists(): readonly List[] {
-    return [this.#found, this.#newcomers, this.#notFound];
+  bytesOf(at: number): number {
+    return this.#options.rows.bytes(at) + OVERHEAD_BYTES;
   }
 
   #listOf(name: ListName): List {
@@ -179,19 +187,24 @@ export class LruIndex {
   #newList(name: ListName): List {
     const { rows, bounds, onEvict } = this.#options;
     const share = name === 'notFound' ? NOT_FOUND_SHARE : 1 - NOT_FOUND_SHARE;
-    return new LRUCache<string, number>({
+    return new LRUCache<Slot, number>({
       // The `max` option would preallocate memory for all entries.
       maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MAX_BYTES) * share)),
-      sizeCalculation: (at, key) => this.bytesOf(key, at),
-      dispose: (at, _key, reason) => {
+      sizeCalculation: (at) => this.bytesOf(at),
+      dispose: (at, _slot, reason) => {
         if (at === this.#moving) return;
-        this.#keys[at] = undefined;
         rows.drop(at);
         if (reason === 'evict') onEvict(name);
       },
     });
   }
 }
+
+/** Returns the slot of a key that the list does not contain. */
+const newSlot = (list: List, key: string): Slot => {
+  const hash = hashOf(key) | 0;
+  return list.has(hash) ? key : hash;
+};
 
 /** Clock ticks per turnover of a list: the time in which it stores as many entries as it contains. */
 const TICKS_PER_TURNOVER = 64;
@@ -212,6 +225,6 @@ export class TouchClock {
   countStore(entries: number): void {
     if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
     this.#storedThisTick = 0;
-    this.#now++;
+    this.#now = (this.#now + 1) >>> 0;
   }
 }

@@ -88,7 +88,7 @@ export class MemoryStore implements PinnedEntries {
     const at = this.#index.peek(key);
     if (at === undefined || !this.#applyBans(key, at)) return undefined;
     const entry = this.#rows.entry(at);
-    return { entry, hits: this.#rows.hits(at), bytes: this.#index.bytesOf(key, at) };
+    return { entry, hits: this.#rows.hits(at), bytes: this.#index.bytesOf(at) };
   }
 
   /** Whether the key has not been invalidated since the ticket was issued. */
@@ -109,7 +109,7 @@ export class MemoryStore implements PinnedEntries {
     if (!this.accepts(key, ticket)) return false;
     const list = listOf(entry);
     this.#touchClock.countStore(this.#index.used(list).entries);
-    const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
+    const at = this.#rows.add(key, entry, { since: this.#log.now(), tick: this.#touchClock.now });
     return this.#index.set(key, at, list === 'found' ? 'newcomers' : list);
   }
 
@@ -134,8 +134,8 @@ export class MemoryStore implements PinnedEntries {
     if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
       return 'kept';
     const list = listOf(entry);
-    const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
-    if (this.#index.hasRoom(key, at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
+    const at = this.#rows.add(key, entry, { since: this.#log.now(), tick: this.#touchClock.now });
+    if (this.#index.hasRoom(at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);
     return 'full';
   }
@@ -148,15 +148,15 @@ export class MemoryStore implements PinnedEntries {
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];
     let at = first;
-    for (let bytes = 0; at < this.#index.rowsEnd && bytes < maxBytes; at++) {
-      const key = this.#index.keyAt(at);
+    for (let bytes = 0; at < this.#rows.end && bytes < maxBytes; at++) {
+      const key = this.#rows.key(at);
       bytes += ROW_BYTES;
       if (key === undefined || this.#isBanned(key, at)) continue;
       const entry = this.#rows.entry(at);
       bytes += entry.values.length + entry.message.length;
       entries.push({ key, entry });
     }
-    return { entries, next: at < this.#index.rowsEnd ? at : undefined };
+    return { entries, next: at < this.#rows.end ? at : undefined };
   }
 
   #isBanned(key: string, at: number): boolean {
