@@ -45,6 +45,9 @@ const NOT_FOUND_SHARE = 1 / 8;
  */
 const NEWCOMER_SHARE = 1 / 10;
 
+/** Ticks per turnover of a list: the time in which it stores as many entries as it contains. */
+const TICKS_PER_TURNOVER = 64;
+
 /** V8 heap bytes for a slot of a list: 100 bytes, and half as many again because the list may just have grown. */
 const OVERHEAD_BYTES = 150;
 
@@ -60,17 +63,19 @@ interface LruIndexOptions {
  */
 export class LruIndex {
   readonly #options: LruIndexOptions;
-  #found: List;
-  #newcomers: List;
-  #notFound: List;
+  #lists: Record<ListName, List>;
   /** The row that changes its list, and so is not freed. */
   #moving: number | undefined;
+  /**
+   * The time of the approximate LRU. An entry used again in the same tick keeps its list position, which saves a
+   * lookup. Only stores advance it, because the order matters only for evictions, which stores cause.
+   */
+  tick = 0;
+  #storedThisTick = 0;
 
   constructor(options: LruIndexOptions) {
     this.#options = options;
-    this.#found = this.#newList('found');
-    this.#newcomers = this.#newList('newcomers');
-    this.#notFound = this.#newList('notFound');
+    this.#lists = this.#newLists();
   }
 
   /** Returns the row of a key. Counts as a use, the first of which moves a newcomer to the other records. */
@@ -78,7 +83,7 @@ export class LruIndex {
     const place = this.#find(key);
     if (place === undefined) return undefined;
     const { list, slot, at } = place;
-    if (list === this.#newcomers) this.#promote(key, place);
+    if (list === this.#lists.newcomers) this.#promote(key, place);
     else list.get(slot);
     return at;
   }
@@ -89,7 +94,8 @@ export class LruIndex {
 
   #find(key: string): Place | undefined {
     const hash = hashOf(key) | 0;
-    for (const list of [this.#found, this.#newcomers, this.#notFound]) {
+    const { found, newcomers, notFound } = this.#lists;
+    for (const list of [found, newcomers, notFound]) {
       const at = list.peek(hash);
       if (at !== undefined && this.#options.rows.hasKey(at, key)) return { list, slot: hash, at };
       const own = list.peek(key);
@@ -99,18 +105,19 @@ export class LruIndex {
   }
 
   #promote(key: string, { slot, at }: Place): void {
+    const { found, newcomers } = this.#lists;
     this.#moving = at;
-    this.#newcomers.delete(slot);
+    newcomers.delete(slot);
     this.#moving = undefined;
-    this.#found.set(newSlot(this.#found, key), at);
+    found.set(newSlot(found, key), at);
   }
 
   /** Adds a row to a list. Returns false, and frees the row, if the entry exceeds the list's size limit. */
   set(key: string, at: number, name: ListName): boolean {
     const known = this.#find(key);
-    const home = name === 'newcomers' && known?.list === this.#found ? this.#found : this.#listOf(name);
-    if (known !== undefined && known.list !== home) known.list.delete(known.slot);
-    const slot = known?.list === home ? known.slot : newSlot(home, key);
+    const { found } = this.#lists;
+    const home = name === 'newcomers' && known?.list === found ? found : this.#lists[name];
+    const slot = slotIn(home, key, known);
     home.set(slot, at);
     const isKept = home.peek(slot) === at;
     if (!isKept) this.#options.rows.drop(at);
@@ -119,21 +126,29 @@ export class LruIndex {
     return isKept;
   }
 
+  /** Advances the tick once per entries / 64 stores, by the entries of the list. */
+  countStore(name: ListName): void {
+    if (++this.#storedThisTick * TICKS_PER_TURNOVER < this.#used(name).entries) return;
+    this.#storedThisTick = 0;
+    this.tick = (this.tick + 1) >>> 0;
+  }
+
   /**
    * Evicts newcomers while they exceed their share, otherwise the least recently used record, but not the record that
    * was just stored in `home`.
    */
   #evictRecords(home: List): void {
     const { maxEntries } = this.#options.bounds.found;
+    const { found, newcomers } = this.#lists;
     for (;;) {
-      const { entries, bytes } = this.used('found');
-      if (entries <= maxEntries && bytes <= this.#found.maxSize) return;
+      const { entries, bytes } = this.#used('found');
+      if (entries <= maxEntries && bytes <= found.maxSize) return;
       const isAboveShare =
-        this.#newcomers.size > maxEntries * NEWCOMER_SHARE ||
-        this.#newcomers.calculatedSize > this.#found.maxSize * NEWCOMER_SHARE;
+        newcomers.size > maxEntries * NEWCOMER_SHARE ||
+        newcomers.calculatedSize > found.maxSize * NEWCOMER_SHARE;
       const canEvict = (list: List): boolean => list.size > (list === home ? 1 : 0);
-      const isFromNewcomers = !canEvict(this.#found) || (isAboveShare && canEvict(this.#newcomers));
-      (isFromNewcomers ? this.#newcomers : this.#found).pop();
+      const isFromNewcomers = !canEvict(found) || (isAboveShare && canEvict(newcomers));
+      (isFromNewcomers ? newcomers : found).pop();
     }
   }
 
@@ -145,33 +160,31 @@ export class LruIndex {
   /** Replaces the lists, because emptying them would visit each entry. */
   clear(): void {
     this.#options.rows.clear();
-    this.#found = this.#newList('found');
-    this.#newcomers = this.#newList('newcomers');
-    this.#notFound = this.#newList('notFound');
+    this.#lists = this.#newLists();
   }
 
   /** Whether the row fits into its list without an eviction. */
   hasRoom(at: number, name: ListName): boolean {
     const { found, notFound } = this.#options.bounds;
     const { maxEntries } = name === 'notFound' ? notFound : found;
-    const { entries, bytes } = this.used(name);
-    return bytes + this.bytesOf(at) <= this.#listOf(name).maxSize && entries < maxEntries;
+    const { entries, bytes } = this.#used(name);
+    return bytes + this.bytesOf(at) <= this.#lists[name].maxSize && entries < maxEntries;
   }
 
   usage(): MemoryUsage[] {
     return (['found', 'newcomers', 'notFound'] as const).map((store) => {
-      const list = this.#listOf(store);
-      return { store, entries: list.size, bytes: list.calculatedSize };
+      const { size, calculatedSize } = this.#lists[store];
+      return { store, entries: size, bytes: calculatedSize };
     });
   }
 
   /** Returns the entries and bytes that share a bound: those of all records, or of all not-found answers. */
-  used(name: ListName): { entries: number; bytes: number } {
-    const { size, calculatedSize } = this.#listOf(name);
-    if (name === 'notFound') return { entries: size, bytes: calculatedSize };
+  #used(name: ListName): { entries: number; bytes: number } {
+    const { found, newcomers, notFound } = this.#lists;
+    if (name === 'notFound') return { entries: notFound.size, bytes: notFound.calculatedSize };
     return {
-      entries: this.#found.size + this.#newcomers.size,
-      bytes: this.#found.calculatedSize + this.#newcomers.calculatedSize,
+      entries: found.size + newcomers.size,
+      bytes: found.calculatedSize + newcomers.calculatedSize,
     };
   }
 
@@ -179,9 +192,12 @@ export class LruIndex {
     return this.#options.rows.bytes(at) + OVERHEAD_BYTES;
   }
 
-  #listOf(name: ListName): List {
-    if (name === 'notFound') return this.#notFound;
-    return name === 'newcomers' ? this.#newcomers : this.#found;
+  #newLists(): Record<ListName, List> {
+    return {
+      found: this.#newList('found'),
+      newcomers: this.#newList('newcomers'),
+      notFound: this.#newList('notFound'),
+    };
   }
 
   #newList(name: ListName): List {
@@ -206,25 +222,9 @@ const newSlot = (list: List, key: string): Slot => {
   return list.has(hash) ? key : hash;
 };
 
-/** Clock ticks per turnover of a list: the time in which it stores as many entries as it contains. */
-const TICKS_PER_TURNOVER = 64;
-
-/**
- * An approximate-LRU clock. An entry used again in the same tick keeps its list position, which saves a
- * lookup. Only stores advance the clock, because the order matters only for evictions, which stores cause.
- */
-export class TouchClock {
-  #now = 0;
-  #storedThisTick = 0;
-
-  get now(): number {
-    return this.#now;
-  }
-
-  /** Advances the clock once per `entries` / 64 stores. `entries`: number of entries in the list. */
-  countStore(entries: number): void {
-    if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
-    this.#storedThisTick = 0;
-    this.#now = (this.#now + 1) >>> 0;
-  }
+/** Returns the slot of a key, after its removal from a different list. */
+function slotIn(list: List, key: string, known: Place | undefined): Slot {
+  if (known?.list === list) return known.slot;
+  known?.list.delete(known.slot);
+  return newSlot(list, key);
 }
