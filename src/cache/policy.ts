@@ -85,10 +85,8 @@ export function makeUncheckedEntry(
 function ttlMsOf(answer: Answer, wallTime: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttlMs;
   // Math.min with all TTLs as arguments would overflow the stack for a record with very many values.
-  const smallest = answer.ttls.reduce<number>(
-    (least, ttl) => Math.min(least, remainingMs(ttl, wallTime)),
-    Infinity,
-  );
+  let smallest = Infinity;
+  for (const ttl of answer.ttls) smallest = Math.min(smallest, remainingMs(ttl, wallTime));
   if (smallest <= 0) return 0;
   return Math.min(Math.max(smallest, found.minTtlMs), found.maxTtlMs);
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { KeyedEntry } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { ROW_BYTES } from '../../src/cache/memory/row-store.js';
 import { LAST_SNAPSHOT_MS } from '../../src/plugins/snapshot/plugin.js';
 import { Snapshot } from '../../src/plugins/snapshot/snapshot.js';
 import type { Host } from '../../src/host.js';
@@ -217,7 +218,7 @@ describe('snapshot', () => {
     }
     expect(keys).toHaveLength(2000 - 100 - 1111);
     expect(keys.filter(isBanned)).toEqual([]);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(8192 / 88 + 1);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(8192 / ROW_BYTES + 1);
   });
 
   test('limits a slice by the expanded size of compressed records', () => {

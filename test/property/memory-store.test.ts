@@ -1,13 +1,16 @@
 // The memory store keeps entries as bytes in blocks and behaves like a Map.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { hashOf } from '../../src/cache/coherence/groups.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { EntryPin } from '../../src/cache/store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { NOW } from '../support/store-contract.js';
 
-const KEYS = ['A/1', 'A/2', 'A/Größe', 'B/1', 'B/漢字', 'B/\ud800'];
+/** Keys with the same hash. */
+const COLLIDING = ['21.T1/KEY-162789', '21.T1/KEY-379192'] as const;
+const KEYS = ['A/1', 'A/2', 'A/Größe', 'B/1', 'B/漢字', 'B/\ud800', ...COLLIDING];
 const keys = fc.constantFrom(...KEYS);
 const times = fc.integer({ min: NOW - 5000, max: NOW + 5000 });
 const lives = { requestedAt: times, staleAt: times, deleteAt: times };
@@ -135,6 +138,10 @@ function hold(store: MemoryStore, key: string, entry: Entry): EntryPin {
 }
 
 describe('memory store', () => {
+  test('is tested with two keys of the same hash', () => {
+    expect(hashOf(COLLIDING[0])).toBe(hashOf(COLLIDING[1]));
+  });
+
   test('behaves like a Map of entries', () => {
     const acts = fc.array(fc.oneof(put, use, soften, ban), { maxLength: 60 });
     fc.assert(

@@ -3,7 +3,6 @@ import { createStoreEvents } from '../../src/cache/store.js';
 import { type Cache, type RedisOptions, assembleCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
-import { bansName } from '../../src/cache/redis/namespace.js';
 import { handleRef, recordKey } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
@@ -96,7 +95,7 @@ export class Server {
   readsFrom({ runId }: RedisServer): boolean {
     const { cache } = this;
     if (!cache.isRedisReadable() || cache.commands === undefined) return false;
-    return cache.commands.runOf(bansName(cache.commands.keyPrefix)) === runId.slice(0, RUN_LENGTH);
+    return cache.commands.runOf(cache.commands.bansName) === runId.slice(0, RUN_LENGTH);
   }
 
   /** Reads a record. @throws ServiceError */

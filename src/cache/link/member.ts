@@ -15,7 +15,6 @@ import type { PendingInvalidations } from '../coherence/pending-invalidations.js
 import type { RedisCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';
 import { type Era, enterEra, publishChange, readNumbers } from '../redis/group-states.js';
-import { bansName } from '../redis/namespace.js';
 import { Subscriptions } from '../redis/subscriptions.js';
 import { Acknowledgements, awaitAcknowledgements, expel } from './acknowledgements.js';
 import { MemberList, type Renewal } from './member-list.js';
@@ -130,7 +129,7 @@ export class Member implements Membership {
     const isAwaited = isInvalidation(change) && change.kind !== 'unknown';
     const call = isAwaited && this.#list.count <= MAX_ACKNOWLEDGING ? this.#acknowledgements.begin() : '';
     try {
-      const sent = await this.#send(change, call);
+      const sent = await this.#sendNow(change, call);
       const acknowledged = isAwaited ? this.#runBarrier({ change, call, run }) : Promise.resolve(true);
       return isLeased() ? { ...sent, acknowledged } : undefined;
     } catch (error) {
@@ -202,7 +201,7 @@ export class Member implements Membership {
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
     this.#noticeEndOfLease();
-    const run = commands.isConnected() ? commands.runOf(bansName(commands.keyPrefix)) : undefined;
+    const run = commands.isConnected() ? commands.runOf(commands.bansName) : undefined;
     return run === this.#entered.run ? run : undefined;
   }
 
@@ -304,13 +303,18 @@ export class Member implements Membership {
   }
 
   /** Publishes a change. @throws Error when Redis has not confirmed it */
-  async #send(change: Change, call: string): Promise<{ seq: number; isStored: boolean }> {
-    const { commands, clock } = this.#deps;
+  async #send(change: Change, call: string): ReturnType<typeof publishChange> {
     if (this.#enteredRun() === undefined)
       throw new Error('the era of this Redis server has not been entered');
+    return this.#sendNow(change, call);
+  }
+
+  /** Publishes a change in the era that was just checked. */
+  #sendNow(change: Change, call: string): ReturnType<typeof publishChange> {
+    const { commands, clock } = this.#deps;
     const publication = { change, member: this.id, call };
     const published = publishChange(commands, this.#subscriptions.channels, publication);
-    return await untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
+    return untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
   /** Waits for all members. Resolves to false if the change is unconfirmed, for example after a failover. */

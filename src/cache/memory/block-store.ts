@@ -7,7 +7,8 @@ import type { Bytes } from '../../handle/bytes.js';
  * together.
  */
 export const BLOCK_BYTES = 64;
-const BLOCKS_PER_SLAB = 16_384;
+const SLAB_LOG2 = 14;
+const BLOCKS_PER_SLAB = 1 << SLAB_LOG2;
 /** Maximum size of a store (128 GiB), because chain links are 32-bit block numbers. */
 export const MAX_BYTES = 2 ** 31 * BLOCK_BYTES;
 
@@ -54,6 +55,14 @@ export class BlockStore {
     return pieces.map(({ bytes, from, to }) => bytes.toString('latin1', from, to)).join('') as Bytes;
   }
 
+  /** Whether the stored text starts with `start`; compared in place, because each lookup of a key does it. */
+  startsWith(first: number, start: Bytes): boolean {
+    let done = 0;
+    for (const { bytes, from, to } of this.#pieces(first, start.length))
+      for (let at = from; at < to; at++) if (bytes[at] !== start.charCodeAt(done++)) return false;
+    return true;
+  }
+
   free(first: number): void {
     if (first === NONE) return;
     let last = first;
@@ -90,7 +99,9 @@ export class BlockStore {
     const pieces: Piece[] = [];
     let left = length;
     for (let block = first; left > 0;) {
-      const { bytes, next } = this.#slabOf(block);
+      const slab = this.#slabs[block >>> SLAB_LOG2];
+      if (slab === undefined) throw new RangeError(`invalid block ${block}`);
+      const { bytes, next } = slab;
       const start = block % BLOCKS_PER_SLAB;
       let end = start + 1;
       while (end < BLOCKS_PER_SLAB && next[end - 1] === block - start + end) end++;
@@ -104,17 +115,12 @@ export class BlockStore {
   }
 
   #after(block: number): number {
-    return this.#slabOf(block).next[block % BLOCKS_PER_SLAB] ?? NONE;
+    return this.#slabs[block >>> SLAB_LOG2]?.next[block % BLOCKS_PER_SLAB] ?? NONE;
   }
 
   #link(block: number, next: number): void {
-    this.#slabOf(block).next[block % BLOCKS_PER_SLAB] = next;
-  }
-
-  #slabOf(block: number): Slab {
-    const slab = this.#slabs[Math.floor(block / BLOCKS_PER_SLAB)];
-    if (slab === undefined) throw new RangeError(`invalid block ${block}`);
-    return slab;
+    const slab = this.#slabs[block >>> SLAB_LOG2];
+    if (slab !== undefined) slab.next[block % BLOCKS_PER_SLAB] = next;
   }
 }
 

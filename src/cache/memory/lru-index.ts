@@ -1,6 +1,7 @@
 // The LRU index from keys to rows, with separate lists for records, newcomers and not-found answers, and the
 // LRU clock.
 import { LRUCache } from 'lru-cache';
+import { hashOf } from '../coherence/groups.js';
 import { MAX_BYTES } from './block-store.js';
 import type { RowStore } from './row-store.js';
 
@@ -19,8 +20,21 @@ export interface MemoryUsage {
   bytes: number;
 }
 
-/** Rows by key. */
-type List = LRUCache<string, number>;
+/**
+ * A list's name for a key: the hash of the key, because a million keys as strings would take more memory than their
+ * rows. The key itself if a different key of the list has the same hash.
+ */
+type Slot = number | string;
+
+/** Rows by slot. */
+type List = LRUCache<Slot, number>;
+
+/** Where a key is. */
+interface Place {
+  list: List;
+  slot: Slot;
+  at: number;
+}
 
 /** Maximum share of memory for not-found answers. */
 const NOT_FOUND_SHARE = 1 / 8;
@@ -31,11 +45,11 @@ const NOT_FOUND_SHARE = 1 / 8;
  */
 const NEWCOMER_SHARE = 1 / 10;
 
-/**
- * V8 heap bytes for a key and its list slot, without the characters of the key: 100 bytes, doubled because
- * the list may just have grown.
- */
-const OVERHEAD_BYTES = 200;
+/** Ticks per turnover of a list: the time in which it stores as many entries as it contains. */
+const TICKS_PER_TURNOVER = 64;
+
+/** V8 heap bytes for a slot of a list: 100 bytes, and half as many again because the list may just have grown. */
+const OVERHEAD_BYTES = 150;
 
 interface LruIndexOptions {
   rows: RowStore;
@@ -49,52 +63,74 @@ interface LruIndexOptions {
  */
 export class LruIndex {
   readonly #options: LruIndexOptions;
-  #found: List;
-  #newcomers: List;
-  #notFound: List;
+  #lists: Record<ListName, List>;
   /** The row that changes its list, and so is not freed. */
   #moving: number | undefined;
-  /** Keys by row. Unlike the lists, rows can be iterated while entries are added and removed. */
-  readonly #keys: (string | undefined)[] = [];
+  /**
+   * The time of the approximate LRU. An entry used again in the same tick keeps its list position, which saves a
+   * lookup. Only stores advance it, because the order matters only for evictions, which stores cause.
+   */
+  tick = 0;
+  #storedThisTick = 0;
 
   constructor(options: LruIndexOptions) {
     this.#options = options;
-    this.#found = this.#newList('found');
-    this.#newcomers = this.#newList('newcomers');
-    this.#notFound = this.#newList('notFound');
+    this.#lists = this.#newLists();
   }
 
-  /** Returns the row of a key. Counts as a use. */
+  /** Returns the row of a key. Counts as a use, the first of which moves a newcomer to the other records. */
   get(key: string): number | undefined {
-    return this.#found.get(key) ?? this.#promoted(key) ?? this.#notFound.get(key);
+    const place = this.#find(key);
+    if (place === undefined) return undefined;
+    const { list, slot, at } = place;
+    if (list === this.#lists.newcomers) this.#promote(key, place);
+    else list.get(slot);
+    return at;
   }
 
   peek(key: string): number | undefined {
-    return this.#found.peek(key) ?? this.#newcomers.peek(key) ?? this.#notFound.peek(key);
+    return this.#find(key)?.at;
   }
 
-  #promoted(key: string): number | undefined {
-    const at = this.#newcomers.peek(key);
-    if (at === undefined) return undefined;
+  #find(key: string): Place | undefined {
+    const hash = hashOf(key) | 0;
+    const { found, newcomers, notFound } = this.#lists;
+    for (const list of [found, newcomers, notFound]) {
+      const at = list.peek(hash);
+      if (at !== undefined && this.#options.rows.hasKey(at, key)) return { list, slot: hash, at };
+      const own = list.peek(key);
+      if (own !== undefined) return { list, slot: key, at: own };
+    }
+    return undefined;
+  }
+
+  #promote(key: string, { slot, at }: Place): void {
+    const { found, newcomers } = this.#lists;
     this.#moving = at;
-    this.#newcomers.delete(key);
+    newcomers.delete(slot);
     this.#moving = undefined;
-    this.#keys[at] = key;
-    this.#found.set(key, at);
-    return at;
+    found.set(newSlot(found, key), at);
   }
 
   /** Adds a row to a list. Returns false, and frees the row, if the entry exceeds the list's size limit. */
   set(key: string, at: number, name: ListName): boolean {
-    const home = name === 'newcomers' && this.#found.has(key) ? this.#found : this.#listOf(name);
-    for (const other of this.#lists) if (other !== home) other.delete(key);
-    home.set(key, at);
-    const isKept = home.peek(key) === at;
-    if (isKept) this.#keys[at] = key;
-    else this.#options.rows.drop(at);
+    const known = this.#find(key);
+    const { found } = this.#lists;
+    const home = name === 'newcomers' && known?.list === found ? found : this.#lists[name];
+    const slot = slotIn(home, key, known);
+    home.set(slot, at);
+    const isKept = home.peek(slot) === at;
+    if (!isKept) this.#options.rows.drop(at);
     if (name !== 'notFound') this.#evictRecords(home);
     else if (home.size > this.#options.bounds.notFound.maxEntries) home.pop();
     return isKept;
+  }
+
+  /** Advances the tick once per entries / 64 stores, by the entries of the list. */
+  countStore(name: ListName): void {
+    if (++this.#storedThisTick * TICKS_PER_TURNOVER < this.#used(name).entries) return;
+    this.#storedThisTick = 0;
+    this.tick = (this.tick + 1) >>> 0;
   }
 
   /**
@@ -103,89 +139,76 @@ export class LruIndex {
    */
   #evictRecords(home: List): void {
     const { maxEntries } = this.#options.bounds.found;
+    const { found, newcomers } = this.#lists;
     for (;;) {
-      const { entries, bytes } = this.used('found');
-      if (entries <= maxEntries && bytes <= this.#found.maxSize) return;
+      const { entries, bytes } = this.#used('found');
+      if (entries <= maxEntries && bytes <= found.maxSize) return;
       const isAboveShare =
-        this.#newcomers.size > maxEntries * NEWCOMER_SHARE ||
-        this.#newcomers.calculatedSize > this.#found.maxSize * NEWCOMER_SHARE;
+        newcomers.size > maxEntries * NEWCOMER_SHARE ||
+        newcomers.calculatedSize > found.maxSize * NEWCOMER_SHARE;
       const canEvict = (list: List): boolean => list.size > (list === home ? 1 : 0);
-      const isFromNewcomers = !canEvict(this.#found) || (isAboveShare && canEvict(this.#newcomers));
-      (isFromNewcomers ? this.#newcomers : this.#found).pop();
+      const isFromNewcomers = !canEvict(found) || (isAboveShare && canEvict(newcomers));
+      (isFromNewcomers ? newcomers : found).pop();
     }
   }
 
   delete(key: string): void {
-    for (const list of this.#lists) list.delete(key);
+    const place = this.#find(key);
+    place?.list.delete(place.slot);
   }
 
   /** Replaces the lists, because emptying them would visit each entry. */
   clear(): void {
     this.#options.rows.clear();
-    this.#keys.length = 0;
-    this.#found = this.#newList('found');
-    this.#newcomers = this.#newList('newcomers');
-    this.#notFound = this.#newList('notFound');
-  }
-
-  /** Returns the key of a row; undefined for a free row. */
-  keyAt(at: number): string | undefined {
-    return this.#keys[at];
-  }
-
-  /** Exclusive upper bound of the row numbers. */
-  get rowsEnd(): number {
-    return this.#keys.length;
+    this.#lists = this.#newLists();
   }
 
   /** Whether the row fits into its list without an eviction. */
-  hasRoom(key: string, at: number, name: ListName): boolean {
+  hasRoom(at: number, name: ListName): boolean {
     const { found, notFound } = this.#options.bounds;
     const { maxEntries } = name === 'notFound' ? notFound : found;
-    const { entries, bytes } = this.used(name);
-    return bytes + this.bytesOf(key, at) <= this.#listOf(name).maxSize && entries < maxEntries;
+    const { entries, bytes } = this.#used(name);
+    return bytes + this.bytesOf(at) <= this.#lists[name].maxSize && entries < maxEntries;
   }
 
   usage(): MemoryUsage[] {
     return (['found', 'newcomers', 'notFound'] as const).map((store) => {
-      const list = this.#listOf(store);
-      return { store, entries: list.size, bytes: list.calculatedSize };
+      const { size, calculatedSize } = this.#lists[store];
+      return { store, entries: size, bytes: calculatedSize };
     });
   }
 
   /** Returns the entries and bytes that share a bound: those of all records, or of all not-found answers. */
-  used(name: ListName): { entries: number; bytes: number } {
-    const { size, calculatedSize } = this.#listOf(name);
-    if (name === 'notFound') return { entries: size, bytes: calculatedSize };
+  #used(name: ListName): { entries: number; bytes: number } {
+    const { found, newcomers, notFound } = this.#lists;
+    if (name === 'notFound') return { entries: notFound.size, bytes: notFound.calculatedSize };
     return {
-      entries: this.#found.size + this.#newcomers.size,
-      bytes: this.#found.calculatedSize + this.#newcomers.calculatedSize,
+      entries: found.size + newcomers.size,
+      bytes: found.calculatedSize + newcomers.calculatedSize,
     };
   }
 
-  bytesOf(key: string, at: number): number {
-    return key.length + this.#options.rows.bytes(at) + OVERHEAD_BYTES;
+  bytesOf(at: number): number {
+    return this.#options.rows.bytes(at) + OVERHEAD_BYTES;
   }
 
-  get #lists(): readonly List[] {
-    return [this.#found, this.#newcomers, this.#notFound];
-  }
-
-  #listOf(name: ListName): List {
-    if (name === 'notFound') return this.#notFound;
-    return name === 'newcomers' ? this.#newcomers : this.#found;
+  #newLists(): Record<ListName, List> {
+    return {
+      found: this.#newList('found'),
+      newcomers: this.#newList('newcomers'),
+      notFound: this.#newList('notFound'),
+    };
   }
 
   #newList(name: ListName): List {
     const { rows, bounds, onEvict } = this.#options;
     const share = name === 'notFound' ? NOT_FOUND_SHARE : 1 - NOT_FOUND_SHARE;
-    return new LRUCache<string, number>({
+    return new LRUCache<Slot, number>({
       // The `max` option would preallocate memory for all entries.
       maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MAX_BYTES) * share)),
-      sizeCalculation: (at, key) => this.bytesOf(key, at),
-      dispose: (at, _key, reason) => {
+      sizeCalculation: (at) => this.bytesOf(at),
+      dispose: (at, _slot, reason) => {
         if (at === this.#moving) return;
-        this.#keys[at] = undefined;
         rows.drop(at);
         if (reason === 'evict') onEvict(name);
       },
@@ -193,25 +216,15 @@ export class LruIndex {
   }
 }
 
-/** Clock ticks per turnover of a list: the time in which it stores as many entries as it contains. */
-const TICKS_PER_TURNOVER = 64;
+/** Returns the slot of a key that the list does not contain. */
+const newSlot = (list: List, key: string): Slot => {
+  const hash = hashOf(key) | 0;
+  return list.has(hash) ? key : hash;
+};
 
-/**
- * An approximate-LRU clock. An entry used again in the same tick keeps its list position, which saves a
- * lookup. Only stores advance the clock, because the order matters only for evictions, which stores cause.
- */
-export class TouchClock {
-  #now = 0;
-  #storedThisTick = 0;
-
-  get now(): number {
-    return this.#now;
-  }
-
-  /** Advances the clock once per `entries` / 64 stores. `entries`: number of entries in the list. */
-  countStore(entries: number): void {
-    if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
-    this.#storedThisTick = 0;
-    this.#now++;
-  }
+/** Returns the slot of a key, after its removal from a different list. */
+function slotIn(list: List, key: string, known: Place | undefined): Slot {
+  if (known?.list === list) return known.slot;
+  known?.list.delete(known.slot);
+  return newSlot(list, key);
 }

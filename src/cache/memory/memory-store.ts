@@ -5,7 +5,7 @@ import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
 import { type Entry, type KeyedEntry, asStale, isSame } from '../entry.js';
 import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
-import { TouchClock, LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
+import { LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
 import { ROW_BYTES, RowStore } from './row-store.js';
 
 export interface MemoryOptions {
@@ -31,7 +31,6 @@ export class MemoryStore implements PinnedEntries {
   /** Bans, numbered by moments of the invalidation log. */
   readonly #bans = new Bans();
   readonly #fences: Fences;
-  readonly #touchClock = new TouchClock();
   /** Moments by group. Entries and loads from before a group's moment may have missed an invalidation. */
   readonly #distrusted = new Map<number, number>();
   /** Moment of the newest ban or distrust: later entries need no check. */
@@ -69,8 +68,8 @@ export class MemoryStore implements PinnedEntries {
   }
 
   touchIfCurrent(key: string, pin: EntryPin): boolean {
-    const tick = this.#touchClock.now;
     this.#expireFences(key);
+    const { tick } = this.#index;
     if (this.#rows.touchIfUnchanged(pin, { tick, checkedFrom: this.#checkedFrom })) return true;
     const at = this.#use(key);
     return at !== undefined && this.#rows.pin(at).stamp === pin.stamp;
@@ -88,7 +87,7 @@ export class MemoryStore implements PinnedEntries {
     const at = this.#index.peek(key);
     if (at === undefined || !this.#applyBans(key, at)) return undefined;
     const entry = this.#rows.entry(at);
-    return { entry, hits: this.#rows.hits(at), bytes: this.#index.bytesOf(key, at) };
+    return { entry, hits: this.#rows.hits(at), bytes: this.#index.bytesOf(at) };
   }
 
   /** Whether the key has not been invalidated since the ticket was issued. */
@@ -101,15 +100,14 @@ export class MemoryStore implements PinnedEntries {
   }
 
   accepts(key: string, ticket: number): boolean {
-    this.#expireFences(key);
-    return this.isCurrent(key, ticket) && !this.#fences.isRaised(key);
+    return !this.#expireFences(key) && this.isCurrent(key, ticket);
   }
 
   set(key: string, entry: Entry, ticket: number): boolean {
     if (!this.accepts(key, ticket)) return false;
     const list = listOf(entry);
-    this.#touchClock.countStore(this.#index.used(list).entries);
-    const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
+    this.#index.countStore(list);
+    const at = this.#rows.add(key, entry, { since: this.#log.now(), tick: this.#index.tick });
     return this.#index.set(key, at, list === 'found' ? 'newcomers' : list);
   }
 
@@ -134,8 +132,8 @@ export class MemoryStore implements PinnedEntries {
     if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
       return 'kept';
     const list = listOf(entry);
-    const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
-    if (this.#index.hasRoom(key, at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
+    const at = this.#rows.add(key, entry, { since: this.#log.now(), tick: this.#index.tick });
+    if (this.#index.hasRoom(at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);
     return 'full';
   }
@@ -148,15 +146,15 @@ export class MemoryStore implements PinnedEntries {
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];
     let at = first;
-    for (let bytes = 0; at < this.#index.rowsEnd && bytes < maxBytes; at++) {
-      const key = this.#index.keyAt(at);
+    for (let bytes = 0; at < this.#rows.end && bytes < maxBytes; at++) {
+      const key = this.#rows.key(at);
       bytes += ROW_BYTES;
       if (key === undefined || this.#isBanned(key, at)) continue;
       const entry = this.#rows.entry(at);
       bytes += entry.values.length + entry.message.length;
       entries.push({ key, entry });
     }
-    return { entries, next: at < this.#index.rowsEnd ? at : undefined };
+    return { entries, next: at < this.#rows.end ? at : undefined };
   }
 
   #isBanned(key: string, at: number): boolean {
@@ -214,7 +212,7 @@ export class MemoryStore implements PinnedEntries {
     this.#expireFences(key);
     const at = this.#index.get(key);
     if (at === undefined || !this.#applyBans(key, at)) return undefined;
-    this.#rows.used(at, this.#touchClock.now);
+    this.#rows.used(at, this.#index.tick);
     return at;
   }
 
@@ -244,11 +242,13 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Makes the entry stale if a fence has expired: the write has an unknown outcome, and may have changed the
-   * record.
+   * Makes the entry stale if a fence has expired: the write has an unknown outcome, and may have changed the record.
+   * Returns whether a fence is left.
    */
-  #expireFences(key: string): void {
-    if (this.#fences.size > 0 && this.#fences.removeExpired(key, this.#now())) this.#makeStale(key);
+  #expireFences(key: string): boolean {
+    if (!this.#fences.isRaised(key)) return false;
+    if (this.#fences.removeExpired(key, this.#now())) this.#makeStale(key);
+    return this.#fences.isRaised(key);
   }
 
   /** Removes the expired fences of up to two keys per write, because these keys may never be read again. */

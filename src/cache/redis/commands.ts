@@ -95,6 +95,11 @@ export class RedisCommands {
     return this.#namespace.keyPrefix;
   }
 
+  /** Name of the state of the bans. */
+  get bansName(): string {
+    return this.#namespace.bansName;
+  }
+
   get channelPrefix(): string {
     return this.#namespace.channelPrefix;
   }
@@ -279,6 +284,8 @@ class ServerRuns {
 
   /** Whether every master is connected and has a known run. */
   areKnown(): boolean {
+    const { isCluster, commands } = this.#connections;
+    if (!isCluster) return this.#runs.has(commands);
     try {
       return this.#connections.masters().every(({ client }) => this.#runs.has(client));
     } catch {

@@ -31,9 +31,10 @@ export async function publishChange(
     const args = [runOf(commands, name), ban, MAX_BANS, channels.ofGroup('bans'), channels.publish, text];
     return { seq: Number(await commands.script(BAN, [name], args)), isStored: false };
   }
-  const names = groupNames(commands.keyPrefix, change.key);
+  const group = groupOf(change.key);
+  const names = groupNames(commands.keyPrefix, change.key, group);
   const [fence, lifeMs] = ['fence' in change ? change.fence : '-', 'lifeMs' in change ? change.lifeMs : 0];
-  const channel = channels.ofGroup(groupOf(change.key));
+  const channel = channels.ofGroup(group);
   const run = runOf(commands, names[1]);
   const { replacement } = change.kind === 'forget' ? change : {};
   const stored = replacement?.run === run ? [replacement.seq, replacement.bytes, replacement.lifeMs] : [];

@@ -50,16 +50,14 @@ return {ARGV[1], 1}`;
 export class RedisNamespace {
   readonly #options: NamespaceOptions;
   readonly #database: number;
-  #keyPrefix: string;
+  keyPrefix: string;
+  bansName: string;
 
   constructor(options: NamespaceOptions, database: number) {
     this.#options = options;
     this.#database = database;
-    this.#keyPrefix = options.keyPrefix;
-  }
-
-  get keyPrefix(): string {
-    return this.#keyPrefix;
+    this.keyPrefix = options.keyPrefix;
+    this.bansName = stateName(this.keyPrefix, 'bans');
   }
 
   /**
@@ -67,7 +65,7 @@ export class RedisNamespace {
    * databases.
    */
   get channelPrefix(): string {
-    return `${this.#keyPrefix}${this.#database}:`;
+    return `${this.keyPrefix}${this.#database}:`;
   }
 
   /**
@@ -76,12 +74,13 @@ export class RedisNamespace {
    */
   async claim(redis: Redis): Promise<boolean> {
     const { keyPrefix, upstream, onForeign, onClaimed } = this.#options;
-    if (upstream === undefined || this.#keyPrefix !== keyPrefix) return false;
+    if (upstream === undefined || this.keyPrefix !== keyPrefix) return false;
     const [other, isNew] = (await redis.eval(CLAIM, 1, `${keyPrefix}upstream`, upstream)) as [string, number];
     if (isNew === 1) onClaimed?.();
     if (other === upstream) return false;
-    this.#keyPrefix = `${keyPrefix}${shortHash(upstream)}:`;
-    onForeign?.({ keyPrefix, upstream, other, instead: this.#keyPrefix });
+    this.keyPrefix = `${keyPrefix}${shortHash(upstream)}:`;
+    this.bansName = stateName(this.keyPrefix, 'bans');
+    onForeign?.({ keyPrefix, upstream, other, instead: this.keyPrefix });
     return true;
   }
 }
@@ -108,8 +107,11 @@ export function defaultKeyPrefix(
 const shortHash = (text: string): string => hash('sha256', text, 'base64url').slice(0, 12);
 
 /** Returns the Redis names of an entry and its group state, which share a slot. */
-export function groupNames(keyPrefix: string, key: string): [entry: string, state: string] {
-  const group = groupOf(key);
+export function groupNames(
+  keyPrefix: string,
+  key: string,
+  group = groupOf(key),
+): [entry: string, state: string] {
   return [`${keyPrefix}{${group}}${ENTRY}${key}`, stateName(keyPrefix, group)];
 }
 
@@ -126,8 +128,6 @@ export const keyOfEntry = (keyPrefix: string, name: string): string =>
 /** Returns the name of a group state; `bans` is a separate group. */
 export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
   `${keyPrefix}{${group}}:state`;
-
-export const bansName = (keyPrefix: string): string => stateName(keyPrefix, 'bans');
 
 export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
 

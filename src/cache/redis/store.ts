@@ -5,7 +5,7 @@ import { type Entry, RUN_LENGTH, decodeEntry, encodeEntry, originOf, shiftTimes 
 import type { Lookup, RedisTicket } from '../store.js';
 import { STORE, SYNC, TICKET } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
-import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
+import { entryPattern, groupNames, keyOfEntry } from './namespace.js';
 
 /** The reply of the script TICKET. */
 type TicketReply = [run: string | null, seq: string | null, fences: string | null, redisTime: string];
@@ -94,7 +94,7 @@ export class RedisStore {
   #currentBans(): Bans | undefined {
     const { commands, isLinked } = this.#deps;
     const bans = this.#deps.bans();
-    return isLinked() && bans?.run === commands.runOf(bansName(commands.keyPrefix)) ? bans : undefined;
+    return isLinked() && bans?.run === commands.runOf(commands.bansName) ? bans : undefined;
   }
 
   /** Recreates an evicted or flushed group state, without which no entry of the group can be stored. */

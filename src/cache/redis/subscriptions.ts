@@ -12,18 +12,14 @@ export class Subscriptions {
   /** Incremented by `open` and `close`, so that an outdated `open` discards its connections. */
   #attempts = 0;
   #prefix: string;
-  #channels: Channels;
+  channels: Channels;
 
   constructor(commands: RedisCommands, member: string, onMessage: SubscriptionEvents['onMessage']) {
     this.#commands = commands;
     this.#member = member;
     this.#onMessage = onMessage;
     this.#prefix = commands.channelPrefix;
-    this.#channels = createChannels(this.#prefix, commands.isCluster);
-  }
-
-  get channels(): Channels {
-    return this.#channels;
+    this.channels = createChannels(this.#prefix, commands.isCluster);
   }
 
   /** Whether every current master has a subscription. */
@@ -38,7 +34,7 @@ export class Subscriptions {
     this.close();
     const attempt = this.#attempts;
     this.#prefix = this.#commands.channelPrefix;
-    this.#channels = createChannels(this.#prefix, this.#commands.isCluster);
+    this.channels = createChannels(this.#prefix, this.#commands.isCluster);
     const opening = this.#commands.masters().map((master) => this.#subscribe(master));
     try {
       const opened = await Promise.all(opening);
@@ -73,7 +69,7 @@ export class Subscriptions {
   };
 
   async #subscribe(master: RedisMaster): Promise<[name: string, Subscription]> {
-    const channels = this.#channels.at(master, this.#member);
+    const channels = this.channels.at(master, this.#member);
     const events = { onMessage: this.#onMessage, onLost: this.reset };
     return [master.name, await this.#commands.openSubscription(master, channels, events)];
   }

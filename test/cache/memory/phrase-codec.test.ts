@@ -1,7 +1,7 @@
 // The phrase codec of the memory tier.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compress, expand } from '../../../src/cache/memory/row-store.js';
+import { compress, expand } from '../../../src/cache/memory/phrase-codec.js';
 import { type Bytes, toBytes } from '../../../src/handle/bytes.js';
 import { handleServerRecordings } from '../../support/recordings.js';
 import { rounds } from '../../support/property-rounds.js';
@@ -19,6 +19,9 @@ const byteStrings = fc
     fc.oneof(
       fc.constantFrom(
         '"},"ttl":86400,"timestamp":"20',
+        ',"timestamp":"20',
+        '26-11-28T13:59:00',
+        '99-99-99T99:99:99',
         'Z"},{"index":',
         ',"type":"',
         'https://',
@@ -41,10 +44,10 @@ describe('phrase codec of the memory tier', () => {
     );
   });
 
-  it('halves the size of Handle.Net records', () => {
+  it('stores Handle.Net records in less than a third of their size', () => {
     expect(recordedValues.length).toBeGreaterThan(20);
     const sum = (texts: Bytes[]): number => texts.reduce((total, text) => total + text.length, 0);
-    expect(sum(recordedValues.map(compress))).toBeLessThan(sum(recordedValues) / 2);
+    expect(sum(recordedValues.map(compress))).toBeLessThan(sum(recordedValues) / 3);
     expect(recordedValues.map((values) => expand(compress(values)))).toEqual(recordedValues);
   });
 

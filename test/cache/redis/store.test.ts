@@ -30,6 +30,7 @@ function open() {
   };
   const commands = {
     keyPrefix: PREFIX,
+    bansName: stateName(PREFIX, 'bans'),
     runOf: (name: string) => (name === stateName(PREFIX, 'bans') ? world.runOfBans : RUN),
     run: (_name: string, command: (client: typeof redis) => Promise<unknown>) => command(redis),
     script(source: string, _keys: readonly string[], args: readonly unknown[]) {
