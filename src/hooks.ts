@@ -2,7 +2,7 @@
 // `app/plugins.ts`, and never changes afterwards; an empty list costs nothing.
 import type { Socket } from 'node:dgram';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Server } from 'node:net';
+import type { Server, Socket as TcpSocket } from 'node:net';
 import { type StoreEvents, createStoreEvents } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
@@ -54,6 +54,8 @@ export interface MessageSpan extends RequestSpan {
 }
 
 type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
+
+export type TakeConnection = (socket: TcpSocket, serve: () => void) => void;
 
 /** A check of `/readyz`. */
 interface ReadinessCheck {
@@ -142,6 +144,8 @@ export interface RequestJudge {
 }
 
 export interface Hooks extends StoreEvents {
+  /** Receives a connection of the public listener, and calls `serve` before its first request, or destroys it. */
+  connection: TakeConnection[];
   /** Creates a judge of requests, at the start and at each reload; undefined if all are admitted. */
   admission: (() => RequestJudge | undefined)[];
   /** Runs or rejects a read that misses in memory. */
@@ -191,6 +195,7 @@ export interface Hooks extends StoreEvents {
 
 export const createHooks = (): Hooks => ({
   ...createStoreEvents(),
+  connection: [],
   admission: [],
   aroundMiss: [],
   root: [],

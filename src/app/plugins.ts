@@ -11,6 +11,7 @@ import { moved } from '../plugins/moved/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { openApi } from '../plugins/openapi/plugin.js';
 import { pages } from '../plugins/pages/plugin.js';
+import { proxyProtocol } from '../plugins/proxy-protocol/plugin.js';
 import { reverseLookup } from '../plugins/reverse-lookup/plugin.js';
 import { referrals } from '../plugins/referrals/plugin.js';
 import { repositories } from '../plugins/repositories/plugin.js';
@@ -44,6 +45,7 @@ const LISTED = [
   batch,
   reverseLookup,
   native,
+  proxyProtocol,
   openApi,
   admin,
 ] as const satisfies readonly Plugin[];

@@ -8,11 +8,14 @@ import type { Context } from '../context.js';
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
 
-/** Compiles `http.trustedProxies` with the same library as Express. A reload may change the list. */
+/** Compiles a list of proxies with the same library as Express. */
+export const compileTrust = (proxies: readonly string[]): IsTrustedProxy => proxyAddr.compile([...proxies]);
+
+/** Compiles `http.trustedProxies`, which a reload may change. */
 export function createProxyTrust(
   settings: Live<{ http: { trustedProxies: readonly string[] } }>,
 ): IsTrustedProxy {
-  const compile = (): IsTrustedProxy => proxyAddr.compile([...settings.current.http.trustedProxies]);
+  const compile = (): IsTrustedProxy => compileTrust(settings.current.http.trustedProxies);
   let isTrusted = compile();
   settings.onReload(() => {
     isTrusted = compile();

@@ -144,7 +144,8 @@ export function boundConnections(
     open.set(socket, {
       network,
       openedAt,
-      bytesRead: 0,
+      // A plugin may have read what precedes the first request.
+      bytesRead: socket.bytesRead,
       bytesWritten: 0,
       since: openedAt,
       isReceiving: false,

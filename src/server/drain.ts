@@ -31,7 +31,8 @@ export function createDrain(server: Server): Drain {
     const closeIdle = createIdleCloser(open);
     const closeDue = (): void => {
       if (performance.now() < cutAt) closeIdle();
-      else server.closeAllConnections();
+      // Also those that a plugin still holds back from the server.
+      else for (const socket of open) socket.destroy();
     };
     // Deferred until this turn's data has been read: a busy process would treat an unread connection as idle.
     const closing = setInterval(() => setImmediate(closeDue), CHECK_INTERVAL_MS);

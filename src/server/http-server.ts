@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
+import type { TakeConnection } from '../hooks.js';
 import { completeError } from '../http/error-reply.js';
 import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
@@ -71,7 +72,26 @@ export function createHttpServer(
     countUnsent(res);
   });
   server.on('clientError', answerParseError);
+  passThrough(context.hooks.connection, server);
   return repair(server);
+}
+
+/** Lets each plugin take a connection before this server does. Call it after adding the listeners. */
+function passThrough(plugins: readonly TakeConnection[], server: Server): void {
+  if (plugins.length === 0) return;
+  const listeners = server.rawListeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const accept = (): void => {
+      for (const listener of listeners) listener.call(server, socket);
+    };
+    plugins.reduceRight<() => void>(
+      (serve, take) => () => {
+        take(socket, serve);
+      },
+      accept,
+    )();
+  });
 }
 
 /** Creates the admin server. */

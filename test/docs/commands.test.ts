@@ -25,6 +25,13 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ['config/examples/dead-handle-server.md', '', { by: 'test/rollout/dead-handle-server.test.ts' }],
   ['config/examples/database-writes.md', '', { by: 'test/rollout/database-writes.test.ts' }],
   ['config/examples/monitoring.md', '', { by: 'test/rollout/monitoring-probe.test.ts' }],
+  [
+    'config/examples/proxy-protocol.md',
+    'export UPSTREAM_URL',
+    { reason: 'the variables are those of the tests of this page' },
+  ],
+  ['config/examples/proxy-protocol.md', 'export PROXY=', { by: 'test/rollout/proxy-protocol.test.ts' }],
+  ['config/examples/proxy-protocol.md', 'curl', { by: 'test/rollout/proxy-protocol.test.ts' }],
   ['test/README.md', 'npm test', { reason: 'these are the tests' }],
   ['test/bench/README.md', 'npm run bench', { by: 'test/live/bench.test.ts' }],
 ];

@@ -309,6 +309,23 @@ describe('hooks of the proxy', () => {
     expect(body).toMatchObject({ example: { count: 1 }, other: { count: 0 } });
   });
 
+  it('connection: each plugin in turn takes a connection before its requests are read, or closes it', async () => {
+    mockUpstream();
+    const taken: string[] = [];
+    const taking = (name: string): Plugin =>
+      pluginWith({
+        connection(socket, serve) {
+          taken.push(name);
+          if (name === 'third' && taken.length > 3) socket.destroy();
+          else setImmediate(serve);
+        },
+      });
+    const proxy = await startProxy({}, { plugins: ['first', 'second', 'third'].map(taking) });
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    await expect(proxy.ask(PATH)).rejects.toThrow('socket hang up');
+    expect(taken).toEqual(['first', 'second', 'third', 'first', 'second', 'third']);
+  });
+
   it('close: the proxy stops', async () => {
     let closed = 0;
     const proxy = await startWith({
