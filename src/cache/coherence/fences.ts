@@ -61,8 +61,4 @@ export class Fences {
         }
     return [...keys];
   }
-
-  get size(): number {
-    return this.#writers.size;
-  }
 }

@@ -21,6 +21,8 @@ export interface Moment {
   now: number;
 }
 
+const momentOf = (clock: Clock): Moment => ({ monotonic: clock.monotonic(), now: clock.now() });
+
 export class Lease {
   readonly #clock: Clock;
   #endsAt = -Infinity;
@@ -32,7 +34,7 @@ export class Lease {
   }
 
   now(): Moment {
-    return { monotonic: this.#clock.monotonic(), now: this.#clock.now() };
+    return momentOf(this.#clock);
   }
 
   /** Renews the lease. Everything published before `requestedAt` must have been received. */
@@ -70,7 +72,7 @@ export class PauseDetector {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#seen = this.#moment();
+    this.#seen = momentOf(clock);
   }
 
   /** Records that the process runs and has read the input that was ready. */
@@ -87,7 +89,7 @@ export class PauseDetector {
   }
 
   #notice(): Moment {
-    const at = this.#moment();
+    const at = momentOf(this.#clock);
     // A suspended machine may stop the monotonic clock.
     const gapMs = Math.max(at.monotonic - this.#seen.monotonic, at.now - this.#seen.now);
     if (gapMs > MAX_BEAT_GAP_MS) {
@@ -95,9 +97,5 @@ export class PauseDetector {
       this.#resumedAt = at.monotonic;
     }
     return at;
-  }
-
-  #moment(): Moment {
-    return { monotonic: this.#clock.monotonic(), now: this.#clock.now() };
   }
 }

@@ -34,7 +34,6 @@ const ROWS_PER_PAGE = 1 << ROWS_PER_PAGE_LOG2;
 const NONE = -1;
 
 const newPage = (): DataView => new DataView(new ArrayBuffer(ROWS_PER_PAGE * ROW_BYTES));
-const rowStart = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * ROW_BYTES;
 /** Read for a row number from before `clear`: its stamp is 0, which is no entry's. */
 const NO_ROWS = newPage();
 
@@ -64,7 +63,7 @@ export class RowStore {
   add(key: string, entry: Entry, { since, tick }: { since: number; tick: number }): number {
     const at = this.#takeRow();
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     const name = toBytes(key);
     const message = wide(entry.message);
     const values = compress(entry.values);
@@ -84,7 +83,7 @@ export class RowStore {
 
   drop(at: number): void {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     this.#texts.free(view.getInt32(row + TEXT_AT));
     this.#largeTexts.delete(at);
     view.setFloat64(row + STAMP, 0);
@@ -104,14 +103,14 @@ export class RowStore {
   /** Returns the key of a row; undefined for a free row. */
   key(at: number): string | undefined {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     if (view.getFloat64(row + STAMP) === 0) return undefined;
     return toText(this.#texts.read(view.getInt32(row + TEXT_AT), view.getUint32(row + KEY_AND_KIND) >>> 2));
   }
 
   hasKey(at: number, key: string): boolean {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     const name = toBytes(key);
     const isAsLong = view.getUint32(row + KEY_AND_KIND) >>> 2 === name.length;
     return isAsLong && this.#texts.startsWith(view.getInt32(row + TEXT_AT), name);
@@ -119,7 +118,7 @@ export class RowStore {
 
   entry(at: number): Entry {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     const keyAndKind = view.getUint32(row + KEY_AND_KIND);
     const messageAt = keyAndKind >>> 2;
     const valuesAt = messageAt + view.getUint32(row + MESSAGE_LENGTH);
@@ -136,7 +135,7 @@ export class RowStore {
   }
 
   isLarge(at: number): boolean {
-    return this.#viewOf(at).getUint32(rowStart(at) + VALUES_LENGTH) > LARGE_CHARS;
+    return this.#viewOf(at).getUint32((at % ROWS_PER_PAGE) * ROW_BYTES + VALUES_LENGTH) > LARGE_CHARS;
   }
 
   #text(at: number, first: number, length: number): Bytes {
@@ -150,20 +149,20 @@ export class RowStore {
 
   times(at: number): Times {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     return { requestedAt: view.getFloat64(row + CACHED_AT), staleAt: view.getFloat64(row + STALE_AT) };
   }
 
   /** Sets the end of freshness, and invalidates all pins of the entry. */
   setStaleAt(at: number, staleAt: number): void {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     view.setFloat64(row + STALE_AT, staleAt);
     view.setFloat64(row + STAMP, ++this.#stamp);
   }
 
   pin(at: number): EntryPin {
-    return { at, stamp: this.#viewOf(at).getFloat64(rowStart(at) + STAMP) };
+    return { at, stamp: this.#viewOf(at).getFloat64((at % ROWS_PER_PAGE) * ROW_BYTES + STAMP) };
   }
 
   /**
@@ -175,7 +174,7 @@ export class RowStore {
     { tick, checkedFrom }: { tick: number; checkedFrom: number },
   ): boolean {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     if (view.getFloat64(row + STAMP) !== stamp || view.getUint32(row + TICK) !== tick) return false;
     if (view.getFloat64(row + SINCE) < checkedFrom) return false;
     countHit(view, row);
@@ -184,27 +183,27 @@ export class RowStore {
 
   used(at: number, tick: number): void {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     countHit(view, row);
     view.setUint32(row + TICK, tick);
   }
 
   hits(at: number): number {
-    return this.#viewOf(at).getUint32(rowStart(at) + HITS);
+    return this.#viewOf(at).getUint32((at % ROWS_PER_PAGE) * ROW_BYTES + HITS);
   }
 
   since(at: number): number {
-    return this.#viewOf(at).getFloat64(rowStart(at) + SINCE);
+    return this.#viewOf(at).getFloat64((at % ROWS_PER_PAGE) * ROW_BYTES + SINCE);
   }
 
   setSince(at: number, since: number): void {
-    this.#viewOf(at).setFloat64(rowStart(at) + SINCE, since);
+    this.#viewOf(at).setFloat64((at % ROWS_PER_PAGE) * ROW_BYTES + SINCE, since);
   }
 
   /** Returns the size of the row and its blocks (bytes). */
   bytes(at: number): number {
     const view = this.#viewOf(at);
-    const row = rowStart(at);
+    const row = (at % ROWS_PER_PAGE) * ROW_BYTES;
     const keyLength = view.getUint32(row + KEY_AND_KIND) >>> 2;
     const length = keyLength + view.getUint32(row + MESSAGE_LENGTH) + view.getUint32(row + VALUES_LENGTH);
     return ROW_BYTES + Math.ceil(length / BLOCK_BYTES) * BLOCK_AND_LINK_BYTES;
@@ -213,7 +212,7 @@ export class RowStore {
   #takeRow(): number {
     const at = this.#free;
     if (at !== NONE) {
-      this.#free = this.#viewOf(at).getInt32(rowStart(at) + TEXT_AT);
+      this.#free = this.#viewOf(at).getInt32((at % ROWS_PER_PAGE) * ROW_BYTES + TEXT_AT);
       return at;
     }
     if (this.#unused === this.#pages.length * ROWS_PER_PAGE) this.#pages.push(newPage());

@@ -175,7 +175,7 @@ describe('memory store', () => {
       store.raiseFence(`OTHER${at}`, 'alive', now + 1000);
       store.lowerFence(`OTHER${at}`, 'alive');
     }
-    expect(fences.size).toBe(0);
+    expect(fences.keys().length).toBe(0);
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
   });
 
