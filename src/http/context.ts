@@ -13,6 +13,12 @@ import { type Format, ownerOf, readFormat, readParameters, readTarget, routableT
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
 
+export interface Client {
+  /** Empty for a disconnected client. */
+  address: string;
+  network: string;
+}
+
 export interface RequestContext extends Place {
   /** Interface, for metrics. */
   family: LabelValue<'interface'>;
@@ -24,6 +30,8 @@ export interface RequestContext extends Place {
   /** Undefined until the path is parsed. */
   handle?: HandleRef | undefined;
   result: Result;
+  /** The client, even behind trusted proxies. */
+  client: Client;
   /** Whether the handle exists; undefined unless the request is an anonymous read. */
   exists?: boolean | undefined;
   /** Caller for upstream limits; undefined until the request is admitted. */
@@ -35,6 +43,9 @@ export interface RequestContext extends Place {
   /** Sends head and body in a single write; undefined on the admin listener. */
   sendRaw?: (res: ServerResponse, response: RawResponse) => void;
 }
+
+/** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
+export type Handler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => unknown;
 
 /** Returns the context, which the first step of the request has set. */
 export function contextOf(res: ServerResponse): RequestContext {
@@ -62,6 +73,7 @@ export const hasContext = (res: ServerResponse): boolean => {
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
 export function createOpenContext(
   acceptRequestId: AcceptRequestId,
+  findClient: (req: IncomingMessage) => Client,
   sendRaw: SendRaw,
   now: () => number,
 ): Listener {
@@ -78,6 +90,7 @@ export function createOpenContext(
       parameters,
       format: readFormat(parameters),
       result: 'local',
+      client: findClient(req),
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
       sendRaw: sendNow,
     };
