@@ -79,13 +79,13 @@ function createListener(
   const { judgeHits, admit, admitMessage } = admission;
   const check = createRequestCheck(config.http.maxRequestLineBytes, admission.refusalOf);
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
-  const sendRaw = createSendRaw();
+  const sendRaw = createSendRaw(clock.now);
   const routes = routesOf(config, kept.plugins);
   const sendPrepared = createSendPrepared(config, host, check, sendRaw);
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
   const router = createRouter(routes, interfaces, {
     sendPrepared,
-    open: createOpenContext(acceptRequestId, findClient, sendRaw, clock.now),
+    open: createOpenContext(acceptRequestId, findClient, sendRaw),
     judgeHits,
     begin: createBegin(host, check),
     admit,

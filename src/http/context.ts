@@ -6,7 +6,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { ReadResult } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
-import type { RawResponse, SendRaw } from './raw-response.js';
+import type { SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
 
@@ -41,7 +41,7 @@ export interface RequestContext extends Place {
   /** Error that the response reports. */
   failure?: ServiceError;
   /** Sends head and body in a single write; undefined on the admin listener. */
-  sendRaw?: (res: ServerResponse, response: RawResponse) => void;
+  sendRaw?: SendRaw;
 }
 
 /** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
@@ -70,29 +70,30 @@ export const hasContext = (res: ServerResponse): boolean => {
   return locals?.target !== undefined;
 };
 
+/** The parameters and the format of requests without a query, which most are. */
+const NO_PARAMETERS = new URLSearchParams();
+const COMPACT: Format = { pretty: false };
+
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
 export function createOpenContext(
   acceptRequestId: AcceptRequestId,
   findClient: (req: IncomingMessage) => Client,
   sendRaw: SendRaw,
-  now: () => number,
 ): Listener {
-  const sendNow: RequestContext['sendRaw'] = (res, response) => {
-    sendRaw(res, response, now());
-  };
   return function openContext(req, res) {
     const target = readTarget(req.url ?? '');
-    const parameters = readParameters(target.query);
+    const hasQuery = target.query !== '';
+    const parameters = hasQuery ? readParameters(target.query) : NO_PARAMETERS;
     (res as unknown as { locals: RequestContext }).locals = {
       target,
       match: undefined,
       family: ownerOf(target.path),
       parameters,
-      format: readFormat(parameters),
+      format: hasQuery ? readFormat(parameters) : COMPACT,
       result: 'local',
       client: findClient(req),
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
-      sendRaw: sendNow,
+      sendRaw,
     };
     req.url = routableTarget(target);
   };

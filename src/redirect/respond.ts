@@ -116,7 +116,7 @@ function findPlainHit(
 ): FromEntry | undefined {
   if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
     return undefined;
-  return host.resolver.isLargeInMemory(handle) ? undefined : host.resolver.fromMemory(handle);
+  return host.resolver.isLargeInMemory(handle) === false ? host.resolver.fromMemory(handle) : undefined;
 }
 
 /** Sends a redirect that depends only on the record's URL values; returns false if there is none. */

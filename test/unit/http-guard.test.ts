@@ -44,8 +44,7 @@ const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
 const open = createOpenContext(
   () => undefined,
   () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
-  createSendRaw(),
-  Date.now,
+  createSendRaw(Date.now),
 );
 
 const FAILING: [string, Failing][] = [
