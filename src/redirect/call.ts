@@ -8,7 +8,7 @@ import { handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
 import { HTML_TYPE } from '../html/html.js';
 import type { FreshnessRules } from '../http/cache-headers.js';
-import { contextOf, requestIdOf } from '../http/context.js';
+import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import {
   type ErrorReply,
   type FailedCall,
@@ -43,6 +43,7 @@ export interface Redirects extends FreshnessRules {
 export interface RedirectCall {
   req: IncomingMessage;
   res: ServerResponse;
+  context: RequestContext;
   redirects: Redirects;
   query: RedirectQuery;
   run: RunSteps;
@@ -65,11 +66,11 @@ interface RedirectProblem {
 
 /** Sends an error that the request has met. */
 export async function sendRedirectProblem(
-  { req, res, redirects }: RedirectCall,
+  { req, res, context, redirects }: RedirectCall,
   failure: ServiceError,
   problem: RedirectProblem,
 ): Promise<void> {
-  contextOf(res).failure = failure;
+  context.failure = failure;
   const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;
   await sendText(req, res, renderRedirectProblem(redirects, req, failure, { ...problem, requestId }));
 }

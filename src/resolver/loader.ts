@@ -105,8 +105,8 @@ export class Loader {
     return this.#loadFromUpstream(task, kept, now);
   }
 
-  judge(entry: Entry | undefined): EntryState {
-    return entry === undefined ? 'none' : judge(entry, this.#deps.now(), this.#deps.trustedSince());
+  judge(entry: Entry | undefined, now?: number): EntryState {
+    return entry === undefined ? 'none' : judge(entry, now ?? this.#deps.now(), this.#deps.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {

@@ -200,10 +200,12 @@ export class Resolver {
   }
 
   #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
-    if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
-    const newerThan = entry.requestedAt;
+    if (entry === undefined) return undefined;
+    const now = this.#deps.now();
+    if (this.#loader.judge(entry, now) !== 'fresh') return undefined;
+    const isDue = isNearEnd(entry, now);
     for (const onHit of this.#deps.onHit ?? []) onHit(handle, entry);
-    this.#refreshAhead(entry, { handle, authoritative: false, newerThan, caller: OWN_WORK });
+    if (isDue) this.#refreshAhead(handle, entry);
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
@@ -342,11 +344,10 @@ export class Resolver {
   }
 
   /** Refreshes a popular entry in the background before it expires. */
-  #refreshAhead(entry: Entry, task: LoadTask): void {
-    const { memory, now, refreshAheadMinHits: minHits } = this.#deps;
-    const { key } = task.handle;
-    if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(key) < minHits) return;
-    if (!this.#loader.hasFailed(key)) this.#loader.join(task);
+  #refreshAhead(handle: HandleRef, { requestedAt: newerThan }: Entry): void {
+    const { memory, refreshAheadMinHits: minHits } = this.#deps;
+    if (minHits === 0 || memory.hits(handle.key) < minHits || this.#loader.hasFailed(handle.key)) return;
+    this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK });
   }
 }
 
