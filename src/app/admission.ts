@@ -5,12 +5,12 @@ import { isLoopback } from '../config/addresses.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Hooks, type Judgement, firstOf } from '../hooks.js';
-import { type Client, contextOf } from '../http/context.js';
+import { type Admit, type Client, type RequestContext, contextOf } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
 import { type IsTrustedProxy, networkOf, plainAddress } from '../server/client-address.js';
-import { type Admit, type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
+import { type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 
 export interface Admission {
   /** Judges a request before it is answered from memory; undefined if no judge concerns hits. */
@@ -48,10 +48,10 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
   function judgeOnce(
     req: IncomingMessage,
     res: ServerResponse,
+    place: RequestContext,
   ): readonly Judgement[] | Promise<readonly Judgement[]> {
     const known = judged.get(req);
     if (known !== undefined) return known;
-    const place = contextOf(res);
     const request = { req, res, place, address: place.client.address };
     return maybe(maybeAll(judges.map(({ judge }) => judge(request))), (judgements) => {
       judged.set(req, judgements);
@@ -61,13 +61,13 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
 
   const judgesHits = judges.some((judge) => judge.judgesHits);
   return {
-    judgeHits: judgesHits ? judgeOnce : undefined,
+    judgeHits: judgesHits ? (req, res) => judgeOnce(req, res, contextOf(res)) : undefined,
     refusalOf: judgesHits ? (req) => refusalIn(judgementsOf(req)) : undefined,
-    admit(req, res) {
-      const { client } = contextOf(res);
+    admit(req, res, context) {
+      const { client } = context;
       // The target of a miss is not parsed a second time if there is no judge.
       if (judges.length === 0) return callerOf(client, req.headers);
-      return maybe(judgeOnce(req, res), (judgements) =>
+      return maybe(judgeOnce(req, res, context), (judgements) =>
         callerOf(client, req.headers, admittedClass(judgements)),
       );
     },

@@ -47,6 +47,13 @@ export interface RequestContext extends Place {
 /** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => unknown;
 
+/** Judges a request before an upstream request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+export type Admit = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: RequestContext,
+) => Caller | Promise<Caller>;
+
 /** Returns the context, which the first step of the request has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;

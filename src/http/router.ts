@@ -11,7 +11,7 @@ import {
   Router,
 } from 'express';
 import { ServiceError } from '../errors.js';
-import { type Handler, contextOf } from './context.js';
+import { type Admit, type Handler, contextOf } from './context.js';
 import { answerOptions } from './cors.js';
 import type { FailingListener, SendError } from './error-reply.js';
 import type { SendPrepared } from './prepared-responses.js';
@@ -26,7 +26,6 @@ import {
   restOf,
   routeFor,
 } from './route-table.js';
-import type { Admit } from '../upstream/caller.js';
 import { assertPlain, originForm, ownerOf, rawHandleOf, readTarget } from './target.js';
 
 /** The handlers of all interfaces, which each reload creates. */
@@ -105,7 +104,7 @@ const handleBy = (
       if (sendPrepared(req, res, context.target.raw)) return;
     }
     begin(req, res, context);
-    if (route?.admitsMisses !== true) context.caller = await admit(req, res);
+    if (route?.admitsMisses !== true) context.caller = await admit(req, res, context);
     await handler(req, res, context);
   };
 

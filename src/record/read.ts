@@ -7,7 +7,7 @@ import { writeJson } from '../handle/json.js';
 import { listMembers } from '../handle/outcome.js';
 import { firstOf } from '../hooks.js';
 import { CACHE_NAME, isOnlyIfCached } from '../http/cache-headers.js';
-import { type Handler, type RequestContext, contextOf } from '../http/context.js';
+import { type Admit, type Handler, type RequestContext, contextOf } from '../http/context.js';
 import type { ChecksLogin } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendReply } from '../http/reply.js';
@@ -20,7 +20,7 @@ import {
   readRecordQuery,
 } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
-import { type Admit, createAroundMiss } from '../upstream/caller.js';
+import { createAroundMiss } from '../upstream/caller.js';
 import type { Forward } from './forward.js';
 
 /** Creates the handler of GET requests for a handle. `admit` judges reads that miss in memory. */
@@ -28,7 +28,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
   const { resolver } = host;
   const answerRecord = createAnswerRecord(config, host);
   const forwardAdmitted: Handler = async (req, res, context) => {
-    context.caller = await admit(req, res);
+    context.caller = await admit(req, res, context);
     await forwardRead(req, res, context);
   };
 
@@ -43,7 +43,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
       onlyIfCached: isOnlyIfCached(req),
-      admit: () => admit(req, res),
+      admit: () => admit(req, res, context),
       client: client.network,
     });
     return answerRecord(req, res, { handle, query, resolution });

@@ -7,7 +7,7 @@ import { handleInUrl, handleToPath } from '../handle/handle.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import type { RequestContext } from '../http/context.js';
+import type { Admit, RequestContext } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import { createAnswerRecord } from '../http/record-reply.js';
@@ -15,7 +15,6 @@ import { sendText } from '../http/reply.js';
 import { type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { defineRoutes } from '../http/route-table.js';
 import { readHandle, readParameters } from '../http/target.js';
-import type { Admit } from '../upstream/caller.js';
 import { type Redirects, createRenderError } from './call.js';
 import { joinExtensions } from './extension.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
@@ -35,11 +34,7 @@ export const redirectRoutes = defineRoutes(
 );
 
 /** Handles a request that already has a context. */
-type RedirectHandler = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  context: RequestContext,
-) => Promise<void>;
+type RedirectHandler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => Promise<void>;
 
 interface RedirectInterface {
   handlers: Readonly<Record<string, RedirectHandler>>;

@@ -69,7 +69,7 @@ export async function respondToHandle(
   const call = { req, res, context, redirects, query, run: host.runStepsOf(res) };
   const hit = findPlainHit(call, handle);
   if (hit !== undefined && (await sendPlain(call, { handle, resolution: hit }))) return;
-  const caller = (context.caller ??= await admit(req, res));
+  const caller = (context.caller ??= await admit(req, res, context));
   const options = { authoritative: query.authoritative, onlyIfCached: isOnlyIfCached(req), caller };
   const resolve = (name: HandleRef): Promise<Resolution> => host.resolver.resolve(name, options);
   const first = { handle, resolution: hit ?? (await resolve(handle)) };
@@ -125,8 +125,10 @@ async function sendPlain(
 ): Promise<boolean> {
   if (query !== NO_PARAMETERS || resolution.kind !== 'entry') return false;
   const { host, prepared, redirectFreshness: freshness } = redirects;
+  const found = resolution.stale === undefined ? findUrl(resolution.entry, redirects) : undefined;
+  if (found?.to.ok !== true) return false;
   const now = host.clock.now();
-  const plain = plainRedirect(redirects, handle, resolution, now);
+  const plain = plainRedirect(redirects, { handle, resolution, values: found.values }, found.to.url, now);
   if (plain === undefined) return false;
   context.result = resultOf(resolution, query);
   context.exists = existsBy(resolution);
@@ -274,11 +276,7 @@ async function redirect(
   const lines = combineHeaderLines([...target.headers, ...links.flatMap((each) => each.onRedirect())]);
   const made = representRedirect(url, lines, variation.headers, linesOfRecord(request, target));
   await sendMade(req, res, { status, headers }, made);
-  if (
-    isPlainHit(request) &&
-    dependsOnEntryOnly(request, target) &&
-    isPreparableStatus(status)
-  ) {
+  if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparableStatus(status)) {
     prepareRedirect(request, status, made);
   }
 }
@@ -379,25 +377,35 @@ async function sendLocations(
 /** Maximum length of a record that is parsed for a plain redirect; longer records are parsed in slices. */
 const MAX_PLAIN_CHARS = 16 * 1024;
 
-/**
- * Synchronously finds the redirect for a request without parameters by the record's URL values, which nearly all need.
- * Returns undefined if the record has no valid redirect target, or if an alias, a list, the prefix or request headers
- * may affect the result.
- */
-function plainRedirect(redirects: Redirects, handle: HandleRef, resolution: FromEntry, now: number) {
-  const { entry, stale } = resolution;
-  const { dependencyOf, readLinks } = redirects.extensions;
-  const { to, values = [] } = (stale === undefined && findUrl(entry, redirects)) || {};
-  if (to?.ok !== true) return undefined;
-  const dependency = dependencyOf?.(handle, now);
-  if (dependencyOf !== undefined && dependency === undefined) return undefined;
-  const record = { handle: handle.text, target: to.url, headers: [] };
-  const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
-  const ofRecord = recordLines(redirects.host, resolution, () => [handle, prefixRecordOf(handle)]);
-  return { status: 302, made: representRedirect(to.url, lines, [], ofRecord), dependency };
+interface PlainRecord {
+  handle: HandleRef;
+  resolution: FromEntry;
+  values: ParsedValues;
 }
 
-/** Returns the redirect URL and all values of the record. */
+/**
+ * Makes the redirect for a request without parameters by the record's URL values, which nearly all need. Returns
+ * undefined if the prefix may affect the result.
+ */
+function plainRedirect(
+  redirects: Redirects,
+  { handle, resolution, values }: PlainRecord,
+  url: string,
+  now: number,
+) {
+  const { dependencyOf, readLinks } = redirects.extensions;
+  const dependency = dependencyOf?.(handle, now);
+  if (dependencyOf !== undefined && dependency === undefined) return undefined;
+  const record = { handle: handle.text, target: url, headers: [] };
+  const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
+  const ofRecord = recordLines(redirects.host, resolution, () => [handle, prefixRecordOf(handle)]);
+  return { status: 302, made: representRedirect(url, lines, [], ofRecord), dependency };
+}
+
+/**
+ * Synchronously finds the redirect URL in the record's URL values. Returns it with all values; undefined if there is
+ * none, or if an alias, a list or request headers may affect the result.
+ */
 function findUrl(
   entry: Entry,
   { config, values: { mayMatter }, extensions: { patterns } }: Redirects,

@@ -66,8 +66,8 @@ export class Loader {
 
   /** Joins the load in flight of the handle, or starts a load. */
   join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const start = (): EntryLoad => this.start(task);
-    return this.#flight.join(task.handle.key, { start, since: this.#deps.trustedSince() });
+    const since = this.#deps.trustedSince();
+    return this.#flight.join(task.handle.key, { start: () => this.start(task), since });
   }
 
   /** Detaches the load in flight of an invalidated key, and forgets its failure. */
@@ -105,8 +105,8 @@ export class Loader {
     return this.#loadFromUpstream(task, kept, now);
   }
 
-  judge(entry: Entry | undefined, now?: number): EntryState {
-    return entry === undefined ? 'none' : judge(entry, now ?? this.#deps.now(), this.#deps.trustedSince());
+  judge(entry: Entry | undefined): EntryState {
+    return entry === undefined ? 'none' : judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {

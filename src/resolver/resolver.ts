@@ -2,7 +2,7 @@
 import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
-import { isNearEnd } from '../cache/policy.js';
+import { isNearEnd, judge } from '../cache/policy.js';
 import type { Fence, KeptEntry } from '../cache/store.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
@@ -202,7 +202,7 @@ export class Resolver {
   #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
     if (entry === undefined) return undefined;
     const now = this.#deps.now();
-    if (this.#loader.judge(entry, now) !== 'fresh') return undefined;
+    if (judge(entry, now, this.#deps.trustedSince()) !== 'fresh') return undefined;
     const isDue = isNearEnd(entry, now);
     for (const onHit of this.#deps.onHit ?? []) onHit(handle, entry);
     if (isDue) this.#refreshAhead(handle, entry);
