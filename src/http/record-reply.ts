@@ -9,14 +9,7 @@ import type { Steps } from '../time-slicer.js';
 import { type Freshness, cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
-import {
-  type Body,
-  type Representation,
-  bodyOfEntry,
-  bodyOfMembers,
-  representJson,
-  sendMade,
-} from './reply.js';
+import { type Body, bodyOfEntry, bodyOfMembers, representJson, sendMade } from './reply.js';
 import type { RecordQuery } from './target.js';
 
 interface HandleQuery {
@@ -41,14 +34,15 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     context.result = resultOf(resolution, query);
     context.exists = existsBy(resolution);
     const lines = resolution.kind === 'entry' ? recordLines(host, resolution, () => [handle]) : undefined;
-    function* render(): Steps<RenderedReply> {
-      const { status, json } = yield* bodyOfResolution(resolution, { handle, query });
-      const headers = replyHeaders(resolution, query.authoritative, clock.now(), freshness);
-      const making = yield* representJson(req, context, { status, json, lines, gzipMinBytes });
-      return { status, headers, making };
-    }
-    const { status, headers, making } = await runStepsOf(res)(render(), charsOf(resolution));
-    const made = await making;
+    const runSteps = runStepsOf(res);
+    const body = bodyOfResolution(resolution, { handle, query });
+    const { status, json } = await runSteps(body, charsOf(resolution));
+    const headers = replyHeaders(resolution, query.authoritative, clock.now(), freshness);
+    // By its own length: the text of a refusal may be long, although it has no record.
+    const made = await runSteps(
+      representJson(req, context, { status, json, lines, gzipMinBytes }),
+      json.length,
+    );
     await sendMade(req, res, { status, headers }, made);
     if (resolution.kind !== 'entry') return;
     const { entry, from, stale } = resolution;
@@ -56,12 +50,6 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     if (context.result === 'hit' && from === 'memory')
       prepareResponse(cache, { target: context.target.raw, handle, status, made, entry });
   };
-}
-
-interface RenderedReply {
-  status: number;
-  headers: Record<string, string>;
-  making: Representation | Promise<Representation>;
 }
 
 function replyHeaders(
