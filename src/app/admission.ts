@@ -1,29 +1,22 @@
 // Admits requests and messages of clients: determines the caller, and asks the judges of plugins once.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import { isIP, isIPv4 } from 'node:net';
 import { isLoopback } from '../config/addresses.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Hooks, type Judgement, firstOf } from '../hooks.js';
-import { contextOf } from '../http/context.js';
+import { type Admit, type Client, type RequestContext, contextOf } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
-import {
-  type Client,
-  type FindClient,
-  type IsTrustedProxy,
-  clientOf,
-  networkOf,
-  plainAddress,
-} from '../server/client-address.js';
-import { type Admit, type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
+import { type IsTrustedProxy, networkOf, plainAddress } from '../server/client-address.js';
+import { type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 
 export interface Admission {
   /** Judges a request before it is answered from memory; undefined if no judge concerns hits. */
   judgeHits: Listener | undefined;
-  /** Returns the refusal of a judged request; undefined if it is admitted. */
-  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
+  /** Returns the refusal of a judged request, if any; undefined if no judge concerns hits. */
+  refusalOf: ((req: IncomingMessage) => ServiceError | undefined) | undefined;
   /** Judges a request once, and returns its caller. */
   admit: Admit;
   /**
@@ -45,41 +38,36 @@ export interface Admission {
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
-interface Judged {
-  client: Client;
-  judgements: readonly Judgement[];
-}
-
 /** Creates the admission. All judges judge each request; the first refusal and the first class count. */
-export function createAdmission(
-  { admission }: Hooks,
-  findClient: FindClient,
-  isTrustedProxy: IsTrustedProxy,
-): Admission {
+export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedProxy): Admission {
   const judges = admission.flatMap((create) => create() ?? []);
   const callerOf = createCallerOf(isTrustedProxy);
-  const judged = new WeakMap<IncomingMessage, Judged>();
-  const judgementsOf = (req: IncomingMessage): readonly Judgement[] => judged.get(req)?.judgements ?? [];
+  const judged = new WeakMap<IncomingMessage, readonly Judgement[]>();
+  const judgementsOf = (req: IncomingMessage): readonly Judgement[] => judged.get(req) ?? [];
 
-  function judgeOnce(req: IncomingMessage, res: ServerResponse): Judged | Promise<Judged> {
+  function judgeOnce(
+    req: IncomingMessage,
+    res: ServerResponse,
+    place: RequestContext,
+  ): readonly Judgement[] | Promise<readonly Judgement[]> {
     const known = judged.get(req);
     if (known !== undefined) return known;
-    const client = findClient(req);
-    const request = { req, res, place: contextOf(res), address: client.address };
+    const request = { req, res, place, address: place.client.address };
     return maybe(maybeAll(judges.map(({ judge }) => judge(request))), (judgements) => {
-      const judgedNow = { client, judgements };
-      judged.set(req, judgedNow);
-      return judgedNow;
+      judged.set(req, judgements);
+      return judgements;
     });
   }
 
+  const judgesHits = judges.some((judge) => judge.judgesHits);
   return {
-    judgeHits: judges.some(({ judgesHits }) => judgesHits) ? judgeOnce : undefined,
-    refusalOf: (req) => refusalIn(judgementsOf(req)),
-    admit(req, res) {
+    judgeHits: judgesHits ? (req, res) => judgeOnce(req, res, contextOf(res)) : undefined,
+    refusalOf: judgesHits ? (req) => refusalIn(judgementsOf(req)) : undefined,
+    admit(req, res, context) {
+      const { client } = context;
       // The target of a miss is not parsed a second time if there is no judge.
-      if (judges.length === 0) return callerOf(findClient(req), req.headers);
-      return maybe(judgeOnce(req, res), ({ client, judgements }) =>
+      if (judges.length === 0) return callerOf(client, req.headers);
+      return maybe(judgeOnce(req, res, context), (judgements) =>
         callerOf(client, req.headers, admittedClass(judgements)),
       );
     },
@@ -123,12 +111,16 @@ function createCallerOf(isTrustedProxy: IsTrustedProxy) {
 
   return function callerOf(
     { address, network }: Client,
-    headers: IncomingHttpHeaders,
-    given: CallerClass = isBackground(headers['priority']) ? 'background' : 'normal',
+    { priority, via }: IncomingHttpHeaders,
+    given: CallerClass = isBackground(priority) ? 'background' : 'normal',
   ): Caller {
-    const charged = given !== 'preferred' && isCharged(address) ? network : undefined;
-    const via = proxiesIn(headers.via);
-    return { class: given, client: clientOf(address), network: charged, ...(via !== undefined && { via }) };
+    const caller: Caller = {
+      class: given,
+      client: isIPv4(address) ? address : network,
+      network: given !== 'preferred' && isCharged(address) ? network : undefined,
+    };
+    const proxies = via === undefined ? undefined : proxiesIn(via);
+    return proxies === undefined ? caller : { ...caller, via: proxies };
   };
 }
 

@@ -2,10 +2,8 @@
 import type { RequestListener } from 'node:http';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
-import { allowOrigin } from '../http/cors.js';
+import { type Handler, contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
 import {
-  type FailingListener,
   type RenderError,
   createReportUnexpected,
   createSendError,
@@ -15,9 +13,9 @@ import {
 import { createSendPrepared } from '../http/prepared-responses.js';
 import { createChecksLogin, type ChecksLogin } from '../http/identity.js';
 import { createSendRaw } from '../http/raw-response.js';
-import { createCheckStep, createRequestCheck, createRequestLog } from '../http/request-steps.js';
+import { createBegin, createRequestCheck } from '../http/request-steps.js';
 import type { Route } from '../http/route-table.js';
-import { type Interfaces, answerUnrouted, createRouter, step, unlessSent } from '../http/router.js';
+import { type Interfaces, answerUnrouted, createRouter } from '../http/router.js';
 import { type Owner, ownerOf } from '../http/target.js';
 import { createForwardRead, createReadRecord } from '../record/read.js';
 import { createForwarding, type Forwarding } from '../record/forward.js';
@@ -76,38 +74,23 @@ function createListener(
   host: Host,
   kept: KeptParts,
 ): { listener: RequestListener; admitMessage: Admission['admitMessage'] } {
-  const { clock, pseudonym } = host;
-  const admission = createAdmission(host.hooks, host.findClient, host.isTrustedProxy);
+  const { clock, findClient } = host;
+  const admission = createAdmission(host.hooks, host.isTrustedProxy);
   const { judgeHits, admit, admitMessage } = admission;
   const check = createRequestCheck(config.http.maxRequestLineBytes, admission.refusalOf);
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
-  const sendRaw = createSendRaw();
+  const sendRaw = createSendRaw(clock.now);
   const routes = routesOf(config, kept.plugins);
   const sendPrepared = createSendPrepared(config, host, check, sendRaw);
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
   const router = createRouter(routes, interfaces, {
-    open: createOpenContext(acceptRequestId, sendRaw, clock.now),
-    // The steps of a request before its handler, in this order:
-    steps: [
-      // If a rule concerns responses from memory, it judges before all of them.
-      judgeHits && step(judgeHits),
-      judgeHits && unlessSent((req, res) => sendPrepared(req, res, contextOf(res).target.raw)),
-      // Before all steps that may fail, so that a refusal is logged, and readable by scripts.
-      step(createRequestLog(host)),
-      step(allowOrigin),
-      step(createCheckStep(check, pseudonym)),
-    ],
-    // Last, because it takes tokens, for which it may ask Redis.
-    admit: async (req, res) => {
-      contextOf(res).caller = await admit(req, res);
-    },
+    sendPrepared,
+    open: createOpenContext(acceptRequestId, findClient, sendRaw),
+    judgeHits,
+    begin: createBegin(host, check),
+    admit,
   });
-  // A repeated request for a record in memory needs neither a context nor a route.
-  const listen: FailingListener =
-    judgeHits === undefined
-      ? (req, res, fail) => sendPrepared(req, res, req.url ?? '') || router(req, res, fail)
-      : router;
-  const guarded = guard(listen, createReportUnexpected(host));
+  const guarded = guard(router, createReportUnexpected(host));
   return { listener: host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded), admitMessage };
 }
 
@@ -149,9 +132,10 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
       write: createWriteRoute(host, parts, carryOut),
       v2: v2?.route,
     },
-    otherwise: (req, res) => {
-      const isV2 = ownerOf(contextOf(res).target.path) === 'v2';
-      return ((isV2 && v2?.route) || answerUnrouted)(req, res);
+    otherwise: (req, res, context) => {
+      const isV2 = ownerOf(context.target.path) === 'v2';
+      const handler: Handler = (isV2 && v2?.route) || answerUnrouted;
+      return handler(req, res, context);
     },
     sendError: createSendError(createReportUnexpected(host), (failure, call) =>
       (renderers[ownerOf(contextOf(call.res).target.path)] ?? renderRecordError)(failure, call),

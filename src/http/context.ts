@@ -6,12 +6,18 @@ import type { HandleRef } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { ReadResult } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
-import type { RawResponse, SendRaw } from './raw-response.js';
+import type { SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
 
 /** Result of a request, for the log and metrics. */
 export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
+
+export interface Client {
+  /** Empty for a disconnected client. */
+  address: string;
+  network: string;
+}
 
 export interface RequestContext extends Place {
   /** Interface, for metrics. */
@@ -24,6 +30,8 @@ export interface RequestContext extends Place {
   /** Undefined until the path is parsed. */
   handle?: HandleRef | undefined;
   result: Result;
+  /** The client, even behind trusted proxies. */
+  client: Client;
   /** Whether the handle exists; undefined unless the request is an anonymous read. */
   exists?: boolean | undefined;
   /** Caller for upstream limits; undefined until the request is admitted. */
@@ -33,8 +41,18 @@ export interface RequestContext extends Place {
   /** Error that the response reports. */
   failure?: ServiceError;
   /** Sends head and body in a single write; undefined on the admin listener. */
-  sendRaw?: (res: ServerResponse, response: RawResponse) => void;
+  sendRaw?: SendRaw;
 }
+
+/** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
+export type Handler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => unknown;
+
+/** Judges a request before an upstream request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+export type Admit = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: RequestContext,
+) => Caller | Promise<Caller>;
 
 /** Returns the context, which the first step of the request has set. */
 export function contextOf(res: ServerResponse): RequestContext {
@@ -59,27 +77,30 @@ export const hasContext = (res: ServerResponse): boolean => {
   return locals?.target !== undefined;
 };
 
+/** The parameters and the format of requests without a query, which most are. */
+const NO_PARAMETERS = new URLSearchParams();
+const COMPACT: Format = { pretty: false };
+
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
 export function createOpenContext(
   acceptRequestId: AcceptRequestId,
+  findClient: (req: IncomingMessage) => Client,
   sendRaw: SendRaw,
-  now: () => number,
 ): Listener {
-  const sendNow: RequestContext['sendRaw'] = (res, response) => {
-    sendRaw(res, response, now());
-  };
   return function openContext(req, res) {
     const target = readTarget(req.url ?? '');
-    const parameters = readParameters(target.query);
+    const hasQuery = target.query !== '';
+    const parameters = hasQuery ? readParameters(target.query) : NO_PARAMETERS;
     (res as unknown as { locals: RequestContext }).locals = {
       target,
       match: undefined,
       family: ownerOf(target.path),
       parameters,
-      format: readFormat(parameters),
+      format: hasQuery ? readFormat(parameters) : COMPACT,
       result: 'local',
+      client: findClient(req),
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
-      sendRaw: sendNow,
+      sendRaw,
     };
     req.url = routableTarget(target);
   };

@@ -45,13 +45,10 @@ interface PreparedResponse extends PreparedHit, Prepared {
   isWorthGzip: boolean;
 }
 
-const preparedName = (target: string): PreparedName<PreparedResponse> =>
-  target as PreparedName<PreparedResponse>;
-
 /** Prepares the response to a hit; undefined if memory no longer holds its entry. */
 export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedResponse | undefined {
   const { made, target } = hit;
-  return cache.prepare(preparedName(target), hit, (start, known) => {
+  return cache.prepare(target as PreparedName<PreparedResponse>, hit, (start, known) => {
     const prepared = known ?? newResponse(hit, start);
     prepared[made.encoding] = variantOf(made);
     prepared.bytes = (prepared.identity?.body.length ?? 0) + (prepared.gzip?.body.length ?? 0);
@@ -96,12 +93,11 @@ function variantOf({ body, common, ofBody, etag }: Representation): PreparedVari
 interface HitRecipient {
   method: string;
   headers: FastHeaders;
-  startedAt: number | undefined;
 }
 
 type SendHit = (
   res: ServerResponse,
-  prepared: PreparedResponse | undefined,
+  prepared: PreparedResponse,
   recipient: HitRecipient,
   now: number,
 ) => boolean;
@@ -112,8 +108,8 @@ function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
   const { freshness, redirectFreshness } = freshnessRules(config, host);
   const hitLines = { record: createHitLines(freshness), redirect: createHitLines(redirectFreshness) };
-  return function sendHit(res, prepared, { method, headers, startedAt }, now) {
-    if (prepared === undefined) return false;
+  return function sendHit(res, prepared, { method, headers }, now) {
+    const startedAt = hits.startTimer();
     const variant = variantFor(prepared, headers.acceptEncoding);
     if (variant === undefined) return false;
     const { head, commonLength, body, etag } = variant;
@@ -144,7 +140,7 @@ const variantFor = (
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
 
 /** Sends the prepared response to a raw request target; returns false if none is current. */
-type SendPrepared = (req: IncomingMessage, res: ServerResponse, target: string) => boolean;
+export type SendPrepared = (req: IncomingMessage, res: ServerResponse, target: string) => boolean;
 
 /** Creates the sender of prepared responses, which reads nothing of a request but its target and a few headers. */
 export function createSendPrepared(
@@ -153,18 +149,18 @@ export function createSendPrepared(
   check: RequestCheck,
   sendRaw: SendRaw,
 ): SendPrepared {
-  const { hits, clock } = host;
+  const { clock } = host;
   const cache = host.preparedCache();
   const scanHeaders = createScanHeaders(host.pseudonym);
   const sendHit = createSendHit(config, host, sendRaw);
   return function sendPrepared(req, res, target) {
     const { method } = req;
     if (method !== 'GET' && method !== 'HEAD') return false;
-    const startedAt = hits.startTimer();
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
     const at = clock.now();
-    return sendHit(res, cache.current(preparedName(target), at), { method, headers, startedAt }, at);
+    const prepared = cache.current(target as PreparedName<PreparedResponse>, at);
+    return prepared !== undefined && sendHit(res, prepared, { method, headers }, at);
   };
 }
 

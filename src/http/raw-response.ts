@@ -45,7 +45,8 @@ interface WithHead {
  */
 const MAX_JOINED_BYTES = 64 * 1024;
 
-export type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
+/** Sends head and body; `at` is the time, if it is already known. */
+export type SendRaw = (res: ServerResponse, response: RawResponse, at?: number) => void;
 
 /** Sends a response with `writeHead`. Adds `NOSNIFF`. */
 export function sendByNode(res: ServerResponse, { status, lines, body }: RawResponse): void {
@@ -61,12 +62,12 @@ export function sendByNode(res: ServerResponse, { status, lines, body }: RawResp
  *
  * Adds `NOSNIFF` to every response.
  */
-export function createSendRaw(): SendRaw {
+export function createSendRaw(now: () => number): SendRaw {
   const learnt = { second: -1, text: '' };
 
-  return function sendRaw(res, response, now) {
+  return function sendRaw(res, response, at = now()) {
     const { status, lines, body } = response;
-    const second = Math.floor(now / 1000);
+    const second = Math.floor(at / 1000);
     const names = res.getHeaderNames();
     const isUsual = res.shouldKeepAlive && names.length === 0;
     if (isUsual && second === learnt.second) {

@@ -9,7 +9,7 @@ import type { Steps } from '../time-slicer.js';
 import { type Freshness, cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
-import { type Body, type Reply, bodyOfEntry, bodyOfMembers, sendReply } from './reply.js';
+import { type Body, bodyOfEntry, bodyOfMembers, representJson, sendMade } from './reply.js';
 import type { RecordQuery } from './target.js';
 
 interface HandleQuery {
@@ -30,22 +30,25 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   const { freshness } = freshnessRules(config, host);
   const cache = host.preparedCache();
   return async function answerRecord(req, res, { handle, query, resolution }) {
-    const { target } = contextOf(res);
-    const result = resultOf(resolution, query);
-    Object.assign(contextOf(res), { result, exists: existsBy(resolution) });
-    const runSteps = runStepsOf(res);
-    function* renderReply(): Steps<Reply> {
-      const body = yield* bodyOfResolution(resolution, { handle, query });
-      return { ...body, headers: replyHeaders(resolution, query.authoritative, clock.now(), freshness) };
-    }
-    const { status, json, headers } = await runSteps(renderReply(), charsOf(resolution));
+    const context = contextOf(res);
+    context.result = resultOf(resolution, query);
+    context.exists = existsBy(resolution);
     const lines = resolution.kind === 'entry' ? recordLines(host, resolution, () => [handle]) : undefined;
-    const made = await sendReply(req, res, { status, json, headers, lines, gzipMinBytes }, runSteps);
+    const runSteps = runStepsOf(res);
+    const body = bodyOfResolution(resolution, { handle, query });
+    const { status, json } = await runSteps(body, charsOf(resolution));
+    const headers = replyHeaders(resolution, query.authoritative, clock.now(), freshness);
+    // By its own length: the text of a refusal may be long, although it has no record.
+    const made = await runSteps(
+      representJson(req, context, { status, json, lines, gzipMinBytes }),
+      json.length,
+    );
+    await sendMade(req, res, { status, headers }, made);
     if (resolution.kind !== 'entry') return;
     const { entry, from, stale } = resolution;
     if (stale !== undefined) metrics.countStale(stale);
-    if (result === 'hit' && from === 'memory')
-      prepareResponse(cache, { target: target.raw, handle, status, made, entry });
+    if (context.result === 'hit' && from === 'memory')
+      prepareResponse(cache, { target: context.target.raw, handle, status, made, entry });
   };
 }
 

@@ -29,22 +29,18 @@ export interface Body {
 
 /** Renders the body of an entry for a query. Echoes `handle` in the caller's spelling. */
 export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
-  if (entry.kind !== 'found' || selectsAll(selection)) return bodyOfWhole(entry, handle);
-  return bodyOfValues(yield* selectValues(entry.values, yield* readValues(entry), selection), handle);
-}
-
-/** Builds the body of an entry with all values, exactly as stored. */
-function bodyOfWhole(entry: RecordContent, handle: string): Body {
-  if (entry.kind !== 'not-found') {
-    return bodyOfValues(entry.kind === 'found' ? toText(entry.values) : undefined, handle);
+  const { handleNotFound, success, valuesNotFound } = RESPONSE_CODE;
+  if (entry.kind === 'not-found') {
+    const message = entry.message === '' ? {} : { message: entry.message };
+    return { status: 404, json: bodyOfMembers({ responseCode: handleNotFound, ...message }, handle) };
   }
-  const members = { responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) };
-  return { status: 404, json: bodyOfMembers(members, handle) };
-}
-
-/** Builds the body of an existing handle. `values`: undefined if no value matches. */
-function bodyOfValues(values: string | undefined, handle: string): Body {
-  const { success, valuesNotFound } = RESPONSE_CODE;
+  // All values are sent exactly as stored.
+  const values =
+    entry.kind !== 'found'
+      ? undefined
+      : selectsAll(selection)
+        ? toText(entry.values)
+        : yield* selectValues(entry.values, yield* readValues(entry), selection);
   const json =
     values === undefined
       ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
@@ -69,8 +65,6 @@ export function frameOf({ callback }: Format): { contentType: string; before: st
   if (callback === undefined) return { contentType: JSON_TYPE, before: '', after: '' };
   return { contentType: JSONP_TYPE, before: `${callback}(`, after: ');' };
 }
-
-const messageOf = ({ message }: RecordContent): { message?: string } => (message === '' ? {} : { message });
 
 export type Encoding = 'identity' | 'gzip';
 
@@ -239,21 +233,24 @@ export async function sendText(req: IncomingMessage, res: ServerResponse, reply:
   await sendMade(req, res, reply, made);
 }
 
-/** Sends JSON in the requested format, and returns the representation. */
+/** Makes the representation of JSON in the format that the request asks for; a promise only for compression. */
+export function* representJson(
+  req: IncomingMessage,
+  { format }: { format: Format },
+  { status, json, lines, gzipMinBytes = Infinity }: Omit<Reply, 'headers'>,
+): Steps<Representation | Promise<Representation>> {
+  const { text, contentType } = yield* renderText(json, format);
+  const acceptEncoding = req.headers['accept-encoding']?.toString();
+  return represent({ text, contentType, hasEtag: status === 200, lines }, acceptEncoding, gzipMinBytes);
+}
+
+/** Sends JSON in the requested format. */
 export async function sendReply(
   req: IncomingMessage,
   res: ServerResponse,
   reply: Reply,
   runSteps: RunSteps = runToEnd,
-): Promise<Representation> {
-  const { status, json, lines, gzipMinBytes = Infinity } = reply;
-  const { format } = contextOf(res);
-  const acceptEncoding = req.headers['accept-encoding']?.toString();
-  function* making(): Steps<Representation | Promise<Representation>> {
-    const { text, contentType } = yield* renderText(json, format);
-    return represent({ text, contentType, hasEtag: status === 200, lines }, acceptEncoding, gzipMinBytes);
-  }
-  const made = await runSteps(making(), json.length);
+): Promise<void> {
+  const made = await runSteps(representJson(req, contextOf(res), reply), reply.json.length);
   await sendMade(req, res, reply, made);
-  return made;
 }

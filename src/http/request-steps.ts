@@ -1,12 +1,12 @@
-// The steps that each request of the public listener passes before its handler: the checks, and the log.
+// The steps of each request of the public listener before its handler: the log, CORS, and the checks.
 import type { LoggedRequest } from '../observe/hits.js';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
-import { type RequestContext, contextOf, requestIdOf } from './context.js';
-import type { Listener } from './route-table.js';
+import { type Handler, type RequestContext, requestIdOf } from './context.js';
+import { allowOrigin } from './cors.js';
 import { isOfSessions } from './target.js';
 
 /** Returns the error that rejects a request to any interface; undefined if it is accepted. */
@@ -16,10 +16,13 @@ export type RequestCheck = (
   isLoop: boolean,
 ) => ServiceError | undefined;
 
-/** Creates the check that also prepared responses pass. `refusalOf` returns the error with which a judge has rejected a request, if any. */
+/**
+ * Creates the check that also prepared responses pass. `refusalOf` returns the error with which a judge has rejected a
+ * request, if any; undefined if no judge precedes the check.
+ */
 export function createRequestCheck(
   maxRequestLineBytes: number,
-  refusalOf: (req: IncomingMessage) => ServiceError | undefined,
+  refusalOf: ((req: IncomingMessage) => ServiceError | undefined) | undefined,
 ): RequestCheck {
   return function checkRequest(req, target, isLoop) {
     if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
@@ -28,16 +31,20 @@ export function createRequestCheck(
     }
     // `Via` contains the name of this proxy: the upstream address leads back here (RFC 9110 §7.6.3).
     if (isLoop) return new ServiceError('LOOP_DETECTED');
-    return refusalOf(req);
+    return refusalOf?.(req);
   };
 }
 
-/** Creates the step of the checks. The step throws the error that rejects the request. */
-export function createCheckStep(check: RequestCheck, pseudonym: string): Listener {
-  return function checkStep(req, res) {
-    const context = contextOf(res);
-    const { via = '', authorization } = req.headers;
-    const refusal = check(req, context.target.raw, via.includes(pseudonym));
+/** Creates the function that runs the steps. It throws the error that rejects the request. */
+export function createBegin(host: Host, check: RequestCheck): Handler {
+  const { pseudonym } = host;
+  const logRequest = createRequestLog(host);
+  return function begin(req, res, context) {
+    // Before all steps that may fail, so that a refusal is logged, and readable by scripts.
+    logRequest(req, res, context);
+    allowOrigin(req, res);
+    const { via, authorization } = req.headers;
+    const refusal = check(req, context.target.raw, via?.includes(pseudonym) === true);
     if (refusal) throw refusal;
     if (authorization !== undefined) refuseScript(req, context);
     assertKnownMethod(req, context);
@@ -69,14 +76,15 @@ function assertKnownMethod({ method = '' }: IncomingMessage, { target }: Request
  * Counts requests, and logs those selected by `log.requests`. Never logs headers or the query,
  * which may contain credentials.
  */
-export function createRequestLog(host: Host): Listener {
-  const { metrics, log, isLogged, hooks, findClient } = host;
-  return function requestLog(req, res) {
+function createRequestLog(host: Host): Handler {
+  const { metrics, log, isLogged, hooks } = host;
+  const hasSpans = hooks.spans.length > 0;
+  return function requestLog(req, res, context) {
     const { method = '' } = req;
     const startedAt = performance.now();
-    const span = firstOf(hooks.spans, ({ current }) => current());
+    const span = hasSpans ? firstOf(hooks.spans, ({ current }) => current()) : undefined;
     res.once('close', () => {
-      const { family, target, handle: { text: handle } = {}, result, failure } = contextOf(res);
+      const { family, target, handle: { text: handle } = {}, result, failure, client } = context;
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const path = shownPath(target.path);
       const code = failure?.code;
@@ -86,29 +94,27 @@ export function createRequestLog(host: Host): Listener {
         'handle_proxy.result': result,
         ...(handle !== undefined && { 'handle_proxy.handle': handle }),
       });
-      const { address, network } = findClient(req);
       metrics.recent.countClient({
         // The address of a disconnected client may be unknown.
-        network: isIP(address) === 0 ? undefined : network,
+        network: isIP(client.address) === 0 ? undefined : client.network,
         agent: req.headers['user-agent'] ?? '',
         result,
         code,
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
-      reportRead(hooks, contextOf(res));
-      if (isLogged(result) && log.isLevelEnabled('info')) logRequest(host, res, request, span);
+      reportRead(hooks, context);
+      if (isLogged(result) && log.isLevelEnabled('info')) writeLine(host, res, request, { failure, span });
     });
   };
 }
 
-function logRequest(
+function writeLine(
   { hits, log }: Host,
   res: ServerResponse,
   request: LoggedRequest,
-  span: RequestSpan | undefined,
+  { failure, span }: { failure: ServiceError | undefined; span: RequestSpan | undefined },
 ): void {
-  const { failure } = contextOf(res);
   const requestId = requestIdOf(res);
   // pino costs a third of a miss.
   if (failure === undefined && span === undefined) {

@@ -11,12 +11,13 @@ import {
   Router,
 } from 'express';
 import { ServiceError } from '../errors.js';
-import { maybe } from '../maybe.js';
-import { contextOf } from './context.js';
+import { type Admit, type Handler, contextOf } from './context.js';
 import { answerOptions } from './cors.js';
 import type { FailingListener, SendError } from './error-reply.js';
+import type { SendPrepared } from './prepared-responses.js';
 import {
   type Listener,
+  type Place,
   type Route,
   type RouteTable,
   type RoutedPath,
@@ -30,60 +31,50 @@ import { assertPlain, originForm, ownerOf, rawHandleOf, readTarget } from './tar
 /** The handlers of all interfaces, which each reload creates. */
 export interface Interfaces {
   /** By the `handler` of a route. */
-  handlers: Readonly<Record<string, Listener | undefined>>;
+  handlers: Readonly<Record<string, Handler | undefined>>;
   /** Responds to a path without a route for the method. */
-  otherwise: Listener;
+  otherwise: Handler;
   sendError: SendError;
 }
 
+/** The steps of a request, in this order. */
 interface RequestSteps {
+  /** Sends a prepared response. It is the first step, unless a rule concerns responses from memory. */
+  sendPrepared: SendPrepared;
   /** Sets the context of a request, before its path is matched. */
   open: Listener;
-  /** The steps before each handler, in order; undefined if no part of the proxy needs one. */
-  steps: readonly (RequestHandler | undefined)[];
-  /** The last step, unless the handler of the route admits its misses. */
-  admit: Listener;
+  /** Judges before all responses from memory; undefined if no rule concerns them. */
+  judgeHits: Listener | undefined;
+  /** Logs and checks a request. @throws ServiceError for a request that is rejected */
+  begin: Handler;
+  /** Last, because it takes tokens, for which it may ask Redis. A handler may admit its misses itself. */
+  admit: Admit;
 }
-
-/** Creates a step that passes the request on after `act`. */
-export const step =
-  (act: Listener): RequestHandler =>
-  (req, res, next) =>
-    maybe(act(req, res), () => {
-      next();
-    });
-
-/** Creates a step that passes the request on unless `send` has sent the response. */
-export const unlessSent =
-  (send: (req: IncomingMessage, res: ServerResponse) => boolean): RequestHandler =>
-  (req, res, next) => {
-    if (!send(req, res)) next();
-  };
 
 /** @throws Error for a route without a handler */
 export function createRouter(
   routes: readonly Route[],
   { handlers, otherwise, sendError }: Interfaces,
-  { open, admit: admitLast, ...before }: RequestSteps,
+  steps: RequestSteps,
 ): FailingListener {
   assertHandled(routes, handlers);
-  const steps = before.steps.filter((each) => each !== undefined);
-  const admit = step(admitLast);
+  const { sendPrepared, open, judgeHits } = steps;
   const router = Router();
   const addRoute = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
-    const all = route.admitsMisses === true ? steps : [...steps, admit];
-    place[METHODS[route.method]](enter(path, route), all, handlers[route.handler] as RequestHandler);
+    place[METHODS[route.method]](handleBy(handlers[route.handler] ?? otherwise, steps, path, route));
   };
   for (const path of pathsOf(routes)) {
     for (const route of path.routes)
       if (route.when !== undefined) addRoute(router.route(path.pattern), path, route);
     const place = router.route(path.pattern);
     for (const route of path.routes) if (route.when === undefined) addRoute(place, path, route);
-    place.all(enter(path), steps, admit, otherwise);
+    place.all(handleBy(otherwise, steps, path));
   }
-  router.use(steps, admit, otherwise);
+  router.use(handleBy(otherwise, steps));
   router.use(errorHandler(sendError));
   return function route(req, res, fail) {
+    // A repeated request for a record in memory needs neither a context nor a route.
+    if (judgeHits === undefined && sendPrepared(req, res, req.url ?? '')) return;
     // Before the router, which cannot parse an absolute target with an invalid host.
     open(req, res);
     router(req as Request, res as Response, fail as NextFunction);
@@ -92,19 +83,29 @@ export function createRouter(
 
 const METHODS = { GET: 'get', PUT: 'put', POST: 'post', DELETE: 'delete' } as const;
 
-/** Sets the route of a request; `next('route')` leaves a route whose condition does not hold. */
-const enter =
-  (path: RoutedPath, route?: Route): RequestHandler =>
-  (req, res, next) => {
+/** Handles the requests of a route, and passes on those for which its condition does not hold. */
+const handleBy = (
+  handler: Handler,
+  { sendPrepared, judgeHits, begin, admit }: RequestSteps,
+  path?: RoutedPath,
+  route?: Route,
+): RequestHandler =>
+  async function handle(req, res, next) {
     const context = contextOf(res);
     if (route?.when?.(req, context.target) === false) {
-      next('route');
+      next();
       return;
     }
     context.match = path;
     context.route = route;
     context.family = route?.family ?? context.family;
-    next();
+    if (judgeHits !== undefined) {
+      await judgeHits(req, res);
+      if (sendPrepared(req, res, context.target.raw)) return;
+    }
+    begin(req, res, context);
+    if (route?.admitsMisses !== true) context.caller = await admit(req, res, context);
+    await handler(req, res, context);
   };
 
 /** Express recognises an error handler by its four parameters. */
@@ -119,12 +120,12 @@ export const errorHandler =
  * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo",
  * "path: server: …")
  */
-export function answerUnrouted(req: IncomingMessage, res: ServerResponse): void {
+export function answerUnrouted(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { target: { path }, match }: Place,
+): void {
   const { method = '' } = req;
-  const {
-    target: { path },
-    match,
-  } = contextOf(res);
   if (method === 'OPTIONS') {
     answerOptions(req, res, match?.allow ?? ['OPTIONS']);
     return;

@@ -7,11 +7,10 @@ import { writeJson } from '../handle/json.js';
 import { listMembers } from '../handle/outcome.js';
 import { firstOf } from '../hooks.js';
 import { CACHE_NAME, isOnlyIfCached } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import { type Admit, type Handler, type RequestContext, contextOf } from '../http/context.js';
 import type { ChecksLogin } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendReply } from '../http/reply.js';
-import type { Listener } from '../http/route-table.js';
 import {
   assertEscaped,
   isListRequest,
@@ -21,36 +20,38 @@ import {
   readRecordQuery,
 } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
-import { type Admit, createAroundMiss } from '../upstream/caller.js';
-import type { RefOf } from '../upstream/routing.js';
+import { createAroundMiss } from '../upstream/caller.js';
 import type { Forward } from './forward.js';
 
 /** Creates the handler of GET requests for a handle. `admit` judges reads that miss in memory. */
-export function createReadRecord(config: Config, host: Host, admit: Admit, forwardRead: Listener): Listener {
-  const { resolver, findClient } = host;
+export function createReadRecord(config: Config, host: Host, admit: Admit, forwardRead: Handler): Handler {
+  const { resolver } = host;
   const answerRecord = createAnswerRecord(config, host);
-  const forwardAdmitted: Listener = async (req, res) => {
-    contextOf(res).caller = await admit(req, res);
-    await forwardRead(req, res);
+  const forwardAdmitted: Handler = async (req, res, context) => {
+    context.caller = await admit(req, res, context);
+    await forwardRead(req, res, context);
   };
 
-  return async function readRecord(req, res) {
-    if (req.headers.authorization !== undefined) return forwardAdmitted(req, res);
-    const { target, parameters } = contextOf(res);
+  return async function readRecord(req, res, context) {
+    if (req.headers.authorization !== undefined) return forwardAdmitted(req, res, context);
+    const { target, parameters, client } = context;
     const handle = host.refOf(readHandle(rawHandleOf(target.path) ?? ''));
-    contextOf(res).handle = handle;
-    assertEscaped(target.query);
-    const query = readRecordQuery(parameters);
-    if (!query.publicOnly) return forwardAdmitted(req, res);
+    context.handle = handle;
+    if (target.query !== '') assertEscaped(target.query);
+    const query = target.query === '' ? WHOLE_RECORD : readRecordQuery(parameters);
+    if (!query.publicOnly) return forwardAdmitted(req, res, context);
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
       onlyIfCached: isOnlyIfCached(req),
-      admit: () => admit(req, res),
-      client: () => findClient(req).network,
+      admit: () => admit(req, res, context),
+      client: client.network,
     });
     return answerRecord(req, res, { handle, query, resolution });
   };
 }
+
+/** The query of a request without parameters, which most are. */
+const WHOLE_RECORD = readRecordQuery(new URLSearchParams());
 
 /**
  * Forwards reads, even of public values if the request has a login, because a wrong password must get 401.
@@ -61,16 +62,18 @@ export function createForwardRead(
   host: Host,
   forward: Forward,
   checksLogin: ChecksLogin,
-): Listener {
+): Handler {
   const { gzipMinBytes } = config.http;
   const aroundMiss = createAroundMiss(host.hooks.aroundMiss);
-  return async function forwardRead(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (namesNothing(res) && req.headers.authorization !== undefined) return forward(req, res);
-    setHandle(res, host.refOf);
-    const { handle, caller } = contextOf(res);
-    if (handle === undefined && (await sendKnownList(req, res, host, gzipMinBytes))) return;
-    if (isOnlyIfCached(req)) throw notCached();
-    if (await sendPublic(req, res, host)) return;
+  return async function forwardRead(req, res, context): Promise<void> {
+    const { parameters, caller } = context;
+    const rawHandle = rawHandleOf(context.target.path) ?? '';
+    const isList = isListRequest(rawHandle, parameters);
+    // A request for neither a handle nor a list: a Handle server checks its login, then rejects it.
+    if (rawHandle === '' && !isList && req.headers.authorization !== undefined) return forward(req, res);
+    const handle = isList ? undefined : host.refOf(readHandle(rawHandle));
+    context.handle = handle;
+    if (await sendUnforwarded(req, res, host, { context, gzipMinBytes })) return;
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await forward(req, res);
       return;
@@ -86,20 +89,16 @@ export function createForwardRead(
   };
 }
 
-/** Whether a request is for neither a handle nor a list. A Handle server checks its login, then rejects it. */
-const namesNothing = (res: ServerResponse): boolean => {
-  const { target, parameters } = contextOf(res);
-  return rawHandleOf(target.path) === '' && !parameters.has('prefix');
-};
-
-/**
- * Sets the handle of the request, unless the request is a list. @throws ServiceError when the handle is
- * invalid
- */
-function setHandle(res: ServerResponse, refOf: RefOf): void {
-  const context = contextOf(res);
-  const rawHandle = rawHandleOf(context.target.path) ?? '';
-  if (!isListRequest(rawHandle, context.parameters)) context.handle = refOf(readHandle(rawHandle));
+/** Sends a response without the Handle server's; returns false if the request must be forwarded. */
+async function sendUnforwarded(
+  req: IncomingMessage,
+  res: ServerResponse,
+  host: Host,
+  { context, gzipMinBytes }: { context: RequestContext; gzipMinBytes: number },
+): Promise<boolean> {
+  if (context.handle === undefined && (await sendKnownList(req, res, host, gzipMinBytes))) return true;
+  if (isOnlyIfCached(req)) throw notCached();
+  return sendPublic(req, res, host, context);
 }
 
 /** Sends a list that a plugin knows; returns false, and sends nothing, if it must come from the server. */
@@ -128,8 +127,13 @@ async function sendKnownList(
 }
 
 /** Serves a record or a list; returns false, and sends no response, if the request must be forwarded. */
-async function sendPublic(req: IncomingMessage, res: ServerResponse, host: Host): Promise<boolean> {
-  const { handle, parameters, caller } = contextOf(res);
+async function sendPublic(
+  req: IncomingMessage,
+  res: ServerResponse,
+  host: Host,
+  context: RequestContext,
+): Promise<boolean> {
+  const { handle, parameters, caller } = context;
   const prefix = parameters.get('prefix') ?? '';
   const named = handle ?? host.refOf(`${prefix}/`);
   const origin = host.originOf(named, { authorization: undefined, caller });
@@ -140,7 +144,7 @@ async function sendPublic(req: IncomingMessage, res: ServerResponse, host: Host)
   const { status, body } = await (handle === undefined
     ? origin.list(prefix, pageIn(parameters))
     : origin.get({ authoritative, selection }));
-  contextOf(res).result = 'bypass';
+  context.result = 'bypass';
   const headers = { 'Cache-Control': 'no-store' };
   await sendReply(req, res, { status, json: body, headers }, host.runStepsOf(res));
   return true;

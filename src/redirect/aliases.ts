@@ -1,7 +1,7 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { type HandleValue, createValueFilter } from '../handle/value.js';
+import { type HandleValue, createValueFilter, selectsAll } from '../handle/value.js';
 import type { FromEntry, Resolution } from '../resolver/loader.js';
 import type { RedirectCall } from './call.js';
 import { isOfType, textOf } from './values.js';
@@ -37,11 +37,12 @@ export async function followAliases(
   { redirects: { host, values }, query, run }: RedirectCall,
   resolve: (handle: HandleRef) => Promise<Resolution>,
 ): Promise<AliasChain> {
-  const isSelected = createValueFilter(query);
+  const isSelected = selectsAll(query) ? undefined : createValueFilter(query);
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];
     const { entry } = resolution;
-    return (await run(values.read(entry), entry.values.length)).filter(isSelected);
+    const all = await run(values.read(entry), entry.values.length);
+    return isSelected === undefined ? all : all.filter(isSelected);
   }
   function nextIn(found: readonly HandleValue[]): HandleRef | undefined {
     const alias = query.followAliases ? aliasIn(found) : undefined;

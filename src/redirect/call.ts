@@ -8,7 +8,7 @@ import { handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
 import { HTML_TYPE } from '../html/html.js';
 import type { FreshnessRules } from '../http/cache-headers.js';
-import { contextOf, requestIdOf } from '../http/context.js';
+import { type Admit, type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import {
   type ErrorReply,
   type FailedCall,
@@ -21,7 +21,6 @@ import type { AnswerRecord } from '../http/record-reply.js';
 import { type TextReply, sendText } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readParameters } from '../http/target.js';
-import type { Admit } from '../upstream/caller.js';
 import type { Extensions } from './extension.js';
 import { type RedirectQuery, prefersJson, readShow } from './request.js';
 import type { RedirectValues } from './values.js';
@@ -43,6 +42,7 @@ export interface Redirects extends FreshnessRules {
 export interface RedirectCall {
   req: IncomingMessage;
   res: ServerResponse;
+  context: RequestContext;
   redirects: Redirects;
   query: RedirectQuery;
   run: RunSteps;
@@ -65,11 +65,11 @@ interface RedirectProblem {
 
 /** Sends an error that the request has met. */
 export async function sendRedirectProblem(
-  { req, res, redirects }: RedirectCall,
+  { req, res, context, redirects }: RedirectCall,
   failure: ServiceError,
   problem: RedirectProblem,
 ): Promise<void> {
-  contextOf(res).failure = failure;
+  context.failure = failure;
   const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;
   await sendText(req, res, renderRedirectProblem(redirects, req, failure, { ...problem, requestId }));
 }

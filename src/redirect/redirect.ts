@@ -7,7 +7,7 @@ import { handleInUrl, handleToPath } from '../handle/handle.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import type { Admit, RequestContext } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import { createAnswerRecord } from '../http/record-reply.js';
@@ -15,7 +15,6 @@ import { sendText } from '../http/reply.js';
 import { type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { defineRoutes } from '../http/route-table.js';
 import { readHandle, readParameters } from '../http/target.js';
-import type { Admit } from '../upstream/caller.js';
 import { type Redirects, createRenderError } from './call.js';
 import { joinExtensions } from './extension.js';
 import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
@@ -35,10 +34,10 @@ export const redirectRoutes = defineRoutes(
 );
 
 /** Handles a request that already has a context. */
-type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+type RedirectHandler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => Promise<void>;
 
 interface RedirectInterface {
-  handlers: Readonly<Record<string, Handler>>;
+  handlers: Readonly<Record<string, RedirectHandler>>;
   /** Renders the errors of all paths outside the APIs. */
   renderError: RenderError;
 }
@@ -65,12 +64,12 @@ export function createRedirect(
     securityHeaders: pages?.securityHeaders ?? securityHeaders({}),
   };
   const sendFile =
-    (contentType: string, text: string): Handler =>
+    (contentType: string, text: string): RedirectHandler =>
     (req, res) => {
       const headers = { ...redirects.securityHeaders, ...redirects.redirectFreshness(Infinity) };
       return sendText(req, res, { contentType, text, headers, gzipMinBytes: config.http.gzipMinBytes });
     };
-  const handlers: Record<string, Handler> = {
+  const handlers: Record<string, RedirectHandler> = {
     redirect: createRoute(redirects, refusalOfHandle, pages && sendFile(HTML_TYPE, pages.front)),
     robots: sendFile('text/plain', ROBOTS),
     icon: sendFile('image/svg+xml', ICON),
@@ -81,36 +80,40 @@ export function createRedirect(
 function createRoute(
   redirects: Redirects,
   refusalOfHandle: RefusalOfHandle | undefined,
-  sendFront: Handler | undefined,
-): Handler {
+  sendFront: RedirectHandler | undefined,
+): RedirectHandler {
   const { bodies, refOf } = redirects.host;
   const withBody = createWithBody(bodies, MAX_FORM_BYTES);
-  async function answerFront(req: IncomingMessage, res: ServerResponse, parameters: URLSearchParams) {
+  async function answerFront(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { context, parameters }: { context: RequestContext; parameters: URLSearchParams },
+  ): Promise<void> {
     const text = handleInUrl(parameters.get('hdl') ?? '');
     if (text === '') {
       if (sendFront === undefined) throw new ServiceError('EMPTY_HANDLE');
-      await sendFront(req, res);
+      await sendFront(req, res, context);
     } else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
       const handle = refOf(parseHandleInUrl(encodeURIComponent(text)));
       // Applies the traffic rules again, because the request line lacks the handle, which is in the form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
-      await respondToHandle(redirects, req, res, { handle, query: readRedirectQuery(parameters) });
+      await respondToHandle(redirects, req, res, { context, handle, query: readRedirectQuery(parameters) });
     }
   }
 
-  return async function redirectRoute(req, res) {
-    const { target } = contextOf(res);
+  return async function redirectRoute(req, res, context) {
+    const { target } = context;
     const path = withoutFragment(target.path);
     let query = NO_PARAMETERS;
     if (path === '/' || target.query !== '' || req.method === 'POST') {
       const parameters = formParameters(withoutFragment(target.query), await readForm(req, withBody));
-      if (path === '/') return answerFront(req, res, parameters);
+      if (path === '/') return answerFront(req, res, { context, parameters });
       query = readRedirectQuery(parameters);
     }
     const handle = refOf(parseHandleInUrl(path.slice(1)));
-    return respondToHandle(redirects, req, res, { handle, query });
+    return respondToHandle(redirects, req, res, { context, handle, query });
   };
 }
 

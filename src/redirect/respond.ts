@@ -4,7 +4,6 @@ import type { Entry } from '../cache/entry.js';
 import { toBytes } from '../handle/bytes.js';
 import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { firstOf } from '../hooks.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
 import {
   type Freshness,
@@ -14,7 +13,7 @@ import {
   recordLines,
   varyOf,
 } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import type { RequestContext } from '../http/context.js';
 import { prepareResponse } from '../http/prepared-responses.js';
 import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/loader.js';
@@ -63,15 +62,14 @@ export async function respondToHandle(
   redirects: Redirects,
   req: IncomingMessage,
   res: ServerResponse,
-  { handle, query }: { handle: HandleRef; query: RedirectQuery },
+  { context, handle, query }: { context: RequestContext; handle: HandleRef; query: RedirectQuery },
 ): Promise<void> {
   const { admit, answerRecord, host } = redirects;
-  const context = contextOf(res);
   context.handle = handle;
-  const call = { req, res, redirects, query, run: host.runStepsOf(res) };
+  const call = { req, res, context, redirects, query, run: host.runStepsOf(res) };
   const hit = findPlainHit(call, handle);
   if (hit !== undefined && (await sendPlain(call, { handle, resolution: hit }))) return;
-  const caller = (context.caller ??= await admit(req, res));
+  const caller = (context.caller ??= await admit(req, res, context));
   const options = { authoritative: query.authoritative, onlyIfCached: isOnlyIfCached(req), caller };
   const resolve = (name: HandleRef): Promise<Resolution> => host.resolver.resolve(name, options);
   const first = { handle, resolution: hit ?? (await resolve(handle)) };
@@ -85,9 +83,10 @@ async function respondToRecord(
   first: ResolvedHandle,
   resolve: (handle: HandleRef) => Promise<Resolution>,
 ): Promise<void> {
-  const { res, redirects, query } = call;
+  const { context, redirects, query } = call;
   const { resolution: requested } = first;
-  Object.assign(contextOf(res), { result: resultOf(requested, query), exists: existsBy(requested) });
+  context.result = resultOf(requested, query);
+  context.exists = existsBy(requested);
   const { end, ...chain } = await followAliases(first, call, resolve);
   const { resolution } = end;
   if (resolution.kind === 'refused') {
@@ -116,24 +115,26 @@ function findPlainHit(
 ): FromEntry | undefined {
   if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
     return undefined;
-  return host.resolver.isLargeInMemory(handle) ? undefined : host.resolver.fromMemory(handle);
+  return host.resolver.isLargeInMemory(handle) === false ? host.resolver.fromMemory(handle) : undefined;
 }
 
 /** Sends a redirect that depends only on the record's URL values; returns false if there is none. */
 async function sendPlain(
-  { req, res, redirects, query }: RedirectCall,
+  { req, res, context, redirects, query }: RedirectCall,
   { handle, resolution }: ResolvedHandle,
 ): Promise<boolean> {
   if (query !== NO_PARAMETERS || resolution.kind !== 'entry') return false;
   const { host, prepared, redirectFreshness: freshness } = redirects;
+  const found = resolution.stale === undefined ? findUrl(resolution.entry, redirects) : undefined;
+  if (found?.to.ok !== true) return false;
   const now = host.clock.now();
-  const plain = plainRedirect(redirects, handle, resolution, now);
+  const plain = plainRedirect(redirects, { handle, resolution, values: found.values }, found.to.url, now);
   if (plain === undefined) return false;
-  const context = contextOf(res);
-  Object.assign(context, { result: resultOf(resolution, query), exists: existsBy(resolution) });
+  context.result = resultOf(resolution, query);
+  context.exists = existsBy(resolution);
   const headers = cacheHeaders({ resolution, authoritative: false, now, freshness });
   await sendMade(req, res, { ...plain, headers }, plain.made);
-  if (isPlainHit(req, res, resolution)) {
+  if (isPlainHit({ req, context, resolution })) {
     const { raw: target } = context.target;
     prepareResponse(prepared, { target, handle, entry: resolution.entry, ...plain });
   }
@@ -141,10 +142,10 @@ async function sendPlain(
 }
 
 /** Reports the response as stale if one of its records is stale. */
-function reportStale({ res, redirects, query, earliest }: FoundRecord): void {
+function reportStale({ context, redirects, query, earliest }: FoundRecord): void {
   if (earliest.stale === undefined) return;
   redirects.host.metrics.countStale(earliest.stale);
-  contextOf(res).result = resultOf(earliest, query);
+  context.result = resultOf(earliest, query);
 }
 
 /**
@@ -159,13 +160,13 @@ async function sendMissing(
   const { redirects, resolution } = found;
   const isMissing = resolution.entry.kind === 'not-found';
   const failure =
-    firstOf(started, (each) => each.failure) ??
+    started.find((each) => each.failure)?.failure ??
     (isMissing ? notFoundError(handle, found.handle.text) : undefined);
   if (failure === undefined) return false;
   const earliest = started.flatMap(({ record = [] }) => record).reduce(earlierOf, found.earliest);
   reportStale({ ...found, earliest });
   const headers = headersOf({ ...found, earliest }, redirects.redirectFreshness);
-  const contact = firstOf(started, (each) => each.contact);
+  const contact = started.find((each) => each.contact !== undefined)?.contact;
   await sendRedirectProblem(found, failure, { handle, contact, headers });
   return true;
 }
@@ -246,10 +247,10 @@ const pageHeaders = (request: FoundRecord): Record<string, string> => ({
 
 /** Redirects an alias permanently to this proxy's URL for the last handle; returns false if none was sent. */
 async function sendAlias(request: FoundRecord): Promise<boolean> {
-  const { req, res, handle, aliases, redirects } = request;
+  const { req, res, context, handle, aliases, redirects } = request;
   if (request.query.show !== 'redirect' || aliases.length === 0 || req.method === 'POST') return false;
   reportStale(request);
-  const { query } = contextOf(res).target;
+  const { query } = context.target;
   const path = `/${handleToPath(handle.text)}`;
   // Node decodes raw bytes as Latin-1; RFC 3986 requires them to be escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
@@ -275,11 +276,7 @@ async function redirect(
   const lines = combineHeaderLines([...target.headers, ...links.flatMap((each) => each.onRedirect())]);
   const made = representRedirect(url, lines, variation.headers, linesOfRecord(request, target));
   await sendMade(req, res, { status, headers }, made);
-  if (
-    isPlainHit(req, res, request.resolution) &&
-    dependsOnEntryOnly(request, target) &&
-    isPreparableStatus(status)
-  ) {
+  if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparableStatus(status)) {
     prepareRedirect(request, status, made);
   }
 }
@@ -296,7 +293,7 @@ function linesOfRecord(request: ResolvedRequest, target: RedirectTarget): readon
 
 /** Prepares the redirect for later requests. */
 function prepareRedirect(
-  { res, redirects: { host, extensions, prepared }, handle, resolution }: ResolvedRequest,
+  { context, redirects: { host, extensions, prepared }, handle, resolution }: ResolvedRequest,
   status: number,
   made: Representation,
 ): void {
@@ -304,7 +301,7 @@ function prepareRedirect(
   const dependency = dependencyOf?.(handle, host.clock.now());
   if (dependencyOf !== undefined && dependency === undefined) return;
   const { entry } = resolution;
-  const { raw: target } = contextOf(res).target;
+  const { raw: target } = context.target;
   prepareResponse(prepared, { target, handle, entry, status, made, dependency });
 }
 
@@ -323,8 +320,14 @@ function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget):
 /** Prepared responses recognise only these redirect statuses. */
 const isPreparableStatus = (status: number): boolean => status === 301 || status === 302;
 
-const isPlainHit = (req: IncomingMessage, res: ServerResponse, resolution: FromEntry): boolean =>
-  req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
+const isPlainHit = ({ req, context, resolution }: PlainRequest): boolean =>
+  req.method !== 'POST' && context.result === 'hit' && resolution.from === 'memory';
+
+interface PlainRequest {
+  req: IncomingMessage;
+  context: RequestContext;
+  resolution: FromEntry;
+}
 
 const dependsOnEntryOnly = (
   { finding }: ResolvedRequest,
@@ -355,11 +358,11 @@ async function sendRecordPage(
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
-  const { res, redirects, query, handle, resolution, run } = request;
+  const { context, redirects, query, handle, resolution, run } = request;
   const headers = headersOf(request, redirects.freshness);
   const { entry } = resolution;
   const { status, json } = await run(bodyOfEntry(entry, handle.text, query), entry.values.length);
-  const rendered = await run(renderText(json, contextOf(res).format), json.length);
+  const rendered = await run(renderText(json, context.format), json.length);
   await sendCompressible(request, { status, ...rendered, headers, varies: ['Accept'] });
 }
 
@@ -374,25 +377,35 @@ async function sendLocations(
 /** Maximum length of a record that is parsed for a plain redirect; longer records are parsed in slices. */
 const MAX_PLAIN_CHARS = 16 * 1024;
 
-/**
- * Synchronously finds the redirect for a request without parameters by the record's URL values, which nearly all need.
- * Returns undefined if the record has no valid redirect target, or if an alias, a list, the prefix or request headers
- * may affect the result.
- */
-function plainRedirect(redirects: Redirects, handle: HandleRef, resolution: FromEntry, now: number) {
-  const { entry, stale } = resolution;
-  const { dependencyOf, readLinks } = redirects.extensions;
-  const dependency = dependencyOf?.(handle, now);
-  if (stale !== undefined || (dependencyOf !== undefined && dependency === undefined)) return undefined;
-  const { to, values = [] } = findUrl(entry, redirects) ?? {};
-  if (to?.ok !== true) return undefined;
-  const record = { handle: handle.text, target: to.url, headers: [] };
-  const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
-  const ofRecord = recordLines(redirects.host, resolution, () => [handle, prefixRecordOf(handle)]);
-  return { status: 302, made: representRedirect(to.url, lines, [], ofRecord), dependency };
+interface PlainRecord {
+  handle: HandleRef;
+  resolution: FromEntry;
+  values: ParsedValues;
 }
 
-/** Returns the redirect URL and all values of the record. */
+/**
+ * Makes the redirect for a request without parameters by the record's URL values, which nearly all need. Returns
+ * undefined if the prefix may affect the result.
+ */
+function plainRedirect(
+  redirects: Redirects,
+  { handle, resolution, values }: PlainRecord,
+  url: string,
+  now: number,
+) {
+  const { dependencyOf, readLinks } = redirects.extensions;
+  const dependency = dependencyOf?.(handle, now);
+  if (dependencyOf !== undefined && dependency === undefined) return undefined;
+  const record = { handle: handle.text, target: url, headers: [] };
+  const lines = combineHeaderLines(readLinks.flatMap((read) => runToEnd(read(values, record)).onRedirect()));
+  const ofRecord = recordLines(redirects.host, resolution, () => [handle, prefixRecordOf(handle)]);
+  return { status: 302, made: representRedirect(url, lines, [], ofRecord), dependency };
+}
+
+/**
+ * Synchronously finds the redirect URL in the record's URL values. Returns it with all values; undefined if there is
+ * none, or if an alias, a list or request headers may affect the result.
+ */
 function findUrl(
   entry: Entry,
   { config, values: { mayMatter }, extensions: { patterns } }: Redirects,

@@ -10,12 +10,12 @@ import {
   type RedirectUrl,
 } from './extension.js';
 import type { RedirectQuery } from './request.js';
-import { isFamily, isOfType, isUrlSubtype, textOf } from './values.js';
+import { hasFamily, isUrl, isUrlSubtype, textOf } from './values.js';
 
 /** Returns the target of a record by its URL values alone. */
 export const plainTarget = (values: readonly HandleValue[]): FoundTarget => ({
   // A value of type 0.TYPE/URL alone is no target (recording "legacy: 0.TYPE/URL alone").
-  chosen: values.some((value) => isFamily(value, 'URL')) ? firstUrl(values) : undefined,
+  chosen: hasFamily(values, 'URL') ? firstUrl(values) : undefined,
   status: 302,
   isRandom: false,
   variation: NO_VARIATION,
@@ -26,7 +26,7 @@ export const plainTarget = (values: readonly HandleValue[]): FoundTarget => ({
 export function firstUrl(values: readonly HandleValue[]): ChosenTarget | undefined {
   const isUsable = (value: HandleValue): boolean => (textOf(value) ?? '').trim() !== '';
   const value =
-    values.find((each) => isOfType(each, 'URL', '0.TYPE/URL') && isUsable(each)) ??
+    values.find((each) => isUrl(each) && isUsable(each)) ??
     values.find((each) => isUrlSubtype(each) && isUsable(each));
   return value && { text: textOf(value) ?? '', value };
 }

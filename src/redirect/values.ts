@@ -1,6 +1,5 @@
 // Selects the record values that affect redirects, and reads their types and texts.
 import type { Entry } from '../cache/entry.js';
-import { upperAscii } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
@@ -21,8 +20,10 @@ export interface RedirectValues {
 /** `types`: families besides URL, in upper case. */
 export function createRedirectValues(types: readonly string[]): RedirectValues {
   const families = ['URL', ...types];
-  const mayMatter = (value: HandleValue): boolean =>
-    isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || families.some((family) => isFamily(value, family));
+  const mayMatter = (value: HandleValue): boolean => {
+    for (const family of families) if (isFamily(value, family)) return true;
+    return isOfType(value, 'HS_ALIAS') || isOfType(value, '0.TYPE/URL');
+  };
   /** Cached results for large records, by parsed record. */
   const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
   return {
@@ -63,9 +64,12 @@ export function textOf({ data }: HandleValue): string | undefined {
   return format === 'string' && typeof value === 'string' ? value : undefined;
 }
 
-/** Ignores ASCII case, because ePIC records contain `url`. `types` must be in upper case. */
-export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
-  types.some((wanted) => type.length === wanted.length && beginsWith(type, wanted));
+/** Ignores ASCII case, because ePIC records contain `url`. `wanted` must be in upper case. */
+export const isOfType = ({ type }: HandleValue, wanted: string): boolean =>
+  type.length === wanted.length && beginsWith(type, wanted);
+
+/** Whether the type is `URL` in either of its two spellings. */
+export const isUrl = (value: HandleValue): boolean => isOfType(value, 'URL') || isOfType(value, '0.TYPE/URL');
 
 /** Whether the type is a subtype of `URL`, that is, begins with `URL.`. */
 export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type, 'URL.');
@@ -74,11 +78,22 @@ export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type,
 export const isFamily = ({ type }: HandleValue, family: string): boolean =>
   (type.length === family.length || type[family.length] === '.') && beginsWith(type, family);
 
-/** Compares the first letter first, because each redirect checks all values and most differ there. */
-const beginsWith = (type: string, wanted: string): boolean =>
-  type.startsWith(wanted) ||
-  (((type.charCodeAt(0) ^ wanted.charCodeAt(0)) & ~CASE_BIT) === 0 &&
-    upperAscii(type.slice(0, wanted.length)) === wanted);
+export const hasFamily = (values: readonly HandleValue[], family: string): boolean =>
+  values.some((value) => isFamily(value, family));
+
+/** Returns the texts of the values of a family, in record order; empty for data that is no text. */
+export const textsOf = (values: readonly HandleValue[], family: string): string[] =>
+  values.filter((value) => isFamily(value, family)).map((value) => textOf(value) ?? '');
+
+/** Compares letter by letter, because each redirect checks all values and most differ in the first. */
+function beginsWith(type: string, wanted: string): boolean {
+  for (let at = 0; at < wanted.length; at++) {
+    const code = type.charCodeAt(at);
+    const isLower = code >= 0x61 && code <= 0x7a;
+    if ((isLower ? code - CASE_BIT : code) !== wanted.charCodeAt(at)) return false;
+  }
+  return true;
+}
 
 /** The bit that distinguishes upper- and lower-case ASCII letters. */
 const CASE_BIT = 0x20;

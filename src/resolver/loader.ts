@@ -12,7 +12,6 @@ import type { KeptEntry, Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome, Refused } from '../handle/outcome.js';
-import { maybe } from '../maybe.js';
 import type { HandleRead } from '../upstream/contract.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import { scopeOf } from '../upstream/failure.js';
@@ -67,8 +66,8 @@ export class Loader {
 
   /** Joins the load in flight of the handle, or starts a load. */
   join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const start = (): EntryLoad => this.start(task);
-    return this.#flight.join(task.handle.key, { start, since: this.#deps.trustedSince() });
+    const since = this.#deps.trustedSince();
+    return this.#flight.join(task.handle.key, { start: () => this.start(task), since });
   }
 
   /** Detaches the load in flight of an invalidated key, and forgets its failure. */
@@ -92,15 +91,18 @@ export class Loader {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.handle.key);
     // Avoids promises, because each adds more time to a miss than parsing the record.
-    const answer = Promise.resolve(maybe(kept, (lookup) => this.#answer(task, lookup)));
+    const answer =
+      kept instanceof Promise
+        ? kept.then((lookup) => this.#answer(task, lookup, this.#deps.now()))
+        : this.#answer(task, kept, startedAt);
     return { startedAt, kept, answer };
   }
 
-  #answer(task: LoadTask, kept: Lookup): Promise<Resolution> {
+  async #answer(task: LoadTask, kept: Lookup, now: number): Promise<Resolution> {
     const resolution = this.#answerFromEntry(task, kept);
-    if (resolution) return Promise.resolve(resolution);
-    if (task.onlyIfCached) return Promise.reject(notCached());
-    return this.#loadFromUpstream(task, kept);
+    if (resolution) return resolution;
+    if (task.onlyIfCached) throw notCached();
+    return this.#loadFromUpstream(task, kept, now);
   }
 
   judge(entry: Entry | undefined): EntryState {
@@ -120,9 +122,9 @@ export class Loader {
     return undefined;
   }
 
-  async #loadFromUpstream(task: LoadTask, kept: Lookup): Promise<Resolution> {
+  async #loadFromUpstream(task: LoadTask, kept: Lookup, requestedAt: number): Promise<Resolution> {
     const { key } = task.handle;
-    const [requestedAt, wallTime] = [this.#deps.now(), this.#deps.wall()];
+    const wallTime = this.#deps.wall();
     const outcome = await this.#readUpstream(task);
     if (outcome.isFromSecondary && kept.entry && this.#isNewerThanSecondary(key, kept.entry, requestedAt)) {
       this.#failures.add(key);

@@ -2,7 +2,7 @@
 import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
-import { isNearEnd } from '../cache/policy.js';
+import { isNearEnd, judge } from '../cache/policy.js';
 import type { Fence, KeptEntry } from '../cache/store.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
@@ -23,15 +23,14 @@ import {
   type StaleReason,
 } from './loader.js';
 import { SerialFlight } from './single-flight.js';
-import { maybe } from '../maybe.js';
 
 interface ResolverDeps extends LoaderDeps {
   /** The memory tier, read first and synchronously. */
   memory: {
     peek: (key: string) => Entry | undefined;
     hits: (key: string) => number;
-    /** Whether the entry's text is slow to read; by default none is. */
-    isLarge?: (key: string) => boolean;
+    /** Whether the entry's text is slow to read; undefined without an entry. */
+    isLarge: (key: string) => boolean | undefined;
   };
   /** Reads large texts from memory. */
   slicer?: TimeSlicer;
@@ -56,8 +55,8 @@ export interface ResolverRead {
    * Judges a request that misses in memory, and returns its caller. An error that it throws is the response.
    */
   admit: () => Caller | undefined | Promise<Caller | undefined>;
-  /** Returns the client that is charged for reading a large text; undefined if the caller runs in a slice. */
-  client?: (() => string) | undefined;
+  /** The client that is charged for reading a large text; undefined if the caller runs in a slice. */
+  client?: string | undefined;
 }
 
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
@@ -136,17 +135,18 @@ export class Resolver {
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const { authoritative, client } = options;
+    const isLarge = authoritative ? undefined : this.isLargeInMemory(handle);
+    if (isLarge === undefined) return this.#readAdmitted(handle, undefined, options);
     const readNow = (): FromEntry | Promise<Resolution> => {
-      const entry = authoritative ? undefined : this.#deps.memory.peek(handle.key);
+      const entry = this.#deps.memory.peek(handle.key);
       return this.#answerIfFresh(entry, handle) ?? this.#readAdmitted(handle, entry, options);
     };
-    if (client === undefined || authoritative || !this.isLargeInMemory(handle)) return readNow();
-    return this.#inSlice(client(), readNow);
+    return isLarge && client !== undefined ? this.#inSlice(client, readNow) : readNow();
   }
 
-  /** Whether the text of a handle's entry is slow to read from memory. */
-  isLargeInMemory({ key }: HandleRef): boolean {
-    return this.#deps.memory.isLarge?.(key) === true;
+  /** Whether the text of a handle's entry is slow to read from memory; undefined without an entry. */
+  isLargeInMemory({ key }: HandleRef): boolean | undefined {
+    return this.#deps.memory.isLarge(key);
   }
 
   /** Reads memory in a time slice, because hundreds of large texts in one turn would block the event loop. */
@@ -184,13 +184,14 @@ export class Resolver {
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, newerThan: 0 }));
     }
+    const isLarge = this.isLargeInMemory(handle);
+    if (isLarge === undefined) return this.#loadMissing(task, undefined);
     const resolveNow = (): Promise<Resolution> => {
       const entry = this.#deps.memory.peek(handle.key);
       const fresh = this.#answerIfFresh(entry, handle);
       return fresh ? Promise.resolve(fresh) : this.#loadMissing(task, entry);
     };
-    if (!this.isLargeInMemory(handle)) return resolveNow();
-    return this.#inSlice(caller?.client ?? 'background', resolveNow);
+    return isLarge ? this.#inSlice(caller?.client ?? 'background', resolveNow) : resolveNow();
   }
 
   /** Returns a fresh entry in memory; undefined if a load is needed. */
@@ -199,10 +200,12 @@ export class Resolver {
   }
 
   #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
-    if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
-    const newerThan = entry.requestedAt;
+    if (entry === undefined) return undefined;
+    const now = this.#deps.now();
+    if (judge(entry, now, this.#deps.trustedSince()) !== 'fresh') return undefined;
+    const isDue = isNearEnd(entry, now);
     for (const onHit of this.#deps.onHit ?? []) onHit(handle, entry);
-    this.#refreshAhead(entry, { handle, authoritative: false, newerThan, caller: OWN_WORK });
+    if (isDue) this.#refreshAhead(handle, entry);
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
@@ -312,7 +315,9 @@ export class Resolver {
   #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
     const isStale = this.#loader.judge(entry) === 'stale';
     const kept = isStale ? { entry, from: 'memory' as const } : load.kept;
-    return Promise.resolve(maybe(kept, (found) => this.#answerOrStale(key, found, load)));
+    return kept instanceof Promise
+      ? kept.then((found) => this.#answerOrStale(key, found, load))
+      : this.#answerOrStale(key, kept, load);
   }
 
   /** Serves the stale entry if the load fails or times out (RFC 8767 section 5). */
@@ -339,11 +344,10 @@ export class Resolver {
   }
 
   /** Refreshes a popular entry in the background before it expires. */
-  #refreshAhead(entry: Entry, task: LoadTask): void {
-    const { memory, now, refreshAheadMinHits: minHits } = this.#deps;
-    const { key } = task.handle;
-    if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(key) < minHits) return;
-    if (!this.#loader.hasFailed(key)) this.#loader.join(task);
+  #refreshAhead(handle: HandleRef, { requestedAt: newerThan }: Entry): void {
+    const { memory, refreshAheadMinHits: minHits } = this.#deps;
+    if (minHits === 0 || memory.hits(handle.key) < minHits || this.#loader.hasFailed(handle.key)) return;
+    this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK });
   }
 }
 

@@ -4,6 +4,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import proxyAddr from 'proxy-addr';
 import type { Live } from '../config/live.js';
 import type { Context } from '../context.js';
+import type { Client } from '../http/context.js';
 
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
@@ -77,12 +78,6 @@ function forwardedProperty(element: string, property: string): string {
     if (name.toLowerCase() === property) return quoted ?? token ?? '';
   }
   return '';
-}
-
-export interface Client {
-  /** Empty for a disconnected client. */
-  address: string;
-  network: string;
 }
 
 /** Returns the client of a request, even behind trusted proxies. */

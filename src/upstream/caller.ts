@@ -1,6 +1,5 @@
 // The caller of an upstream request, which determines its share of the slots.
 import { randomBytes } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Priority classes, highest first. Refresh-ahead and batches run in the background. */
 export const CLASSES = ['preferred', 'normal', 'background'] as const;
@@ -44,9 +43,6 @@ export function proxiesIn(via: string | undefined): string | undefined {
 export const UNKNOWN_CLIENTS: Caller = { class: 'normal', client: 'unknown' };
 
 export const OWN_WORK: Caller = { class: 'background', client: undefined };
-
-/** Judges a request before an upstream request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
-export type Admit = (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
 
 /** Runs a read that misses in memory, or rejects it. @throws ServiceError RATE_LIMITED */
 export type AroundMiss = <T>(

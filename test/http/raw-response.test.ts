@@ -9,7 +9,7 @@ import { type RawResponse, createSendRaw, linesOf } from '../../src/http/raw-res
 describe('raw response', () => {
   test('reuses one serialized head per second on a keep-alive connection', async () => {
     let now = 5000;
-    const send = createSendRaw();
+    const send = createSendRaw(Date.now);
     const answer = { status: 200, lines: linesOf(['Content-Length', '5']), body: 'hello' };
     const server = createServer((_req, res) => {
       send(res, answer, now);
@@ -36,7 +36,7 @@ describe('raw response', () => {
   });
 
   test('has Connection: close for a 304 over HTTP/1.0, and keep-alive for a later HTTP/1.1 request', () => {
-    const send = createSendRaw();
+    const send = createSendRaw(Date.now);
     const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
       const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
       const res = new ServerResponse(req);

@@ -17,9 +17,5 @@ export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Adm
   const admission = [
     () => createTrafficPolicy(rules, partial<Host>({ ...context, resolver }), takeTokens, counts),
   ];
-  return createAdmission(
-    { ...createHooks(), admission },
-    () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
-    () => false,
-  );
+  return createAdmission({ ...createHooks(), admission }, () => false);
 }

@@ -41,7 +41,11 @@ const rule = {
 } as const;
 const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
 
-const open = createOpenContext(() => undefined, createSendRaw(), Date.now);
+const open = createOpenContext(
+  () => undefined,
+  () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
+  createSendRaw(Date.now),
+);
 
 const FAILING: [string, Failing][] = [
   [

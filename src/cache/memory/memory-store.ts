@@ -56,10 +56,10 @@ export class MemoryStore implements PinnedEntries {
     return at === undefined ? undefined : this.#rows.entry(at);
   }
 
-  /** Whether the entry's text is slow to read. Does not count as a use. */
-  isLarge(key: string): boolean {
+  /** Whether the entry's text is slow to read; undefined without an entry. Does not count as a use. */
+  isLarge(key: string): boolean | undefined {
     const at = this.#index.peek(key);
-    return at !== undefined && this.#rows.isLarge(at);
+    return at === undefined ? undefined : this.#rows.isLarge(at);
   }
 
   pin(key: string, entry: Entry): EntryPin | undefined {

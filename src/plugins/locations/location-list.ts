@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
-import { isFamily, textOf } from '../../redirect/values.js';
+import { hasFamily, textsOf } from '../../redirect/values.js';
 import type { Steps } from '../../time-slicer.js';
 import { type AddressRanges, countRanges, readRanges } from './addresses.js';
 
@@ -171,11 +171,9 @@ const CHARS_PER_ELEMENT = 50;
  */
 export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
   let left = MAX_ELEMENTS;
-  const textsOf = (type: string): string[] =>
-    values.filter((value) => isFamily(value, type)).map((value) => textOf(value) ?? '');
   function* read(type: string): Steps<LocationList[]> {
     const lists: LocationList[] = [];
-    for (const text of textsOf(type)) {
+    for (const text of textsOf(values, type)) {
       const list = yield* parse(text);
       yield;
       left -= list === undefined ? ELEMENTS_PER_LIST : elementsOf(list);
@@ -187,7 +185,7 @@ export function* listsIn(values: readonly HandleValue[], parse: ParseLocationLis
   return {
     lists: yield* read('10320/LOC'),
     links: yield* read('10320/LINKS'),
-    headers: textsOf('10320/HEADERS').filter((text) => (left -= elementsOfLines(text)) >= 0),
+    headers: textsOf(values, '10320/HEADERS').filter((text) => (left -= elementsOfLines(text)) >= 0),
   };
 }
 
@@ -206,7 +204,7 @@ export const countElements = ({ lists, links, headers }: HandleLists): number =>
  * alone").
  */
 export const mayRedirect = (values: readonly HandleValue[]): boolean =>
-  values.some((value) => isFamily(value, 'URL') || isFamily(value, '10320/LOC'));
+  hasFamily(values, 'URL') || hasFamily(values, '10320/LOC');
 
 /** Maximum length of a number. A double has at most 17 significant digits; longer texts are invalid. */
 const MAX_CHARS = 32;

@@ -57,7 +57,7 @@ function createLocations(config: LocationsConfig, host: Host): RedirectExtension
     otherRecords,
     prefixRecords,
   };
-  const chooseTarget = createChooseTarget(config, host);
+  const chooseTarget = createChooseTarget(config);
   return {
     types: TYPES,
     pattern: /10320\/|HS_ALIAS/i,
@@ -162,14 +162,14 @@ async function showLocations({ handle, run }: RedirectRequest, { gathered, value
 
 type ChooseTarget = (request: RedirectRequest, lists: ReadLists) => Promise<FoundTarget>;
 
-function createChooseTarget({ redirect }: LocationsConfig, { findClient }: Host): ChooseTarget {
+function createChooseTarget({ redirect }: LocationsConfig): ChooseTarget {
   const { allowedHeaders, countryDatabase } = redirect;
   const countryOf = countryDatabase === undefined ? undefined : openCountries(countryDatabase);
-  return async function chooseTarget({ req, handle, query, run }, { gathered, values, chars }) {
+  return async function chooseTarget({ req, res, handle, query, run }, { gathered, values, chars }) {
     const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
     const facts = {
       headers: { accept, acceptLanguage, userAgent },
-      address: findClient(req).address,
+      address: contextOf(res).client.address,
       countryOf,
       random: Math.random(),
     };

@@ -1,7 +1,7 @@
 // Selects a location by locatt, content negotiation, address, country, score and weight. Pure.
 import type { HandleValue } from '../../handle/value.js';
 import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
-import { isOfType, isUrlSubtype, textOf } from '../../redirect/values.js';
+import { isOfType, isUrl, isUrlSubtype, textOf } from '../../redirect/values.js';
 import type { Steps } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import { createSettings, type GatheredLists, type Settings } from './gather.js';
@@ -329,7 +329,7 @@ function legacyLocations(
  * URL values alone, showurls").
  */
 function plainLocations(values: readonly HandleValue[]): Candidate[] {
-  const urls = values.filter((value) => isOfType(value, 'URL', '0.TYPE/URL'));
+  const urls = values.filter((value) => isUrl(value));
   return (urls.length > 0 ? urls : values.filter(isUrlSubtype)).map((value, at) =>
     legacyOf(value, at === 0 ? 1 : 0),
   );

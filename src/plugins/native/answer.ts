@@ -106,7 +106,8 @@ export function createAnswer(
       const { handle } = exchange;
       const { inSlice } = incoming;
       const complete = (): Answering => completeExchange(incoming, exchange);
-      const isSliced = inSlice !== undefined && handle !== undefined && resolver.isLargeInMemory(handle);
+      const isSliced =
+        inSlice !== undefined && handle !== undefined && resolver.isLargeInMemory(handle) === true;
       return isSliced ? inSlice(complete) : complete();
     },
     deny(incoming, text) {

@@ -6,7 +6,7 @@ import type { Host } from '../../host.js';
 import type { Started } from '../../plugin.js';
 import type { RedirectRequest, StartedRequest } from '../../redirect/extension.js';
 import { plainTarget } from '../../redirect/target.js';
-import { isFamily, isOfType, textOf } from '../../redirect/values.js';
+import { hasFamily, isOfType, textOf } from '../../redirect/values.js';
 import { ERRORS, type TombstonesConfig } from './plugin.js';
 
 /** Maximum length of the text on a page; the record has the whole value. */
@@ -28,7 +28,7 @@ function startTombstone({ query, values, res }: RedirectRequest, type: string): 
 }
 
 const leadsOn = (values: readonly HandleValue[]): boolean =>
-  plainTarget(values).chosen !== undefined || values.some((value) => isFamily(value, '10320/LOC'));
+  plainTarget(values).chosen !== undefined || hasFamily(values, '10320/LOC');
 
 /** The timestamp of a value is the time of its last change, which for a tombstone is the withdrawal. */
 function describeTombstone(value: HandleValue): string {
