@@ -235,7 +235,7 @@ const mergeAll = (parts: readonly object[]): object => Object.fromEntries(parts.
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
   const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
-  metrics.registerEventLoopDelay(() => [eventLoop.delayMs()]);
+  metrics.registerEventLoopDelay(eventLoop.delayMs);
   readiness.register('event loop', () => eventLoop.delayMs() <= mostMs);
   return eventLoop;
 }

@@ -74,7 +74,7 @@ export interface MetricEntry {
   readonly labelNames: readonly string[];
   readonly help: string;
   /**
-   * Label sets of a counter or histogram to initialise to 0. Prometheus takes the first value of a new
+   * Label sets to initialise to 0, by default that of a metric without labels. Prometheus takes the first value of a new
    * series as its baseline, and would miss the first increase. With a `server` label, each server has these
    * series.
    */
@@ -231,6 +231,8 @@ export const METRICS = {
     type: 'gauge',
     labelNames: [],
     help: '1 while Redis is connected, 0 while it is unreachable; no value if Redis is not configured.',
+    // Without Redis there is no series, so that no alert fires.
+    fromStart: [],
   },
   telemetryDropped: {
     name: 'handle_proxy_telemetry_dropped_total',

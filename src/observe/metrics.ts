@@ -3,15 +3,7 @@ import { type Metric, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
 import { Recent } from './recent.js';
-import {
-  type HistogramSeries,
-  type LabelledValue,
-  type Series,
-  addGauges,
-  createHistogram,
-  createValues,
-  labelValues,
-} from './series.js';
+import { type AllSeries, type LabelledValue, createAllSeries } from './series.js';
 
 interface RequestSample {
   interface: LabelValue<'interface'>;
@@ -57,12 +49,27 @@ export function createMetrics(now: () => number = Date.now) {
   const registry = new Registry();
   const recent = new Recent(now);
   registerProcessMetrics(registry);
+  const series = createAllSeries(registry);
+  const { add, valuesOf, histogramOf, readGauge } = series;
+  add(Object.values(METRICS));
   return {
-    ...createRequestMetrics(registry, recent),
-    ...createUpstreamMetrics(registry, recent),
-    ...createPluginMetrics(registry),
-    ...createCounters(registry),
-    ...createGauges(registry, recent),
+    ...createRequestMetrics(series, recent),
+    ...createUpstreamMetrics(series, recent),
+    ...createCounters(series),
+    ...createGauges(series, recent),
+    /** Adds the metrics of plugins; their series begin at 0 also while a plugin is off. */
+    add,
+    counterOf:
+      (metric: MetricEntry) =>
+      (labels: Labels, count = 1): void => {
+        valuesOf(metric).ofLabels(labels).value += count;
+      },
+    histogramOf:
+      (metric: MetricEntry) =>
+      (value: number): void => {
+        histogramOf(metric).observe([], value);
+      },
+    readGauge,
     /** Returns the text that Prometheus scrapes. */
     exposition: () => registry.metrics(),
     contentType: registry.contentType,
@@ -71,9 +78,9 @@ export function createMetrics(now: () => number = Date.now) {
   };
 }
 
-function createRequestMetrics(registry: Registry, recent: Recent) {
-  const requests = createValues(registry, METRICS.requests);
-  const seconds = createHistogram(registry, METRICS.requestDuration);
+function createRequestMetrics({ valuesOf, histogramOf }: AllSeries, recent: Recent) {
+  const requests = valuesOf(METRICS.requests);
+  const seconds = histogramOf(METRICS.requestDuration);
   return {
     countRequest({ interface: family, handle, result, status, ms, path, code }: RequestSample): void {
       requests.of([family, result, status]).value++;
@@ -94,11 +101,11 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
   };
 }
 
-function createUpstreamMetrics(registry: Registry, recent: Recent) {
-  const requests = createValues(registry, METRICS.upstreamRequests);
-  const rejected = createValues(registry, METRICS.rejected);
-  const breakerOpen = createValues(registry, METRICS.breakerOpen);
-  const seconds = createHistogram(registry, METRICS.upstreamRequestDuration);
+function createUpstreamMetrics({ valuesOf, histogramOf }: AllSeries, recent: Recent) {
+  const requests = valuesOf(METRICS.upstreamRequests);
+  const rejected = valuesOf(METRICS.rejected);
+  const breakerOpen = valuesOf(METRICS.breakerOpen);
+  const seconds = histogramOf(METRICS.upstreamRequestDuration);
   return {
     /** Initialises the series of a Handle server or secondary to 0. */
     addServer(server: string): void {
@@ -125,15 +132,15 @@ type OnlyLabel<M> = M extends { labelNames: readonly [infer Label]; fromStart: r
   : never;
 
 /** Creates the counters with at most one label. */
-function createCounters(registry: Registry) {
+function createCounters({ valuesOf }: AllSeries) {
   const counts = (metric: MetricEntry): (() => void) => {
-    const series = createValues(registry, metric).of([]);
+    const series = valuesOf(metric).of([]);
     return () => {
       series.value++;
     };
   };
   const countsBy = <M extends MetricEntry>(metric: M) => {
-    const counter = createValues(registry, metric);
+    const counter = valuesOf(metric);
     return (value: OnlyLabel<M>, count = 1): void => {
       counter.of([String(value)]).value += count;
     };
@@ -150,14 +157,17 @@ function createCounters(registry: Registry) {
 }
 
 /** Gauges that are set, and gauges that are read at each scrape by registered functions. */
-function createGauges(registry: Registry, recent: Recent) {
-  const certificateExpiry = createValues(registry, METRICS.certificateExpiry);
-  // Without a configured Redis nothing sets it, so that the series is absent, and no alert fires.
-  const redisUp = createValues(registry, METRICS.redisUp);
-  const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
-    labels: { server: use.server, kind: use.kind },
-    value: use[field],
-  });
+function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
+  const certificateExpiry = valuesOf(METRICS.certificateExpiry);
+  const redisUp = valuesOf(METRICS.redisUp);
+  /** Reads a gauge from each item of a source. */
+  const readEach = <T>(
+    metric: MetricEntry,
+    read: () => readonly T[],
+    one: (item: T) => LabelledValue,
+  ): void => {
+    readGauge(metric, () => read().map(one));
+  };
   return {
     /** `expires` is in ISO 8601 format. */
     setCertificateExpiry(server: string, expires: string): void {
@@ -168,51 +178,18 @@ function createGauges(registry: Registry, recent: Recent) {
       redisUp.of([]).value = state === 'up' ? 1 : 0;
       if (state === 'lost') recent.addError('redis unavailable');
     },
-    registerStoreUsage: addGauges(registry, [
-      [METRICS.cacheEntries, ({ store, entries }: StoreUsage) => ({ labels: { store }, value: entries })],
-      [METRICS.cacheBytes, ({ store, bytes }: StoreUsage) => ({ labels: { store }, value: bytes })],
-    ]),
-    registerLimitUsage: addGauges(registry, [
-      [METRICS.upstreamInFlight, limitOf('running')],
-      [METRICS.upstreamQueued, limitOf('waiting')],
-      [METRICS.upstreamConcurrencyLimit, limitOf('limit')],
-    ]),
-    registerEventLoopDelay: addGauges(registry, [
-      [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
-    ]),
-  };
-}
-
-/** Creates the metrics that plugins declare; their series begin at 0 also while a plugin is off. */
-function createPluginMetrics(registry: Registry) {
-  const counters = new Map<string, Series<LabelledValue>>();
-  const histograms = new Map<string, HistogramSeries>();
-  const gauges = new Map<string, () => readonly LabelledValue[]>();
-  function add(metric: MetricEntry): void {
-    const { name, type } = metric;
-    if (type === 'counter') counters.set(name, createValues(registry, metric));
-    else if (type === 'histogram') histograms.set(name, createHistogram(registry, metric));
-    else
-      addGauges(registry, [[metric, (reading: LabelledValue) => reading]])(() => gauges.get(name)?.() ?? []);
-  }
-  return {
-    /** Adds metrics that do not exist yet. */
-    add(metrics: Iterable<MetricEntry>): void {
-      for (const metric of metrics) if (registry.getSingleMetric(metric.name) === undefined) add(metric);
+    registerStoreUsage(read: () => readonly StoreUsage[]): void {
+      readEach(METRICS.cacheEntries, read, ({ store, entries: value }) => ({ labels: { store }, value }));
+      readEach(METRICS.cacheBytes, read, ({ store, bytes: value }) => ({ labels: { store }, value }));
     },
-    counterOf:
-      (metric: MetricEntry) =>
-      (labels: Labels, count = 1): void => {
-        const counter = counters.get(metric.name);
-        if (counter !== undefined) counter.of(labelValues(metric, labels)).value += count;
-      },
-    histogramOf:
-      ({ name }: MetricEntry) =>
-      (value: number): void =>
-        histograms.get(name)?.observe([], value),
-    /** Registers the source of a gauge, which is read at each scrape. */
-    readGauge({ name }: MetricEntry, read: () => readonly LabelledValue[]): void {
-      gauges.set(name, read);
+    registerLimitUsage(read: () => readonly LimitUsage[]): void {
+      const labels = ({ server, kind }: LimitUsage): Labels => ({ server, kind });
+      readEach(METRICS.upstreamInFlight, read, (use) => ({ labels: labels(use), value: use.running }));
+      readEach(METRICS.upstreamQueued, read, (use) => ({ labels: labels(use), value: use.waiting }));
+      readEach(METRICS.upstreamConcurrencyLimit, read, (use) => ({ labels: labels(use), value: use.limit }));
+    },
+    registerEventLoopDelay(read: () => number): void {
+      readGauge(METRICS.eventLoopDelay, () => [{ labels: {}, value: read() / 1000 }]);
     },
   };
 }

@@ -20,18 +20,18 @@ export interface Reading {
 }
 
 /** Adds a metric to the registry. Each scrape calls `read`. */
-function publish(registry: Registry, { name, help, type }: MetricEntry, read: () => Reading[]): void {
-  const get = () => Promise.resolve({ name, help, type, values: read() });
+function publish(
+  registry: Registry,
+  { name, help, type }: MetricEntry,
+  read: () => readonly Reading[],
+): void {
+  const get = () => Promise.resolve({ name, help, type, values: read().map((each) => ({ ...each })) });
   // The registry uses only these two members.
   registry.registerMetric({ name, get } as unknown as Metric);
 }
 
-/** Returns label values in the order of the label names. */
-export const labelValues = ({ labelNames }: MetricEntry, labels: Labels): LabelValues =>
-  labelNames.map((name) => labels[name] ?? '');
-
 /** The series of a metric, which begin at 0. */
-export class Series<S extends { labels: Labels }> {
+class Series<S extends { labels: Labels }> {
   readonly #metric: MetricEntry;
   readonly #zero: () => Omit<S, 'labels'>;
   readonly #series = new Map<string, S>();
@@ -39,8 +39,8 @@ export class Series<S extends { labels: Labels }> {
   constructor(metric: MetricEntry, zero: () => Omit<S, 'labels'>) {
     this.#metric = metric;
     this.#zero = zero;
-    // The series of a gauge depend on what is set, and those of servers on the configuration.
-    if (metric.type !== 'gauge' && !metric.labelNames.includes('server')) this.begin();
+    // The servers are not known yet.
+    if (!metric.labelNames.includes('server')) this.begin();
   }
 
   of(values: LabelValues): S {
@@ -56,23 +56,19 @@ export class Series<S extends { labels: Labels }> {
     return series;
   }
 
+  ofLabels(labels: Labels): S {
+    return this.of(this.#metric.labelNames.map((name) => labels[name] ?? ''));
+  }
+
   /** Begins the series that are known. `more` contains labels whose values depend on the deployment. */
   begin(more: Labels = {}): void {
-    const { fromStart = [], labelNames } = this.#metric;
-    const known = labelNames.length === 0 ? [{}] : fromStart;
-    for (const labels of known) this.of(labelValues(this.#metric, { ...more, ...labels }));
+    const { labelNames, fromStart = labelNames.length === 0 ? [{}] : [] } = this.#metric;
+    for (const labels of fromStart) this.ofLabels({ ...more, ...labels });
   }
 
   all(): S[] {
     return [...this.#series.values()];
   }
-}
-
-/** Creates a counter, or a gauge that is set. */
-export function createValues(registry: Registry, metric: MetricEntry): Series<LabelledValue> {
-  const series = new Series<LabelledValue>(metric, () => ({ value: 0 }));
-  publish(registry, metric, () => series.all().map((each) => ({ ...each })));
-  return series;
 }
 
 interface Distribution {
@@ -82,31 +78,26 @@ interface Distribution {
   sum: number;
 }
 
-/** Creates a histogram. */
-export function createHistogram(registry: Registry, metric: MetricEntry) {
-  const { buckets = [] } = metric;
-  const series = new Series<Distribution>(metric, () => ({
-    counts: new Array<number>(buckets.length + 1).fill(0),
-    sum: 0,
-  }));
-  publish(registry, metric, () => series.all().flatMap((each) => samplesOf(metric, each)));
-  return {
-    begin: (more: Labels): void => {
-      series.begin(more);
-    },
-    /** `weight`: number of observations. */
-    observe(values: LabelValues, observed: number, weight = 1): void {
-      const distribution = series.of(values);
-      const bucket = buckets.findIndex((bound) => observed <= bound);
-      const { counts } = distribution;
-      const at = bucket < 0 ? buckets.length : bucket;
-      counts[at] = (counts[at] ?? 0) + weight;
-      distribution.sum += observed * weight;
-    },
-  };
-}
+/** A histogram, whose observations have weights. */
+class WeightedHistogram extends Series<Distribution> {
+  readonly #buckets: readonly number[];
 
-export type HistogramSeries = ReturnType<typeof createHistogram>;
+  constructor(metric: MetricEntry) {
+    const { buckets = [] } = metric;
+    super(metric, () => ({ counts: new Array<number>(buckets.length + 1).fill(0), sum: 0 }));
+    this.#buckets = buckets;
+  }
+
+  /** `weight`: number of observations. */
+  observe(values: LabelValues, observed: number, weight = 1): void {
+    const distribution = this.of(values);
+    const { counts } = distribution;
+    let bucket = 0;
+    while (observed > (this.#buckets[bucket] ?? Infinity)) bucket++;
+    counts[bucket] = (counts[bucket] ?? 0) + weight;
+    distribution.sum += observed * weight;
+  }
+}
 
 /** Returns the samples of a series of a histogram; buckets are cumulative. */
 function samplesOf({ name, buckets = [] }: MetricEntry, { labels, counts, sum }: Distribution): Reading[] {
@@ -122,22 +113,40 @@ function samplesOf({ name, buckets = [] }: MetricEntry, { labels, counts, sum }:
   ];
 }
 
-type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => LabelledValue];
+export type AllSeries = ReturnType<typeof createAllSeries>;
 
-/**
- * Creates gauges that are read at each scrape, when every source item sets each gauge. Returns a function that registers the
- * source.
- */
-export function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
-  let readAll = (): readonly T[] => [];
-  for (const [metric, read] of gauges) {
-    const without = metric.labelNames.length === 0 ? [{ labels: {}, value: 0 }] : [];
-    publish(registry, metric, () => {
-      const readings = readAll().map(read);
-      return readings.length === 0 ? without : readings;
-    });
+/** Creates the series of a registry. Those of a metric begin with its first use, or when it is added. */
+export function createAllSeries(registry: Registry) {
+  const values = new Map<string, Series<LabelledValue>>();
+  const histograms = new Map<string, WeightedHistogram>();
+  const readers = new Map<string, () => readonly LabelledValue[]>();
+  /** Returns the series of a counter or gauge. */
+  function valuesOf(metric: MetricEntry): Series<LabelledValue> {
+    const { name } = metric;
+    const known = values.get(name);
+    if (known !== undefined) return known;
+    const series = new Series<LabelledValue>(metric, () => ({ value: 0 }));
+    publish(registry, metric, () => readers.get(name)?.() ?? series.all());
+    values.set(name, series);
+    return series;
   }
-  return (reader: () => readonly T[]): void => {
-    readAll = reader;
+  function histogramOf(metric: MetricEntry): WeightedHistogram {
+    const known = histograms.get(metric.name);
+    if (known !== undefined) return known;
+    const histogram = new WeightedHistogram(metric);
+    publish(registry, metric, () => histogram.all().flatMap((each) => samplesOf(metric, each)));
+    histograms.set(metric.name, histogram);
+    return histogram;
+  }
+  return {
+    add: (metrics: Iterable<MetricEntry>): void => {
+      for (const metric of metrics) (metric.type === 'histogram' ? histogramOf : valuesOf)(metric);
+    },
+    valuesOf,
+    histogramOf,
+    /** Registers the source of a gauge, which is read at each scrape. */
+    readGauge: ({ name }: MetricEntry, read: () => readonly LabelledValue[]): void => {
+      readers.set(name, read);
+    },
   };
 }
