@@ -97,7 +97,7 @@ export function createConfigLoader<Settings extends Config>(parts: readonly Conf
     /** @throws ConfigError that lists every problem */
     loadConfig: (sources: ConfigSources): Settings => validate(readGiven(sources, configKeys()), schema),
     /** Also checks what the schema cannot, such as files. @throws ConfigError that lists every problem */
-    loadStartConfig(sources: ConfigSources): StartConfig<Settings> {
+    loadStartConfig: (sources: ConfigSources): StartConfig<Settings> => {
       const given = readGiven(sources, configKeys());
       const config = validate(given, schema);
       const ignored = unknownVariables(sources.env, configKeys());

@@ -30,7 +30,7 @@ type Slot = number | string;
 type List = LRUCache<Slot, number>;
 
 /** Where a key is. */
-interface Place {
+interface ListedRow {
   list: List;
   slot: Slot;
   at: number;
@@ -92,7 +92,7 @@ export class LruIndex {
     return this.#find(key)?.at;
   }
 
-  #find(key: string): Place | undefined {
+  #find(key: string): ListedRow | undefined {
     const hash = hashOf(key) | 0;
     const { found, newcomers, notFound } = this.#lists;
     for (const list of [found, newcomers, notFound]) {
@@ -104,7 +104,7 @@ export class LruIndex {
     return undefined;
   }
 
-  #promote(key: string, { slot, at }: Place): void {
+  #promote(key: string, { slot, at }: ListedRow): void {
     const { found, newcomers } = this.#lists;
     this.#moving = at;
     newcomers.delete(slot);
@@ -223,7 +223,7 @@ const newSlot = (list: List, key: string): Slot => {
 };
 
 /** Returns the slot of a key, after its removal from a different list. */
-function slotIn(list: List, key: string, known: Place | undefined): Slot {
+function slotIn(list: List, key: string, known: ListedRow | undefined): Slot {
   if (known?.list === list) return known.slot;
   known?.list.delete(known.slot);
   return newSlot(list, key);
