@@ -126,8 +126,8 @@ const INVALID_HTTP = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW$)/;
 
 /** Whether a retry on a new connection may succeed. */
 export function isConnectionFailure(error: unknown): boolean {
-  if (!(error instanceof ServiceError) || error.code !== 'UPSTREAM_UNREACHABLE') return false;
-  return (codeOf(error.cause) ?? '') in CONNECTION_ERRORS;
+  const reason = codeOf(error) ?? '';
+  return reason in CONNECTION_ERRORS && errorCodeOf(reason) === 'UPSTREAM_UNREACHABLE';
 }
 
 /** Errors that precede the connection, so that no request byte can have reached the server. */

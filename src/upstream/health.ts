@@ -73,10 +73,9 @@ export class ServerHealth {
    * Admits a request for the record with this key. Report each result with `succeeded` or `failed`; an unreported
    * request counts as neither.
    *
-   * @throws ServiceError UPSTREAM_BACKOFF during a pause, and for all but trials while the breaker is open
+   * @throws ServiceError UPSTREAM_BACKOFF for all but trials while the breaker is open
    */
   begin(key: string): Attempt {
-    this.assertNotPaused();
     const isTrial = this.#breaker !== 'closed';
     if (isTrial) this.#admitTrial(key);
     return { key, isTrial, successesBefore: this.#successes };
