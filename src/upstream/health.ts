@@ -180,12 +180,10 @@ export function inOrder<Server extends { health: ServerHealth }>(
   avoidMs: number,
 ): Server[] {
   const first = servers.find(({ health }) => health.mayBeFirst(avoidMs));
-  const others = servers.filter((server) => server !== first);
-  if (first === undefined) return others;
-  return [
-    first,
-    ...others.toSorted((one, other) => Number(one.health.isAvoided) - Number(other.health.isAvoided)),
-  ];
+  const others = servers
+    .filter((server) => server !== first)
+    .sort((one, other) => Number(one.health.isAvoided) - Number(other.health.isAvoided));
+  return first === undefined ? others : [first, ...others];
 }
 
 /** Parses Retry-After, in seconds or as a date, to milliseconds; undefined if it is invalid. */
