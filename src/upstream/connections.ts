@@ -76,14 +76,13 @@ export function createPools(
   { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
   connect = createTrustedConnector(trust, { lookup }),
 ): ClosableDispatcher {
-  const options = {
-    connect: ((to, connected) => {
-      const use = (socket: Socket | TLSSocket): void => {
-        discardContinue(socket);
-        connected(null, socket);
-      };
-      connect(to, orFail(connected, use));
-    }) satisfies buildConnector.connector,
+  const options: Client.Options = {
+    connect(to, connected) {
+      connect(to, (...given) => {
+        if (given[1] !== null) discardContinue(given[1]);
+        connected(...given);
+      });
+    },
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
     // Disabled: undici's timers are accurate only to a second, and each exchange has its own timeout.
@@ -275,7 +274,7 @@ function createWriteAgent({
 }: ConnectionOptions & { url: string }): http.Agent {
   // Writes are never retried, so they must not use a connection that the server is about to close. Idle
   // connections close before servers close them (Jetty after 30 s, Node after 5 s).
-  const options = { keepAlive: true, maxSockets: connections, timeout: 4000, ...(lookup && { lookup }) };
+  const options = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, ...(lookup && { lookup }) };
   const { protocol, hostname, host, port } = new URL(url);
   const to = { protocol, hostname: withoutBrackets(hostname), host, port };
   const isTls = protocol === 'https:';
