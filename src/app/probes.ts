@@ -9,12 +9,13 @@ import { probeRedis } from '../cache/redis/probe.js';
 import type { Diagnosis } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import { newPseudonym } from '../upstream/caller.js';
-import { presentedCertificate, readTrust } from '../upstream/connections.js';
+import { readTrust } from '../upstream/connections.js';
 import { codeOf, diagnose, keysAt } from '../upstream/failure.js';
 import {
   type ProbeFailure,
   type ProbeReport,
   ping,
+  presentedCertificate,
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';

@@ -1,9 +1,10 @@
 // Implements `resolve --direct`, which reads from a Handle server directly and verifies its certificate.
 import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
-import { createPools, presentedCertificate, readTrust, type Trust } from '../upstream/connections.js';
+import { createPools, readTrust, type Trust } from '../upstream/connections.js';
 import { exchange, parseAddress } from '../upstream/exchange.js';
 import { explainServerFailure, type ServerKeys } from '../upstream/failure.js';
+import { presentedCertificate } from '../upstream/probe.js';
 import { failureReason } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 

@@ -44,6 +44,10 @@ export const sized = (bytes: Buffer | string): Buffer => {
   return Buffer.concat([int32(content.length), content]);
 };
 
+/** Joins the encoded elements of a list, with their number before them. */
+export const counted = (elements: readonly Buffer[]): Buffer =>
+  Buffer.concat([int32(elements.length), ...elements]);
+
 /** Maximum count or length, as in hdllib. */
 const MAX_COUNT = 1_048_576;
 

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import { ByteReader, int16, int32, sized, tryDecode } from './bytes.js';
+import { ByteReader, counted, int16, int32, sized, tryDecode } from './bytes.js';
 import type { ValueReference } from './value.js';
 
 export interface ValueData {
@@ -138,10 +138,8 @@ export function decodeVlist(bytes: Buffer): ValueReference[] {
 }
 
 /** Encodes HS_VLIST data, or a value's references, which have the same layout. */
-export function encodeVlist(entries: readonly ValueReference[]): Buffer {
-  const parts = entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)]));
-  return Buffer.concat([int32(entries.length), ...parts]);
-}
+export const encodeVlist = (entries: readonly ValueReference[]): Buffer =>
+  counted(entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)])));
 
 interface KeyLayout {
   name: string;
@@ -235,37 +233,25 @@ export function encodeSite(json: unknown): Buffer {
   const site = json as SiteJson;
   const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
   const attributes = site.attributes ?? [];
+  const primaryMask = (site.primarySite ? PRIMARY : 0) | (site.multiPrimary ? MULTI_PRIMARY : 0);
   return Buffer.concat([
     int16(site.version),
     Buffer.from([major, minor]),
     int16(site.serialNumber),
-    Buffer.from([primaryMask(site), site.hashOption ?? HASH_BY_ALL]),
+    Buffer.from([primaryMask, site.hashOption ?? HASH_BY_ALL]),
     sized(site.hashFilter ?? ''),
-    int32(attributes.length),
-    ...attributes.map(({ name, value }) => Buffer.concat([sized(name), sized(value)])),
-    int32(site.servers.length),
-    ...site.servers.map(serverToBytes),
+    counted(attributes.map(({ name, value }) => Buffer.concat([sized(name), sized(value)]))),
+    counted(site.servers.map(serverToBytes)),
   ]);
 }
 
-const primaryMask = ({ primarySite, multiPrimary }: SiteJson): number =>
-  (primarySite ? PRIMARY : 0) | (multiPrimary ? MULTI_PRIMARY : 0);
-
 function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer): Buffer {
   const key = publicKey === undefined ? Buffer.alloc(0) : keyToBytes(publicKey);
-  const encoded = interfaces.map(({ query, admin, protocol, port }) =>
-    Buffer.concat([
-      Buffer.from([(admin ? 1 : 0) | (query ? 2 : 0), PROTOCOLS.indexOf(protocol)]),
-      int32(port),
-    ]),
-  );
-  return Buffer.concat([
-    int32(serverId),
-    addressToBytes(address),
-    sized(key),
-    int32(encoded.length),
-    ...encoded,
-  ]);
+  const encoded = interfaces.map(({ query, admin, protocol, port }) => {
+    const kind = (admin ? 1 : 0) | (query ? 2 : 0);
+    return Buffer.concat([Buffer.from([kind, PROTOCOLS.indexOf(protocol)]), int32(port)]);
+  });
+  return Buffer.concat([int32(serverId), addressToBytes(address), sized(key), counted(encoded)]);
 }
 
 function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {
@@ -282,8 +268,9 @@ function addressToBytes(address: string): Buffer {
   const [head = '', tail = ''] = address.split('::');
   const groupBytes = (text: string): Buffer =>
     Buffer.concat(text === '' ? [] : text.split(':').map((group) => int16(parseInt(group, 16))));
+  const end = groupBytes(tail);
   bytes.set(groupBytes(head), 0);
-  bytes.set(groupBytes(tail), 16 - groupBytes(tail).length);
+  bytes.set(end, 16 - end.length);
   return bytes;
 }
 
@@ -306,16 +293,13 @@ export function decodeSite(bytes: Buffer): SiteJson {
     ...(hashOption !== HASH_BY_ALL && { hashOption }),
     ...(hashFilter !== '' && { hashFilter }),
     attributes,
-    servers: reader.list(() => readServer(reader)),
+    servers: reader.list(() => ({
+      serverId: reader.int32(),
+      address: bytesToAddress(reader.take(16)),
+      publicKey: keyToJson(reader.sized()),
+      interfaces: reader.list(() => readSiteInterface(reader)),
+    })),
   };
-}
-
-function readServer(reader: ByteReader): SiteServer {
-  const serverId = reader.int32();
-  const address = bytesToAddress(reader.take(16));
-  const publicKey = keyToJson(reader.sized());
-  const interfaces = reader.list(() => readSiteInterface(reader));
-  return { serverId, address, publicKey, interfaces };
 }
 
 function readSiteInterface(reader: ByteReader): SiteServer['interfaces'][number] {

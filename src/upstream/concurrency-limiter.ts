@@ -23,16 +23,6 @@ export interface LimiterUsage {
   limit: number;
 }
 
-export const sumUsages = (usages: readonly LimiterUsage[]): LimiterUsage =>
-  usages.reduce(
-    (sum, { running, waiting, limit }) => ({
-      running: sum.running + running,
-      waiting: sum.waiting + waiting,
-      limit: sum.limit + limit,
-    }),
-    { running: 0, waiting: 0, limit: 0 },
-  );
-
 /**
  * Aborts a request that has stalled for at least this time, freeing its slot;
  * returns false if it has not stalled.
@@ -51,11 +41,8 @@ interface PlaceRequest {
   caller?: Caller | undefined;
 }
 
-/** Divisors: one key gets at most an eighth of the slots and half of the queue. */
-const PARTS = { slots: 8, queue: 2 };
-
-/** Divisors: one client leaves a quarter of the slots free, background work leaves half. */
-const RESERVED = { client: 4, background: 2 };
+/** Maximum shares of the slots for one key, one client, and background work, and of the queue for one key. */
+const SHARE = { key: 1 / 8, client: 3 / 4, background: 1 / 2, queue: 1 / 2 };
 
 const UNKNOWN: Caller = { class: 'normal', client: undefined };
 
@@ -75,13 +62,16 @@ interface Waiting extends Waiter {
 export class ConcurrencyLimiter {
   readonly #options: LimiterOptions;
   readonly #tuner: LimitTuner;
-  readonly #running = new Tally();
-  readonly #queued = new Tally();
+  #running = 0;
+  #runningInBackground = 0;
+  readonly #runningOfKey = new Map<string | undefined, number>();
+  readonly #runningOfClient = new Map<string | undefined, number>();
+  readonly #queuedOfKey = new Map<string | undefined, number>();
   readonly #queue = new FairQueue<Waiting>(() => performance.now());
   readonly #preemptible = new Set<Preempt>();
   readonly #places: PlacesInUse = {
     mayRun: (waiter) => this.#mayRun(waiter),
-    runningOf: (client) => this.#running.ofClient(client),
+    runningOf: (client) => this.#runningOfClient.get(client) ?? 0,
   };
 
   constructor(options: LimiterOptions) {
@@ -97,7 +87,7 @@ export class ConcurrencyLimiter {
    */
   async acquire({ key, caller = UNKNOWN }: PlaceRequest = {}): Promise<() => void> {
     const request = { key, caller };
-    await this.#takeSlot(request);
+    if (!this.#takeSlot(request)) await this.#queueUp(request);
     let isReleased = false;
     return () => {
       if (!isReleased) this.#releaseSlot(request);
@@ -105,18 +95,25 @@ export class ConcurrencyLimiter {
     };
   }
 
-  /** Runs work in a slot; its latency adapts the limit. */
-  async run<T>(work: () => Promise<T>, { key, caller = UNKNOWN }: PlaceRequest = {}): Promise<T> {
+  /**
+   * Runs work in a slot; its latency adapts the limit. The work gets its start (monotonic, ms), and whether it
+   * has waited for a slot.
+   */
+  async run<T>(
+    work: (startedAt: number, hasWaited: boolean) => Promise<T>,
+    { key, caller = UNKNOWN }: PlaceRequest = {},
+  ): Promise<T> {
     const request = { key, caller };
-    const waiting = this.#takeSlot(request);
-    if (waiting !== undefined) await waiting;
+    const hasWaited = !this.#takeSlot(request);
+    if (hasWaited) await this.#queueUp(request);
     const startedAt = performance.now();
     try {
-      const value = await work();
-      this.#observe(performance.now() - startedAt);
+      const value = await work(startedAt, hasWaited);
+      const endedAt = performance.now();
+      this.#tuner.observe(endedAt - startedAt, this.#running, endedAt);
       return value;
     } catch (error) {
-      if (isOverload(error)) this.#observe(Infinity);
+      if (isOverload(error)) this.#tuner.observe(Infinity, this.#running, performance.now());
       throw error;
     } finally {
       this.#releaseSlot(request);
@@ -132,47 +129,65 @@ export class ConcurrencyLimiter {
   }
 
   usage(): LimiterUsage {
-    return { running: this.#running.total, waiting: this.#queue.size, limit: this.#tuner.limit };
+    return { running: this.#running, waiting: this.#queue.size, limit: this.#tuner.state.limit };
   }
 
   #mayRun({ key, caller }: Waiter): boolean {
-    const { limit } = this.#tuner;
-    const running = this.#running;
-    const share = allBut(limit, RESERVED.client);
-    // After the limit has fallen, a client's slots beyond its share do not count against other clients.
-    if (running.total >= limit && running.within(share) >= limit) return false;
-    if (running.total >= this.#options.concurrency) return false;
-    if (running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
-    if (caller.class === 'background' && running.background >= allBut(limit, RESERVED.background))
-      return false;
-    return caller.client === undefined || running.ofClient(caller.client) < share;
+    const { limit } = this.#tuner.state;
+    const share = Math.ceil(SHARE.client * limit);
+    if (this.#running >= this.#options.concurrency) return false;
+    if (this.#running >= limit && this.#runningWithin(share) >= limit) return false;
+    if ((this.#runningOfKey.get(key) ?? 0) >= Math.ceil(SHARE.key * limit)) return false;
+    const isBackground = caller.class === 'background';
+    if (isBackground && this.#runningInBackground >= Math.ceil(SHARE.background * limit)) return false;
+    return (this.#runningOfClient.get(caller.client) ?? 0) < share;
   }
 
-  /** Takes a slot; returns a promise if the request has to wait. */
-  #takeSlot(request: Waiter): Promise<void> | undefined {
-    if (!this.#mayRun(request)) return this.#queueUp(request);
-    this.#running.change(request, 1);
-    return undefined;
+  /**
+   * Counts the running requests, at most `share` per client: after the limit has fallen, a client's slots beyond its
+   * share do not count against other clients.
+   */
+  #runningWithin(share: number): number {
+    let excess = 0;
+    for (const count of this.#runningOfClient.values()) excess += Math.max(0, count - share);
+    return this.#running - excess;
+  }
+
+  /** Takes a slot; returns false if the request has to wait. */
+  #takeSlot(request: Waiter): boolean {
+    const mayRun = this.#mayRun(request);
+    if (mayRun) this.#count(request, 1);
+    return mayRun;
   }
 
   #releaseSlot(request: Waiter): void {
-    this.#running.change(request, -1);
-    this.#admitWaiting();
+    this.#count(request, -1);
+    // Several may be admitted, because the limit may have risen by several.
+    while (this.#queue.size > 0 && this.#running < this.#options.concurrency) {
+      const next = this.#queue.takeNext(this.#places);
+      if (next === undefined) return;
+      this.#leaveQueue(next);
+      this.#count(next, 1);
+      next.resolve();
+    }
   }
 
-  #queueUp(request: Waiter): Promise<void> {
-    const { queue } = this.#options;
-    if (this.#queued.ofKey(request.key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
+  #count({ key, caller }: Waiter, by: 1 | -1): void {
+    this.#running += by;
+    if (caller.class === 'background') this.#runningInBackground += by;
+    changeCount(this.#runningOfKey, key, by);
+    changeCount(this.#runningOfClient, caller.client, by);
+  }
+
+  /** Waits for a slot. @throws ServiceError OVERLOADED */
+  #queueUp({ key, caller }: Waiter): Promise<void> {
+    const { queue, queueTimeoutMs } = this.#options;
+    if ((this.#queuedOfKey.get(key) ?? 0) >= Math.ceil(SHARE.queue * queue)) throw this.#full();
     if (this.#queue.size >= queue) {
-      const displaced = this.#queue.takeDisplaced(request);
+      const displaced = this.#queue.takeDisplaced({ key, caller });
       if (displaced === undefined) throw this.#full();
       this.#drop(displaced, `${queue} requests are waiting, most of them for this client`);
     }
-    return this.#wait(request);
-  }
-
-  #wait({ key, caller }: Waiter): Promise<void> {
-    const { queueTimeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { key, caller, resolve, reject };
       const expire = (): void => {
@@ -182,44 +197,21 @@ export class ConcurrencyLimiter {
       // Preempts before the timeout, so that this request still gets the freed slot.
       waiting.timer = setTimeout(() => {
         waiting.timer = setTimeout(expire, queueTimeoutMs / 4);
-        this.#preemptOne(queueTimeoutMs / 2);
+        for (const preempt of this.#preemptible) if (preempt(queueTimeoutMs / 2)) return;
       }, 0.75 * queueTimeoutMs);
-      this.#queued.change(waiting, 1);
+      changeCount(this.#queuedOfKey, key, 1);
       this.#queue.add(waiting);
     });
   }
 
   #leaveQueue(waiting: Waiting): void {
     clearTimeout(waiting.timer);
-    this.#queued.change(waiting, -1);
-  }
-
-  #admit(waiting: Waiting): void {
-    this.#leaveQueue(waiting);
-    this.#running.change(waiting, 1);
-    waiting.resolve();
+    changeCount(this.#queuedOfKey, waiting.key, -1);
   }
 
   #drop(waiting: Waiting, detail: string): void {
     this.#leaveQueue(waiting);
     waiting.reject(this.#reject(detail));
-  }
-
-  /** Admits queued requests while slots are free; the limit may have risen by several. */
-  #admitWaiting(): void {
-    while (this.#queue.size > 0 && this.#running.total < this.#options.concurrency) {
-      const next = this.#queue.takeNext(this.#places);
-      if (next === undefined) return;
-      this.#admit(next);
-    }
-  }
-
-  #observe(latencyMs: number): void {
-    this.#tuner.observe(latencyMs, { running: this.#running.total, now: performance.now() });
-  }
-
-  #preemptOne(stalledMs: number): void {
-    for (const preempt of this.#preemptible) if (preempt(stalledMs)) return;
   }
 
   #full(): ServiceError {
@@ -236,40 +228,9 @@ export class ConcurrencyLimiter {
 const isOverload = (error: unknown): boolean =>
   error instanceof ServiceError && (error.code === 'UPSTREAM_TIMEOUT' || error.code === 'UPSTREAM_BUSY');
 
-/** Subtracts the reserved slots from the limit; returns at least 1. */
-const allBut = (limit: number, parts: number): number => Math.max(1, limit - Math.floor(limit / parts));
-
-/** Counts requests in total, in the background, per key and per client. */
-class Tally {
-  total = 0;
-  background = 0;
-  readonly #keys = new Map<string, number>();
-  readonly #clients = new Map<string, number>();
-
-  ofKey(key: string | undefined): number {
-    return key === undefined ? 0 : (this.#keys.get(key) ?? 0);
-  }
-
-  ofClient(client: string | undefined): number {
-    return client === undefined ? 0 : (this.#clients.get(client) ?? 0);
-  }
-
-  /** Returns the total, counting at most `share` requests per client. */
-  within(share: number): number {
-    let excess = 0;
-    for (const count of this.#clients.values()) excess += Math.max(0, count - share);
-    return this.total - excess;
-  }
-
-  change({ key, caller }: Waiter, by: 1 | -1): void {
-    this.total += by;
-    if (caller.class === 'background') this.background += by;
-    if (key !== undefined) changeCount(this.#keys, key, by);
-    if (caller.client !== undefined) changeCount(this.#clients, caller.client, by);
-  }
-}
-
-function changeCount(counts: Map<string, number>, name: string, by: number): void {
+/** Changes the count of a name; requests without a name are not counted. */
+function changeCount(counts: Map<string | undefined, number>, name: string | undefined, by: 1 | -1): void {
+  if (name === undefined) return;
   const count = (counts.get(name) ?? 0) + by;
   if (count > 0) counts.set(name, count);
   else counts.delete(name);
@@ -336,28 +297,24 @@ const SAMPLE = { requests: 10, durationMs: 100 };
 /** Tracks a server's limit from its completed requests. */
 class LimitTuner {
   readonly #bounds: LimitBounds;
-  #state: AdaptiveLimit;
+  state: AdaptiveLimit;
   #latenciesMs: number[] = [];
   #running = 0;
   #startedAt = -Infinity;
 
   constructor(bounds: LimitBounds) {
     this.#bounds = bounds;
-    this.#state = { limit: bounds.max, quietMs: undefined };
-  }
-
-  get limit(): number {
-    return this.#state.limit;
+    this.state = { limit: bounds.max, quietMs: undefined };
   }
 
   /** Records a completed request; `running` is the concurrency, including this request. */
-  observe(latencyMs: number, { running, now }: { running: number; now: number }): void {
+  observe(latencyMs: number, running: number, now: number): void {
     if (this.#latenciesMs.length === 0) this.#startedAt = now - (latencyMs === Infinity ? 0 : latencyMs);
     this.#latenciesMs.push(latencyMs);
     this.#running = Math.max(this.#running, running);
     if (this.#latenciesMs.length < SAMPLE.requests || now - this.#startedAt < SAMPLE.durationMs) return;
     const sample = { latenciesMs: this.#latenciesMs, running: this.#running };
-    this.#state = nextLimit(this.#state, sample, this.#bounds);
+    this.state = nextLimit(this.state, sample, this.#bounds);
     this.#latenciesMs = [];
     this.#running = 0;
   }

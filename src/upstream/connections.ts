@@ -1,15 +1,15 @@
 // Connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
-import http from 'node:http';
-import { type TLSSocket, connect } from 'node:tls';
-import { Client, Pool, buildConnector } from 'undici';
-import { type OutgoingAddress, outgoingProxy, portOf } from '../config/outgoing-proxy.js';
-import type { UpstreamDispatcher } from './exchange.js';
-import { PIN_MISMATCH, PROXY_LOGIN, PROXY_REFUSED, PROXY_UNREACHABLE, codeOf } from './failure.js';
 import { readFileSync } from 'node:fs';
-import { X509Certificate } from 'node:crypto';
-import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
+import http from 'node:http';
 import https from 'node:https';
+import type { LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { Client, Pool, buildConnector } from 'undici';
+import { outgoingProxy } from '../config/outgoing-proxy.js';
+import type { UpstreamDispatcher } from './exchange.js';
+import { PIN_MISMATCH } from './failure.js';
+import { CONNECT_MS, type ConnectorOptions, openTunnel, withoutBrackets } from './tunnel.js';
 
 export interface ConnectionOptions extends Trust {
   /** Maximum connections per server, separately for reads and for writes. */
@@ -60,9 +60,6 @@ export function createConnections(
 /** Idle timeout of a connection (ms), unless the server announces a shorter one. */
 const IDLE_MS = 4000;
 
-/** Connect timeout (ms), so that an unreachable server does not use up the whole request timeout. */
-const CONNECT_MS = 10_000;
-
 /**
  * Maximum age of a connection (ms). A connection in use never looks up its host name again, and would send reads
  * and writes to a server that has moved.
@@ -79,8 +76,13 @@ export function createPools(
   { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
   connect = createTrustedConnector(trust, { lookup }),
 ): ClosableDispatcher {
-  const options = {
-    connect,
+  const options: Client.Options = {
+    connect(to, connected) {
+      connect(to, (...given) => {
+        if (given[1] !== null) discardContinue(given[1]);
+        connected(...given);
+      });
+    },
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
     // Disabled: undici's timers are accurate only to a second, and each exchange has its own timeout.
@@ -132,10 +134,35 @@ export function createPools(
   };
 }
 
-interface ConnectorOptions {
-  lookup?: LookupFunction | undefined;
-  /** Closes all connections, including those in the handshake. */
-  signal?: AbortSignal | undefined;
+/** Returns a callback that passes an error on, and uses a socket. */
+const orFail =
+  (connected: buildConnector.Callback, use: (socket: Socket | TLSSocket) => void): buildConnector.Callback =>
+  (...[error, socket]) => {
+    if (error) connected(error, null);
+    else use(socket);
+  };
+
+/**
+ * Discards responses with 100, which a client must accept unasked (RFC 9110 §15.2): undici would close the connection
+ * (its issue 197). Only bytes between a request and its response are examined, because a body may look the same.
+ */
+function discardContinue(socket: Socket): void {
+  let isResponseDue = false;
+  const write = socket.write.bind(socket) as (...given: unknown[]) => boolean;
+  socket.write = (...given: unknown[]) => {
+    isResponseDue = true;
+    return write(...given);
+  };
+  const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
+  socket.read = (size) => {
+    let chunk = read(size);
+    while (isResponseDue && chunk !== null) {
+      const end = chunk.toString('latin1', 0, 12) === 'HTTP/1.1 100' ? chunk.indexOf('\r\n\r\n') : -1;
+      isResponseDue = end !== -1;
+      if (isResponseDue) chunk = end + 4 < chunk.length ? chunk.subarray(end + 4) : read();
+    }
+    return chunk;
+  };
 }
 
 /**
@@ -143,22 +170,22 @@ interface ConnectorOptions {
  * `lookup`, host names are resolved here, and the proxy gets an address.
  */
 export function createConnector(
-  tls: TlsOptions,
+  tls: buildConnector.BuildOptions,
   { lookup, signal }: ConnectorOptions,
   timeout = CONNECT_MS,
 ): buildConnector.connector {
-  const connect = buildConnector({ ...tls, ...(lookup && { lookup }), ...(signal && { signal }), timeout });
+  const connect = buildConnector({ ...tls, lookup, signal, timeout });
   return function connectByProxy(to, connected) {
     const proxy = outgoingProxy(to);
     if (proxy === undefined) {
       connect(to, connected);
       return;
     }
-    openTunnel(proxy, to, { lookup, signal }, (...[error, httpSocket]) => {
-      if (error) connected(error, null);
-      else if (to.protocol === 'https:') connect({ ...to, httpSocket }, connected);
+    const use = (httpSocket: Socket): void => {
+      if (to.protocol === 'https:') connect({ ...to, httpSocket }, connected);
       else connected(null, httpSocket);
-    });
+    };
+    openTunnel(proxy, to, { lookup, signal }, orFail(connected, use));
   };
 }
 
@@ -167,11 +194,7 @@ function createTrustedConnector(trust: Trust, options: ConnectorOptions): buildC
   const checkPin = createPinCheck(trust);
   return function connectTrusted(to, connected) {
     // undici writes the request as soon as it gets the socket, so the pin is checked first.
-    connect(to, (...[error, socket]) => {
-      if (error) {
-        connected(error, null);
-        return;
-      }
+    const use = (socket: Socket | TLSSocket): void => {
       const mismatch = to.protocol === 'https:' ? checkPin(socket as TLSSocket) : undefined;
       if (mismatch) {
         socket.destroy();
@@ -181,74 +204,10 @@ function createTrustedConnector(trust: Trust, options: ConnectorOptions): buildC
       // Node emits a TLS alert without destroying the socket, and undici would report the end that follows instead.
       socket.once('error', () => socket.destroy());
       connected(null, socket);
-    });
+    };
+    connect(to, orFail(connected, use));
   };
 }
-
-/** Opens a tunnel through a proxy, also for plain http, so that a connection leads to one server only. */
-function openTunnel(
-  proxy: URL,
-  to: OutgoingAddress,
-  { lookup, signal }: ConnectorOptions,
-  opened: buildConnector.Callback,
-): void {
-  const host = withoutBrackets(to.hostname);
-  const open = (address: string): void => {
-    const authority = `${isIPv6(address) ? `[${address}]` : address}:${portOf(to)}`;
-    requestTunnel(proxy, authority, signal, opened);
-  };
-  if (lookup === undefined || isIP(host) !== 0) {
-    open(host);
-    return;
-  }
-  lookup(host, { all: false }, (error, address) => {
-    if (error) opened(error, null);
-    else if (typeof address === 'string') open(address);
-  });
-}
-
-/** Sends CONNECT (RFC 9110 §9.3.6). */
-function requestTunnel(
-  proxy: URL,
-  authority: string,
-  signal: AbortSignal | undefined,
-  opened: buildConnector.Callback,
-): void {
-  const fail = (code: string, reason: string): void => {
-    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code }), null);
-  };
-  const onError = (error: Error): void => {
-    fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
-  };
-  const request = (proxy.protocol === 'https:' ? https : http).request({
-    ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
-    headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
-    ...{ agent: false, timeout: CONNECT_MS, ...(signal && { signal }) },
-  });
-  request.once('timeout', () => request.destroy(new Error('no response in time')));
-  request.once('error', onError);
-  request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {
-    request.off('error', onError).on('error', () => undefined);
-    socket.setTimeout(0);
-    // The server speaks second, in TLS as in HTTP.
-    const isOpen = status >= 200 && status < 300 && head.length === 0;
-    if (isOpen) {
-      opened(null, socket);
-      return;
-    }
-    socket.destroy();
-    fail(status === 407 ? PROXY_LOGIN : PROXY_REFUSED, `HTTP ${status}`);
-  });
-  request.end();
-}
-
-function proxyLogin({ username, password }: URL): http.OutgoingHttpHeaders {
-  if (username === '') return {};
-  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { 'Proxy-Authorization': `Basic ${Buffer.from(login).toString('base64')}` };
-}
-
-const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 export interface Trust {
   /** PEM text of the only trusted certificate authorities. */
@@ -276,29 +235,21 @@ export function readTrust({ caFile, fingerprint, clientCertificateFile, clientKe
   return { ca: read(caFile), fingerprint, cert: read(clientCertificateFile), key: read(clientKeyFile) };
 }
 
-interface TlsOptions {
-  ca?: string;
-  cert?: string;
-  key?: string;
-  rejectUnauthorized?: boolean;
-  maxCachedSessions?: number;
-}
-
 /**
  * Returns TLS connection options. A pin disables session caching, because a resumed
  * session may lack the certificate.
  */
-function tlsOptions({ ca, fingerprint, cert, key }: Trust): TlsOptions {
-  const client = { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
-  if (fingerprint !== undefined) return { ...client, rejectUnauthorized: false, maxCachedSessions: 0 };
-  return { ...client, ...(ca !== undefined && { ca }) };
+function tlsOptions({ ca, fingerprint, cert, key }: Trust): buildConnector.BuildOptions {
+  return fingerprint === undefined
+    ? { ca, cert, key }
+    : { cert, key, rejectUnauthorized: false, maxCachedSessions: 0 };
 }
 
-/** Returns an error for a certificate that is not pinned; undefined if the socket may be used. */
-type PinCheck = (socket: TLSSocket) => Error | undefined;
-
-/** Creates the pin check; fingerprints are in hex, with or without colons. */
-function createPinCheck({ fingerprint }: Trust): PinCheck {
+/**
+ * Creates the pin check, which returns an error for a certificate that is not pinned. Fingerprints are in hex, with or
+ * without colons.
+ */
+function createPinCheck({ fingerprint }: Trust): (socket: TLSSocket) => Error | undefined {
   if (fingerprint === undefined) return () => undefined;
   const pinned = fingerprint.split(',').map(plainHex);
   return function checkPin(socket) {
@@ -310,61 +261,6 @@ function createPinCheck({ fingerprint }: Trust): PinCheck {
 }
 
 const plainHex = (fingerprint: string): string => fingerprint.replaceAll(':', '').toUpperCase();
-
-export interface Certificate {
-  /** SHA-256 fingerprint in the format of `upstream.fingerprint`. */
-  fingerprint: string;
-  /** Expiry as ISO 8601. */
-  expires: string;
-}
-
-/**
- * Reads a server's certificate without verifying it, so that the operator can examine a rejected one. Sends
- * no request.
- */
-export function presentedCertificate(
-  url: string,
-  { timeoutMs, defaultPort = 443, cert, key }: Trust & { timeoutMs: number; defaultPort?: number },
-): Promise<Certificate | undefined> {
-  const { hostname, port, protocol } = new URL(url);
-  const host = withoutBrackets(hostname);
-  const name = isIP(host) === 0 ? { servername: host } : {};
-  const client = { ...tlsOptions({ cert, key }), rejectUnauthorized: false, ...name };
-  const proxy = outgoingProxy({ hostname, port, protocol });
-  return new Promise((resolve) => {
-    const read = (socket: TLSSocket): void => {
-      socket.once('secureConnect', () => {
-        const { raw } = socket.getPeerCertificate() as { raw?: Buffer };
-        resolve(raw && describeCertificate(raw));
-        socket.destroy();
-      });
-      socket.setTimeout(timeoutMs, () => socket.destroy());
-      socket
-        .on('error', () => undefined)
-        .once('close', () => {
-          resolve(undefined);
-        });
-    };
-    if (proxy === undefined) {
-      read(connect({ ...client, host, port: Number(port || defaultPort) }));
-      return;
-    }
-    openTunnel(proxy, { hostname, port, protocol }, {}, (...[error, socket]) => {
-      if (error) resolve(undefined);
-      else read(connect({ ...client, socket }));
-    });
-  });
-}
-
-/** Returns undefined for a certificate that OpenSSL accepts but Node cannot parse. */
-function describeCertificate(raw: Buffer): Certificate | undefined {
-  try {
-    const { fingerprint256, validTo } = new X509Certificate(raw);
-    return { fingerprint: fingerprint256, expires: new Date(validTo).toISOString() };
-  } catch {
-    return undefined;
-  }
-}
 
 type Created = (error: Error | null, socket?: Duplex) => void;
 
@@ -378,7 +274,7 @@ function createWriteAgent({
 }: ConnectionOptions & { url: string }): http.Agent {
   // Writes are never retried, so they must not use a connection that the server is about to close. Idle
   // connections close before servers close them (Jetty after 30 s, Node after 5 s).
-  const options = { keepAlive: true, maxSockets: connections, timeout: 4000, ...(lookup && { lookup }) };
+  const options = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, ...(lookup && { lookup }) };
   const { protocol, hostname, host, port } = new URL(url);
   const to = { protocol, hostname: withoutBrackets(hostname), host, port };
   const isTls = protocol === 'https:';

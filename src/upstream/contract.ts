@@ -49,8 +49,6 @@ export interface UpstreamClient {
   resolve: (read: HandleRead) => Promise<Outcome>;
   /** Called before and after a write: for a while only the primary is asked. Undefined if there is no other server. */
   preferPrimary: ((key: string) => void) | undefined;
-  /** Total usage of all servers. */
-  usage: () => LimiterUsage;
 }
 
 /** Reads a handle, itself or by `next`: the later functions, and then the servers. @throws ServiceError UPSTREAM_* */

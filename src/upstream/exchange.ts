@@ -4,9 +4,9 @@ import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import {
+  type EncodedResponse,
   type UpstreamResponse,
   bodyTooLarge,
-  type EncodedResponse,
   decodeBody,
   isEncoded,
 } from './response.js';
@@ -62,6 +62,9 @@ export function requestHeaders(of: {
   ];
 }
 
+const SLOW =
+  'check the load of the server, or give it more time (upstream.timeout, for writes upstream.writeTimeout)';
+
 /**
  * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed
  * is retried once on a new connection, because the server may have closed the idle one (RFC 9110 §9.2.2).
@@ -73,78 +76,34 @@ export async function exchange(
   request: UpstreamRequest,
   { timeoutMs, maxBodyBytes }: ExchangeLimits,
 ): Promise<UpstreamResponse> {
-  const deadline = startDeadline(timeoutMs);
-  const limits = { deadline, maxBodyBytes };
+  let attempt: ResponseCollector | undefined;
+  // An AbortSignal with a listener would double the cost of an exchange.
+  const timer = setTimeout(() => {
+    const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
+    attempt?.fail(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
+  }, timeoutMs);
+  const send = (options: Dispatcher.DispatchOptions): Promise<EncodedResponse> =>
+    new Promise((resolve, reject) => {
+      attempt = new ResponseCollector(maxBodyBytes, resolve, reject);
+      dispatcher.dispatch(options, attempt);
+    });
   try {
     let response: EncodedResponse;
     try {
-      response = await receiveOnce(dispatcher, request, limits);
-    } catch (failure) {
+      response = await send(request);
+    } catch (error) {
       const isSafe = request.method === 'GET' || request.method === 'HEAD';
-      if (!isSafe || !isConnectionFailure(failure)) throw failure;
-      response = await receiveOnce(dispatcher, { ...request, reset: true }, limits);
+      if (!isSafe || !isConnectionFailure(error)) throw error;
+      response = await send({ ...request, reset: true });
     }
     const { status, headers } = response;
-    const body = isEncoded(response) ? await decodeFully(response, maxBodyBytes) : response.body;
+    const body = isEncoded(response) ? await decodeBody(response, maxBodyBytes) : response.body;
     return { status, headers, body: body.toString('utf8') };
-  } finally {
-    clearTimeout(deadline.timer);
-  }
-}
-
-async function decodeFully(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
-  try {
-    return await decodeBody(response, maxBodyBytes);
   } catch (error) {
     throw toServiceError(error);
+  } finally {
+    clearTimeout(timer);
   }
-}
-
-/** Timeout of an exchange. An AbortSignal with a listener would double the cost of an exchange. */
-interface Deadline {
-  timer: NodeJS.Timeout;
-  /** The current attempt, which fails at the deadline. */
-  attempt?: ResponseCollector;
-}
-
-const SLOW =
-  'check the load of the server, or give it more time (upstream.timeout, for writes upstream.writeTimeout)';
-
-function startDeadline(timeoutMs: number): Deadline {
-  const deadline: Deadline = {
-    timer: setTimeout(() => {
-      const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
-      deadline.attempt?.fail(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
-    }, timeoutMs),
-  };
-  return deadline;
-}
-
-interface AttemptLimits {
-  deadline: Deadline;
-  maxBodyBytes: number;
-}
-
-/** Makes one attempt. @throws ServiceError UPSTREAM_* */
-function receiveOnce(
-  dispatcher: UpstreamDispatcher,
-  options: Dispatcher.DispatchOptions,
-  { deadline, maxBodyBytes }: AttemptLimits,
-): Promise<EncodedResponse> {
-  return new Promise((resolve, reject) => {
-    const collector = new ResponseCollector(maxBodyBytes, { resolve, reject });
-    deadline.attempt = collector;
-    try {
-      dispatcher.dispatch(options, collector);
-    } catch (error) {
-      reject(toServiceError(error));
-    }
-  });
-}
-
-interface Settle {
-  resolve: (response: EncodedResponse) => void;
-  reject: (error: Error) => void;
 }
 
 /** Collects a response; aborts it above `maxBodyBytes`. */
@@ -158,13 +117,14 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
 
   constructor(
     private readonly maxBodyBytes: number,
-    private readonly settle: Settle,
+    private readonly resolve: (response: EncodedResponse) => void,
+    private readonly reject: (error: Error) => void,
   ) {}
 
   /** Aborts the response: a connection with an unread response is not reusable. */
   fail(error: Error): void {
     this.#failure = error;
-    this.settle.reject(toServiceError(error));
+    this.reject(error);
     this.#controller?.abort(error);
   }
 
@@ -190,21 +150,15 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#release();
+    // Breaks the cycle between controller and collector, which would keep a response alive for several GC runs.
+    this.#controller = undefined;
     const [only] = this.#chunks;
     const body = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#length);
-    this.settle.resolve({ status: this.#status, headers: this.#headers, body });
+    this.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#release();
-    this.settle.reject(toServiceError(error));
-  }
-
-  /**
-   * Breaks the cycle between controller and collector, which would keep a response alive for several GC runs.
-   */
-  #release(): void {
     this.#controller = undefined;
+    this.reject(error);
   }
 }

@@ -26,13 +26,14 @@ const OLD_TLS: Diagnosis = {
   cause: 'the server lacks TLS 1.2 and 1.3',
   remedy: 'turn on TLS 1.2 or 1.3 at the server, or put a gateway that has one in front of it',
 };
+const LATE: Diagnosis = { cause: 'no connection in time', remedy: 'check the network' };
 const FRAMING: Diagnosis = {
   cause: 'the response has several lengths, or a length and chunks',
   remedy: 'have the server, or the gateway in front of it, send one Content-Length, or only chunks',
 };
 
-/** TLS errors, which precede the first request byte; a retry does not help. */
-const TLS_ERRORS: Record<string, Diagnosis> = {
+/** Errors of the TLS handshake and of the outgoing proxy, which precede the first request byte; a retry does not help. */
+const HANDSHAKE_ERRORS: Record<string, Diagnosis> = {
   CERT_HAS_EXPIRED: { cause: 'its certificate has expired', remedy: 'renew it{orPin}' },
   CERT_NOT_YET_VALID: { cause: 'its certificate is not valid yet', remedy: 'check the clocks' },
   DEPTH_ZERO_SELF_SIGNED_CERT: { cause: 'its certificate is self-signed', remedy: '{trust}' },
@@ -52,10 +53,6 @@ const TLS_ERRORS: Record<string, Diagnosis> = {
     cause: 'its certificate is not the pinned one',
     remedy: 'compare the two; set {pin} if the server has a new certificate',
   },
-};
-
-/** Errors of the outgoing proxy, whose messages tell more. */
-const PROXY_ERRORS: Record<string, Diagnosis> = {
   [PROXY_UNREACHABLE]: {
     cause: 'the outgoing proxy cannot be reached',
     remedy: 'check HTTPS_PROXY (HTTP_PROXY for http addresses), or name the host of {url} in NO_PROXY',
@@ -68,7 +65,11 @@ const PROXY_ERRORS: Record<string, Diagnosis> = {
     cause: 'the outgoing proxy opened no connection to the host',
     remedy: 'allow CONNECT to the host and port of {url} there, or name the host in NO_PROXY',
   },
+  UND_ERR_CONNECT_TIMEOUT: LATE,
 };
+
+/** Errors of this proxy, whose messages tell more than their codes. */
+const TELLING: readonly string[] = [PIN_MISMATCH, PROXY_UNREACHABLE, PROXY_LOGIN, PROXY_REFUSED];
 
 /** TLS alerts about the client certificate (RFC 8446 §6.2), by their names in the codes of OpenSSL. */
 const CERTIFICATE_ALERT =
@@ -95,13 +96,9 @@ function alertIn(code: string): Diagnosis | undefined {
   return alert === undefined ? undefined : (ALERTS[alert] ?? REFUSED);
 }
 
-/** Connection errors after which a new connection may succeed. */
-const CONNECTION_ERRORS: Record<string, Diagnosis> = {
+/** Errors that precede the connection, after which a new one may succeed. */
+const CONNECT_ERRORS: Record<string, Diagnosis> = {
   ECONNREFUSED: { cause: 'the connection was refused', remedy: 'check that the server runs at {url}' },
-  ECONNRESET: CUT,
-  EPIPE: CUT,
-  UND_ERR_SOCKET: CUT,
-  HPE_INVALID_EOF_STATE: CUT,
   ENOTFOUND: { cause: 'its host name is unknown', remedy: 'check {url}' },
   EAI_AGAIN: { cause: 'its host name cannot be looked up at the moment', remedy: 'check the name server' },
   EMFILE: {
@@ -112,10 +109,16 @@ const CONNECTION_ERRORS: Record<string, Diagnosis> = {
   ENETUNREACH: { cause: 'there is no route to its network', remedy: 'check the network' },
 };
 
-const TIMEOUTS = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+/** Errors of a connection that was cut: a GET may succeed on a new one. */
+const CUT_ERRORS: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
-/** Contradictory lengths of a response, which could hide a second one in it (RFC 9112 §6.3). */
-const HTTP_ERRORS: Record<string, Diagnosis> = {
+const KNOWN: Record<string, Diagnosis> = {
+  ...HANDSHAKE_ERRORS,
+  ...CONNECT_ERRORS,
+  ...Object.fromEntries(CUT_ERRORS.map((code) => [code, CUT])),
+  HPE_INVALID_EOF_STATE: CUT,
+  ETIMEDOUT: LATE,
+  // Contradictory lengths of a response, which could hide a second one in it (RFC 9112 §6.3).
   HPE_UNEXPECTED_CONTENT_LENGTH: FRAMING,
   HPE_INVALID_CONTENT_LENGTH: FRAMING,
   HPE_INVALID_TRANSFER_ENCODING: FRAMING,
@@ -126,26 +129,13 @@ const INVALID_HTTP = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW$)/;
 
 /** Whether a retry on a new connection may succeed. */
 export function isConnectionFailure(error: unknown): boolean {
-  if (!(error instanceof ServiceError) || error.code !== 'UPSTREAM_UNREACHABLE') return false;
-  return (codeOf(error.cause) ?? '') in CONNECTION_ERRORS;
+  const reason = codeOf(error) ?? '';
+  return reason in CONNECT_ERRORS || CUT_ERRORS.includes(reason);
 }
-
-/** Errors that precede the connection, so that no request byte can have reached the server. */
-const BEFORE_CONNECTION = new Set([
-  ...Object.keys(TLS_ERRORS),
-  ...Object.keys(PROXY_ERRORS),
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EMFILE',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
 
 /** Whether an error with this code precedes the first request byte that the server reads. */
 export const isBeforeConnection = (code: string): boolean =>
-  BEFORE_CONNECTION.has(code) || alertIn(code) !== undefined;
+  code in HANDSHAKE_ERRORS || code in CONNECT_ERRORS || alertIn(code) !== undefined;
 
 /** Whether a request failed before its first byte was sent, so that the server cannot have executed it. */
 export function wasNeverSent(error: unknown): boolean {
@@ -178,7 +168,7 @@ export function toServiceError(error: unknown): ServiceError {
 }
 
 function errorCodeOf(reason = ''): ErrorCode {
-  if (TIMEOUTS.has(reason)) return 'UPSTREAM_TIMEOUT';
+  if (KNOWN[reason] === LATE) return 'UPSTREAM_TIMEOUT';
   return INVALID_HTTP.test(reason) ? 'UPSTREAM_INVALID_RESPONSE' : 'UPSTREAM_UNREACHABLE';
 }
 
@@ -199,34 +189,17 @@ const UPSTREAM = { key: 'upstream', url: '' };
 /** Returns the cause and remedy for a connection error code. */
 export function diagnose(reason: string | undefined, error: unknown, keys = keysAt(UPSTREAM, '')): Diagnosis {
   if (reason === undefined) return { cause: 'the request could not be sent' };
-  const known = knownDiagnosis(reason);
+  const known = KNOWN[reason] ?? alertIn(reason);
   if (known !== undefined) {
-    const { cause, remedy } = known;
-    return {
-      cause: `${cause}${detailsOf(reason, error)} (${reason})`,
-      remedy: remedy && withKeys(remedy, keys),
-    };
+    const details = TELLING.includes(reason) && error instanceof Error ? `: ${error.message}` : '';
+    const remedy = known.remedy && withKeys(known.remedy, keys);
+    return { cause: `${known.cause}${details} (${reason})`, remedy };
   }
-  if (TIMEOUTS.has(reason))
-    return { cause: `no connection in time (${reason})`, remedy: withKeys('check the network', keys) };
   if (!INVALID_HTTP.test(reason)) return { cause: reason };
   return {
     cause: `invalid HTTP (${reason})`,
     remedy: withKeys('check whether {url} should be {schemes}', keys),
   };
-}
-
-const knownDiagnosis = (reason: string): Diagnosis | undefined =>
-  TLS_ERRORS[reason] ??
-  CONNECTION_ERRORS[reason] ??
-  PROXY_ERRORS[reason] ??
-  HTTP_ERRORS[reason] ??
-  alertIn(reason);
-
-/** Returns the message of an error of this proxy, which tells more than its code. */
-function detailsOf(reason: string, error: unknown): string {
-  const isOwn = reason === PIN_MISMATCH || reason in PROXY_ERRORS;
-  return isOwn && error instanceof Error ? `: ${error.message}` : '';
 }
 
 export function codeOf(error: unknown): string | undefined {

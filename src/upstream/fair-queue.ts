@@ -30,8 +30,6 @@ interface QueuedClass<W> {
   virtualTime: number;
 }
 
-const newClass = <W>(name: CallerClass): QueuedClass<W> => ({ name, clients: new Map(), virtualTime: 0 });
-
 /** Maximum idle time (ms) that counts for precedence, so that new clients cannot starve the others. */
 const MAX_CREDIT_MS = 1000;
 
@@ -41,19 +39,13 @@ const MAX_CREDIT_MS = 1000;
  * requests therefore gets no priority over a client that sends one at a time.
  */
 export class FairQueue<W extends Waiter> {
-  readonly #classes = CLASSES.map((name) => newClass<W>(name));
+  readonly #classes = CLASSES.map((name): QueuedClass<W> => ({ name, clients: new Map(), virtualTime: 0 }));
   /** Last service time per client, oldest first; dropped after `MAX_CREDIT_MS`. */
   readonly #servedAt = new Map<string | undefined, number>();
-  readonly #now: () => number;
-  #size = 0;
+  /** Number of waiters. */
+  size = 0;
 
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  get size(): number {
-    return this.#size;
-  }
+  constructor(private readonly now: () => number) {}
 
   add(waiter: W): void {
     const { caller } = waiter;
@@ -62,12 +54,12 @@ export class FairQueue<W extends Waiter> {
     if (clients.size === 0) this.#catchUp(queued);
     const known = clients.get(caller.client);
     if (known === undefined) {
-      const servedAt = this.#servedAtOf(caller.client);
+      const servedAt = Math.max(this.#servedAt.get(caller.client) ?? -Infinity, this.now() - MAX_CREDIT_MS);
       clients.set(caller.client, { any: { caller, key: undefined }, waiters: [waiter], servedAt });
     } else {
       known.waiters.push(waiter);
     }
-    this.#size++;
+    this.size++;
   }
 
   remove(waiter: W): void {
@@ -76,7 +68,7 @@ export class FairQueue<W extends Waiter> {
     const at = waiters.indexOf(waiter);
     if (at < 0) return;
     waiters.splice(at, 1);
-    this.#size--;
+    this.size--;
     if (waiters.length === 0) clients.delete(waiter.caller.client);
   }
 
@@ -129,13 +121,9 @@ export class FairQueue<W extends Waiter> {
     queued.virtualTime = Math.max(queued.virtualTime, earliest);
   }
 
-  #servedAtOf(client: string | undefined): number {
-    return Math.max(this.#servedAt.get(client) ?? -Infinity, this.#now() - MAX_CREDIT_MS);
-  }
-
   #serve(waiter: W): void {
     const { client: name } = waiter.caller;
-    const now = this.#now();
+    const now = this.now();
     const client = this.#classOf(waiter.caller).clients.get(name);
     if (client) client.servedAt = now;
     this.remove(waiter);

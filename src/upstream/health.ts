@@ -73,10 +73,9 @@ export class ServerHealth {
    * Admits a request for the record with this key. Report each result with `succeeded` or `failed`; an unreported
    * request counts as neither.
    *
-   * @throws ServiceError UPSTREAM_BACKOFF during a pause, and for all but trials while the breaker is open
+   * @throws ServiceError UPSTREAM_BACKOFF for all but trials while the breaker is open
    */
   begin(key: string): Attempt {
-    this.assertNotPaused();
     const isTrial = this.#breaker !== 'closed';
     if (isTrial) this.#admitTrial(key);
     return { key, isTrial, successesBefore: this.#successes };
@@ -181,12 +180,10 @@ export function inOrder<Server extends { health: ServerHealth }>(
   avoidMs: number,
 ): Server[] {
   const first = servers.find(({ health }) => health.mayBeFirst(avoidMs));
-  const others = servers.filter((server) => server !== first);
-  if (first === undefined) return others;
-  return [
-    first,
-    ...others.toSorted((one, other) => Number(one.health.isAvoided) - Number(other.health.isAvoided)),
-  ];
+  const others = servers
+    .filter((server) => server !== first)
+    .sort((one, other) => Number(one.health.isAvoided) - Number(other.health.isAvoided));
+  return first === undefined ? others : [first, ...others];
 }
 
 /** Parses Retry-After, in seconds or as a date, to milliseconds; undefined if it is invalid. */

@@ -1,6 +1,10 @@
 // Probes a server once for response, latency, version and certificate.
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { type TLSSocket, connect } from 'node:tls';
+import { outgoingProxy } from '../config/outgoing-proxy.js';
 import { type Diagnosis, ServiceError } from '../errors.js';
-import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
+import { createPools, type Trust } from './connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { explainServerFailure, toServiceError, type ServerKeys } from './failure.js';
 import {
@@ -10,6 +14,7 @@ import {
   isRedirect,
   parseMembers,
 } from './response.js';
+import { openTunnel, withoutBrackets } from './tunnel.js';
 import type { ProbeQuestion, SourceRequest } from './contract.js';
 
 export interface ProbeFailure extends Diagnosis {
@@ -149,4 +154,59 @@ function versionIn(response: UpstreamResponse): string | undefined {
   const { site } = parseMembers(response) as { site?: { protocolVersion?: unknown } | null };
   const version = site?.protocolVersion;
   return typeof version === 'string' ? version : undefined;
+}
+
+export interface Certificate {
+  /** SHA-256 fingerprint in the format of `upstream.fingerprint`. */
+  fingerprint: string;
+  /** Expiry as ISO 8601. */
+  expires: string;
+}
+
+/**
+ * Reads a server's certificate without verifying it, so that the operator can examine a rejected one. Sends
+ * no request.
+ */
+export function presentedCertificate(
+  url: string,
+  { timeoutMs, defaultPort = 443, cert, key }: Trust & { timeoutMs: number; defaultPort?: number },
+): Promise<Certificate | undefined> {
+  const { hostname, port, protocol } = new URL(url);
+  const host = withoutBrackets(hostname);
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  const client = { cert, key, rejectUnauthorized: false, ...name };
+  const proxy = outgoingProxy({ hostname, port, protocol });
+  return new Promise((resolve) => {
+    const read = (socket: TLSSocket): void => {
+      socket.once('secureConnect', () => {
+        const { raw } = socket.getPeerCertificate() as { raw?: Buffer };
+        resolve(raw && describeCertificate(raw));
+        socket.destroy();
+      });
+      socket.setTimeout(timeoutMs, () => socket.destroy());
+      socket
+        .on('error', () => undefined)
+        .once('close', () => {
+          resolve(undefined);
+        });
+    };
+    if (proxy === undefined) {
+      read(connect({ ...client, host, port: Number(port || defaultPort) }));
+      return;
+    }
+    openTunnel(proxy, { hostname, port, protocol }, {}, (...[error, socket]) => {
+      if (error) resolve(undefined);
+      else read(connect({ ...client, socket }));
+    });
+  });
+}
+
+/** Returns undefined for a certificate that OpenSSL accepts but Node cannot parse. */
+function describeCertificate(raw: Buffer): Certificate | undefined {
+  try {
+    const { fingerprint256, validTo } = new X509Certificate(raw);
+    return { fingerprint: fingerprint256, expires: new Date(validTo).toISOString() };
+  } catch {
+    return undefined;
+  }
 }

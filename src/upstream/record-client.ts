@@ -2,7 +2,6 @@
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import type { Caller } from './caller.js';
 import { callerKey } from './concurrency-limiter.js';
 import type {
   ServerAccess,
@@ -23,105 +22,71 @@ interface LoginAccess extends ServerAccess {
   onIgnoredLogin: (() => void) | undefined;
 }
 
-interface CallerRequest {
+interface CallerRequest extends SendOptions {
   method: 'GET' | 'PUT' | 'DELETE';
   /** Undefined for the handle list. */
   handle?: HandleRef;
   query: string;
-  authorization?: string | undefined;
   body?: string;
-  caller?: Caller | undefined;
-  beforeSend?: SendOptions['beforeSend'];
 }
 
-export function createRecordClient(settings: ServerSettings, parts: LoginAccess): RecordClient {
-  const send = createCallerSend(settings, parts);
+/**
+ * Creates the client that sends requests with one caller's login. Writes are never retried: the first attempt may
+ * have taken effect.
+ */
+export function createRecordClient(settings: ServerSettings, access: LoginAccess): RecordClient {
+  const { pseudonym, limiter, dispatcher, slicer, sessions, onIgnoredLogin } = access;
+  const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
+  const { origin, basePath } = parseAddress(url);
+
+  async function send(given: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
+    const { method, handle, query, body, caller } = given;
+    // A read-only server receives no credentials.
+    const authorization = readOnly ? undefined : sessions.loginFor(given.authorization);
+    const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle.text)}`}${query}`;
+    const headers = requestHeaders({ pseudonym, authorization });
+    if (body !== undefined) headers.push('Content-Type', 'application/json');
+    const request = { origin, method, path, headers, ...(body !== undefined && { body }) };
+    const limits = { timeoutMs, maxBodyBytes: handle === undefined ? maxListBytes : maxRecordBytes };
+    const work = async (): Promise<RecordAnswer> => {
+      given.beforeSend?.();
+      const response = await exchange(dispatcher, request, limits);
+      const reading = readAnswer(response, { handle: handle?.text, caseSensitive });
+      const answer = await readInSlices(slicer, reading, { chars: response.body.length, caller });
+      return { ...answer, challenge: answer.challenge && sessions.challengeOf(answer.challenge) };
+    };
+    return limiter.run(work, { key: handle && callerKey(handle.key, authorization), caller });
+  }
 
   async function write(request: CallerRequest): Promise<RecordAnswer> {
     try {
       const answer = await send(request, settings.writeTimeoutMs);
-      if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) parts.onIgnoredLogin?.();
+      if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
       return answer;
     } catch (error) {
       if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_CONNECT_FAILED', { cause: error });
       throw error;
     }
   }
-  const read = (request: CallerRequest): Promise<RecordAnswer> => send(request, settings.timeoutMs);
   const putWith = (handle: HandleRef, { values, ...given }: WriteOptions, query: string) =>
-    write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle: handle.text, values }) });
+    write({ ...given, method: 'PUT', handle, query, body: JSON.stringify({ handle: handle.text, values }) });
 
   return {
-    async get(handle, { authorization, caller, ...options }) {
-      const answer = await read({
-        method: 'GET',
-        handle,
-        query: readQueryOf(options),
-        authorization,
-        caller,
-      });
+    async get(handle, options) {
+      const query = readQueryOf(options);
+      const answer = await send({ ...options, method: 'GET', handle, query }, settings.timeoutMs);
       return { ...answer, values: allValuesIn(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
     putValues: (handle, given) => putWith(handle, given, `?index=various&overwrite=${given.overwrite}`),
     remove: (handle, { indexes = [], ...given }) =>
-      write({
-        method: 'DELETE',
-        handle,
-        query: queryOf(indexes.map((index) => `index=${index}`)),
-        ...given,
-      }),
-    list: (prefix, { authorization, caller, page, pageSize }) =>
-      read({
-        method: 'GET',
-        query: queryOf([
-          `prefix=${encodeURIComponent(prefix)}`,
-          ...(page === undefined || pageSize === undefined ? [] : [`page=${page}`, `pageSize=${pageSize}`]),
-        ]),
-        authorization,
-        caller,
-      }),
-  };
-}
-
-/**
- * Creates the function that sends one caller's request. Writes are never retried: the first
- * attempt may have taken effect.
- */
-function createCallerSend(
-  settings: ServerSettings,
-  { pseudonym, limiter, dispatcher, slicer, sessions }: LoginAccess,
-) {
-  const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
-  const { origin, basePath } = parseAddress(url);
-
-  return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
-    const { method, handle, body } = request;
-    // A read-only server receives no credentials.
-    const authorization = readOnly ? undefined : sessions.loginFor(request.authorization);
-    const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle.text)}`}`;
-    const headers = requestHeaders({ pseudonym, authorization });
-    if (body !== undefined) headers.push('Content-Type', 'application/json');
-    const key = handle && callerKey(handle.key, authorization);
-    return limiter.run(
-      async () => {
-        const sent = {
-          origin,
-          method,
-          path: path + request.query,
-          headers,
-          ...(body !== undefined && { body }),
-        };
-        request.beforeSend?.();
-        const maxBodyBytes = handle === undefined ? maxListBytes : maxRecordBytes;
-        const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
-        const reading = readAnswer(response, { handle: handle?.text, caseSensitive });
-        const chars = response.body.length;
-        const answer = await readInSlices(slicer, reading, { chars, caller: request.caller });
-        return { ...answer, challenge: answer.challenge && sessions.challengeOf(answer.challenge) };
-      },
-      { key, caller: request.caller },
-    );
+      write({ ...given, method: 'DELETE', handle, query: queryOf(indexes.map((index) => `index=${index}`)) }),
+    list(prefix, { page, pageSize, ...given }) {
+      const isPage = page !== undefined && pageSize !== undefined;
+      const paging = isPage ? [`page=${page}`, `pageSize=${pageSize}`] : [];
+      const query = queryOf([`prefix=${encodeURIComponent(prefix)}`, ...paging]);
+      return send({ ...given, method: 'GET', query }, settings.timeoutMs);
+    },
   };
 }
 

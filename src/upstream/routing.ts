@@ -1,14 +1,13 @@
 // Routes reads and writes of handles to the responsible server.
 import type { Config } from '../config/schema.js';
 import { type Outcome, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
-import { sumUsages } from './concurrency-limiter.js';
 import type {
-  HandleRead,
   AroundRead,
-  UpstreamClient,
-  RecordSource,
+  OriginServer,
   RecordClient,
   RecordRead,
+  RecordSource,
+  UpstreamClient,
 } from './contract.js';
 import { type RecordAnswer, answerWith } from './reply.js';
 import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
@@ -22,60 +21,42 @@ const NO_SERVER: Outcome = { kind: 'refused', status: STATUS, members: MEMBERS, 
 const NO_ANSWER = answerWith(STATUS, MEMBERS);
 const NO_RECORD: RecordRead = { ...NO_ANSWER, values: undefined };
 
-interface ReadServer {
-  reads: UpstreamClient;
-  /** Defaults to a Handle server. */
-  source?: Pick<RecordSource, 'forwards'>;
-}
-
-interface RecordServer {
-  records: RecordClient;
-}
-
-interface ReadRoutes<Server extends ReadServer> {
-  servers: readonly Server[];
-  findServers: FindServers<Server>;
+interface ReadRoutes {
+  servers: readonly OriginServer[];
+  findServers: FindServers<OriginServer>;
   /** Servers with the records of all prefixes. */
-  roots: readonly Server[];
+  roots: readonly OriginServer[];
   /** Functions around a read, the first outermost. */
   aroundRead: readonly AroundRead[];
 }
 
 /** Creates the client for shared reads across all servers. */
-export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>): UpstreamClient {
-  const { servers, findServers, roots, aroundRead } = routes;
-
-  function askServers(read: HandleRead): Promise<Outcome> {
-    const found = findServers(read.handle);
-    return askInTurn(found, {
-      ask: ({ reads }) => reads.resolve(read),
-      isElsewhere: (answer, { source }) =>
-        isRefusedElsewhere(answer) ||
-        (answer.kind === 'not-found' &&
-          // The next server of the prefix may have it; or a server for the prefix 0.NA, which may hold few
-          // prefix records, is followed by the root, which holds all.
-          (source?.forwards === false || roots.some((root) => found.includes(root)))),
-      otherwise: NO_SERVER,
-    });
-  }
-
-  return {
-    resolve(read) {
-      let ask = (): Promise<Outcome> => askServers(read);
-      for (const around of aroundRead.toReversed()) {
-        const next = ask;
-        ask = () => around(read, next);
-      }
-      return ask();
-    },
-    preferPrimary(key) {
-      const hasSecondaries = [...servers, ...roots].some(({ reads }) => reads.preferPrimary !== undefined);
-      if (!hasSecondaries) return;
-      for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary?.(key);
-    },
-    usage: () => sumUsages(servers.map(({ reads }) => reads.usage())),
-  };
-}
+export const routeReads = ({ servers, findServers, roots, aroundRead }: ReadRoutes): UpstreamClient => ({
+  resolve(read) {
+    const readServers = (): Promise<Outcome> => {
+      const found = findServers(read.handle);
+      return askInTurn(found, {
+        ask: ({ reads }) => reads.resolve(read),
+        isElsewhere: (answer, { source }) =>
+          isRefusedElsewhere(answer) ||
+          (answer.kind === 'not-found' &&
+            // The next server of the prefix may have it; or a server for the prefix 0.NA, which may hold few
+            // prefix records, is followed by the root, which holds all.
+            (!source.forwards || roots.some((root) => found.includes(root)))),
+        otherwise: NO_SERVER,
+      });
+    };
+    return aroundRead.reduceRight<typeof readServers>(
+      (next, around) => () => around(read, next),
+      readServers,
+    )();
+  },
+  preferPrimary(key) {
+    const hasSecondaries = [...servers, ...roots].some(({ reads }) => reads.preferPrimary !== undefined);
+    if (!hasSecondaries) return;
+    for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary?.(key);
+  },
+});
 
 /** Whether a server says that another one is responsible. */
 export const isRefusedElsewhere = (outcome: Outcome): boolean =>
@@ -84,43 +65,32 @@ export const isRefusedElsewhere = (outcome: Outcome): boolean =>
 /**
  * Creates the record client for a handle's servers: reads try each in order; writes and lists use the first.
  */
-export function recordsAt(servers: readonly RecordServer[]): RecordClient {
+export function recordsAt(servers: readonly OriginServer[]): RecordClient {
   const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
-  const first = servers[0]?.records;
   return {
+    ...{ put: nowhere, putValues: nowhere, remove: nowhere, list: nowhere },
+    ...servers[0]?.records,
     get: (handle, options) =>
       askInTurn(servers, {
         ask: ({ records }) => records.get(handle, options),
         isElsewhere: ({ responseCode }) => isElsewhere(responseCode),
         otherwise: NO_RECORD,
       }),
-    put: first?.put ?? nowhere,
-    putValues: first?.putValues ?? nowhere,
-    remove: first?.remove ?? nowhere,
-    list: first?.list ?? nowhere,
   };
 }
 
-interface Asking<Server, Answer> {
-  ask: (server: Server) => Promise<Answer>;
+interface Asking<Answer> {
+  ask: (server: OriginServer) => Promise<Answer>;
   /** Whether the next server is asked. */
-  isElsewhere: (answer: Answer, server: Server) => boolean;
+  isElsewhere: (answer: Answer, server: OriginServer) => boolean;
   /** Result if there is no server. */
   otherwise: Answer;
 }
 
 /** Returns the first responsible server's response, else the last response. */
-function askInTurn<Server, Answer>(
-  servers: readonly Server[],
-  asking: Asking<Server, Answer>,
-): Promise<Answer> {
-  const [only] = servers;
-  return only !== undefined && servers.length === 1 ? asking.ask(only) : askEach(servers, asking);
-}
-
-async function askEach<Server, Answer>(
-  servers: readonly Server[],
-  { ask, isElsewhere, otherwise }: Asking<Server, Answer>,
+async function askInTurn<Answer>(
+  servers: readonly OriginServer[],
+  { ask, isElsewhere, otherwise }: Asking<Answer>,
 ): Promise<Answer> {
   let answer = otherwise;
   for (const server of servers) {

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import { ConcurrencyLimiter, type LimiterUsage, sumUsages } from './concurrency-limiter.js';
+import { ConcurrencyLimiter, type LimiterUsage } from './concurrency-limiter.js';
 import { type createPools, createConnections, readTrust } from './connections.js';
 import type {
   OriginServer,
@@ -65,7 +65,11 @@ export function createUpstreams(
     createOriginServer({ ...server, ...ofAll }, context, outgoing, mainUrl),
   );
   const findServers = createPrefixRouting(servers, { roots, unserved });
-  context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
+  context.metrics.registerLimitUsage(() =>
+    servers.flatMap(({ url, usage }) =>
+      Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used })),
+    ),
+  );
   return {
     servers,
     main: findMain(servers),
@@ -78,9 +82,6 @@ export function createUpstreams(
     },
   };
 }
-
-const usageOf = ({ url, usage }: OriginServer) =>
-  Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
 
 const findMain = <Server extends SourceServer>(servers: readonly Server[]): Server | undefined =>
   servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ source }) => source.forwards);
@@ -156,30 +157,38 @@ function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void)
 
 const MAX_WRITTEN = 100_000;
 
+/** Creates the client of a server and its secondaries; each address has a limiter. */
 export function createUpstreamClient(
   settings: ServerSettings,
   context: Context,
   access: ServerAccess,
   /** Returns the configuration keys for the server at an address. */
   keysOf: (url: string) => ServerKeys,
-): UpstreamClient {
-  const { secondaries, timeoutMs, failoverAfterMs, retryAfterMs } = settings;
+): UpstreamClient & { usage: () => LimiterUsage } {
+  const { url: primaryUrl, secondaries, timeoutMs, retryAfterMs } = settings;
   const { now } = context.clock;
-  const { primary, others, usage } = openServers(settings, context, access, keysOf);
-  const servers = [primary, ...others];
+  const onRejected = (): void => {
+    context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
+  };
+  const open = (url: string): UpstreamServer => {
+    const limiter = new ConcurrencyLimiter({ ...settings, onRejected });
+    return createServer({ ...settings, url }, context, { ...access, limiter }, keysOf(url));
+  };
+  const primary = open(primaryUrl);
+  const servers = [primary, ...secondaries.map(open)];
   // Recently written handles, for which secondaries may still return the old record.
   const written = new ExpiringMap<true>({ ttlMs: settings.secondaryMaxTtlMs, maxEntries: MAX_WRITTEN, now });
 
-  async function readWithFailover(read: HandleRead): Promise<Outcome> {
-    const deadline = performance.now() + timeoutMs;
+  async function readWithFailover(read: HandleRead, deadline: number): Promise<Outcome> {
     const failed: ServiceError[] = [];
     const order = inOrder(servers, retryAfterMs);
-    for (const [at, server] of order.entries()) {
-      const leftMs = deadline - performance.now();
-      const limitMs = at === order.length - 1 ? leftMs : Math.min(leftMs, failoverAfterMs);
-      if (limitMs <= 0) break;
+    for (const server of order) {
+      const startedAt = performance.now();
+      if (startedAt >= deadline) break;
+      const isLast = failed.length === order.length - 1;
       try {
-        const outcome = await server.read({ ...read, timeoutMs: limitMs });
+        const until = isLast ? deadline : Math.min(deadline, startedAt + settings.failoverAfterMs);
+        const outcome = await server.read(read, until);
         return server === primary ? outcome : { ...outcome, isFromSecondary: true };
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
@@ -193,16 +202,14 @@ export function createUpstreamClient(
 
   return {
     resolve(read) {
-      const { handle, authoritative, caller } = read;
-      const { text, key } = handle;
+      const { text, key } = read.handle;
       // Servers resolve these dot segments even when percent-encoded; a handle without a prefix cannot exist.
       if (text === '.' || text === '..') return Promise.resolve({ kind: 'not-found' });
+      const deadline = performance.now() + timeoutMs;
       // Only the primary is authoritative; a secondary could return the record from before
       // an acknowledged write.
-      const isForPrimary = authoritative || secondaries.length === 0 || written.has(key);
-      return isForPrimary
-        ? primary.read({ handle, authoritative, caller, timeoutMs })
-        : readWithFailover(read);
+      const isForPrimary = read.authoritative || secondaries.length === 0 || written.has(key);
+      return isForPrimary ? primary.read(read, deadline) : readWithFailover(read, deadline);
     },
     preferPrimary:
       secondaries.length === 0
@@ -210,29 +217,18 @@ export function createUpstreamClient(
         : (key) => {
             written.set(key, true);
           },
-    usage,
+    usage: () => sumUsages(servers),
   };
 }
 
-/** Opens the primary and its secondaries, each with its own limiter. */
-function openServers(
-  settings: ServerSettings,
-  context: Context,
-  access: ServerAccess,
-  keysOf: (url: string) => ServerKeys,
-): { primary: UpstreamServer; others: UpstreamServer[]; usage: UpstreamClient['usage'] } {
-  const { url: primaryUrl, secondaries } = settings;
-  const limiters: ConcurrencyLimiter[] = [];
-  const onRejected = (): void => {
-    context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
-  };
-  const open = (url: string): UpstreamServer => {
-    const limiter = new ConcurrencyLimiter({ ...settings, onRejected });
-    limiters.push(limiter);
-    return createServer({ ...settings, url }, context, { ...access, limiter }, keysOf(url));
-  };
-  const usage = (): LimiterUsage => sumUsages(limiters.map((limiter) => limiter.usage()));
-  return { primary: open(primaryUrl), others: secondaries.map(open), usage };
+function sumUsages(servers: readonly UpstreamServer[]): LimiterUsage {
+  const sum = { running: 0, waiting: 0, limit: 0 };
+  for (const { running, waiting, limit } of servers.map(({ usage }) => usage())) {
+    sum.running += running;
+    sum.waiting += waiting;
+    sum.limit += limit;
+  }
+  return sum;
 }
 
 /** Prefers an error from a contacted server to a local rejection. */

@@ -3,11 +3,18 @@ import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
+import { exchange } from '../../src/upstream/exchange.js';
+import { listenHttp, listenRaw, NOT_FOUND, openClient, openConnections } from './upstream-loopback.js';
 import { freePort } from '../support/free-port.js';
 
 const JSON_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
+
+/** Sends each text in a separate packet. */
+async function sendInTurn(socket: net.Socket, texts: readonly string[]): Promise<void> {
+  socket.setNoDelay(true);
+  for (const text of texts) await new Promise((sent) => socket.write(text, () => setImmediate(sent)));
+}
 
 describe('upstream client', () => {
   test('reports a closed port as unreachable', async () => {
@@ -113,6 +120,30 @@ describe('upstream client', () => {
     });
     await Promise.all(closed);
     expect(server.connections()).toBe(1);
+  });
+
+  test.each([
+    ['before the response', ['HTTP/1.1 100 Continue\r\n\r\n', NOT_FOUND_REPLY]],
+    ['in the same packet as the response', [`HTTP/1.1 100 Continue\r\n\r\n${NOT_FOUND_REPLY}`]],
+    [
+      'twice, with headers',
+      ['HTTP/1.1 100 \r\nServer: x\r\n\r\n', `HTTP/1.1 100 Go\r\n\r\n${NOT_FOUND_REPLY}`],
+    ],
+  ])('ignores an unrequested 100 Continue %s', async (_when, packets) => {
+    const server = await listenRaw((socket) => void sendInTurn(socket, packets));
+    const { resolve } = openClient(server);
+    for (let time = 0; time < 2; time++) expect(await resolve()).toEqual({ kind: 'not-found' });
+    expect(server.connections()).toBe(1);
+  });
+
+  test('keeps the text of a 100 Continue in a body', async () => {
+    const text = 'HTTP/1.1 100 Continue\r\n\r\n';
+    const head = `HTTP/1.1 200 OK\r\nContent-Length: ${2 * text.length}\r\n\r\n`;
+    const server = await listenRaw((socket) => void sendInTurn(socket, [text + head, text, text]));
+    const { dispatcher } = openConnections({ url: server.url, connections: 1 });
+    const request = { origin: server.url, method: 'PUT' as const, path: '/', headers: [], body: '[]' };
+    const { body } = await exchange(dispatcher, request, { timeoutMs: 5000, maxBodyBytes: 1000 });
+    expect(body).toBe(text + text);
   });
 
   test('retries once on a new connection when a kept-alive connection was dropped', async () => {

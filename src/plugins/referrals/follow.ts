@@ -71,10 +71,9 @@ async function readFirst(
 ): Promise<Outcome> {
   let failure = failed('its prefix record names no HTTP interface');
   for (const open of servers) {
-    const timeoutMs = deadline - performance.now();
-    if (timeoutMs <= 0) break;
+    if (performance.now() >= deadline) break;
     try {
-      return await open().read({ ...read, timeoutMs });
+      return await open().read(read, deadline);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       failure = error;

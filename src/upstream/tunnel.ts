@@ -1,0 +1,81 @@
+// Tunnels through the outgoing proxy.
+import http from 'node:http';
+import https from 'node:https';
+import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
+import type { buildConnector } from 'undici';
+import { type OutgoingAddress, portOf } from '../config/outgoing-proxy.js';
+import { PROXY_LOGIN, PROXY_REFUSED, PROXY_UNREACHABLE, codeOf } from './failure.js';
+
+/** Connect timeout (ms), so that an unreachable server does not use up the whole request timeout. */
+export const CONNECT_MS = 10_000;
+
+export interface ConnectorOptions {
+  lookup?: LookupFunction | undefined;
+  /** Closes all connections, including those in the handshake. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Opens a tunnel through a proxy, also for plain http, so that a connection leads to one server only. */
+export function openTunnel(
+  proxy: URL,
+  to: OutgoingAddress,
+  { lookup, signal }: ConnectorOptions,
+  opened: buildConnector.Callback,
+): void {
+  const host = withoutBrackets(to.hostname);
+  const open = (address: string): void => {
+    const authority = `${isIPv6(address) ? `[${address}]` : address}:${portOf(to)}`;
+    requestTunnel(proxy, authority, signal, opened);
+  };
+  if (lookup === undefined || isIP(host) !== 0) {
+    open(host);
+    return;
+  }
+  lookup(host, { all: false }, (error, address) => {
+    if (error) opened(error, null);
+    else if (typeof address === 'string') open(address);
+  });
+}
+
+/** Sends CONNECT (RFC 9110 §9.3.6). */
+function requestTunnel(
+  proxy: URL,
+  authority: string,
+  signal: AbortSignal | undefined,
+  opened: buildConnector.Callback,
+): void {
+  const fail = (code: string, reason: string): void => {
+    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code }), null);
+  };
+  const onError = (error: Error): void => {
+    fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
+  };
+  const request = (proxy.protocol === 'https:' ? https : http).request({
+    ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
+    headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
+    ...{ agent: false, timeout: CONNECT_MS, ...(signal && { signal }) },
+  });
+  request.once('timeout', () => request.destroy(new Error('no response in time')));
+  request.once('error', onError);
+  request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {
+    request.off('error', onError).on('error', () => undefined);
+    socket.setTimeout(0);
+    // The server speaks second, in TLS as in HTTP.
+    const isOpen = status >= 200 && status < 300 && head.length === 0;
+    if (isOpen) {
+      opened(null, socket);
+      return;
+    }
+    socket.destroy();
+    fail(status === 407 ? PROXY_LOGIN : PROXY_REFUSED, `HTTP ${status}`);
+  });
+  request.end();
+}
+
+function proxyLogin({ username, password }: URL): http.OutgoingHttpHeaders {
+  if (username === '') return {};
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { 'Proxy-Authorization': `Basic ${Buffer.from(login).toString('base64')}` };
+}
+
+export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
