@@ -1,5 +1,7 @@
 // Answers for moved handles before their repository, and reads the table again when its file has changed.
-import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import { readFileSync, statSync, type Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
@@ -22,6 +24,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   const readText = createTableReader(settings);
   let table = EMPTY;
   let urlOf = new Map<string, string>();
+  let version: string | undefined;
 
   /** Replaces the table, and then purges what was cached before; at the start, all that other instances left in Redis. */
   async function use(next: MovedTable): Promise<void> {
@@ -34,6 +37,8 @@ export function start(host: Host, settings: MovedConfig): Started {
   }
 
   function load(): void {
+    // Before the file is read: a change while it is read is noticed later. `watchFile` would miss one before its first look.
+    version = versionOf(statSync(file, { throwIfNoEntry: false }));
     const next = tableIn(file, readText);
     if (typeof next === 'string') {
       log.warn({ file, reason: next }, 'moved handles rejected, keeping the current table');
@@ -59,17 +64,38 @@ export function start(host: Host, settings: MovedConfig): Started {
 
   load();
   host.settings.onReload(load);
-  watchFile(file, { interval: everyMs, persistent: false }, load);
+  const closed = new AbortController();
+  void watch(file, { everyMs, signal: closed.signal }, (found) => {
+    if (found !== version) load();
+  });
   return {
     read(read, next): Promise<Outcome> {
       const url = movedTo(read.handle);
       return url === undefined ? next() : Promise.resolve(urlRecord(url, VALUE));
     },
     close: () => {
-      unwatchFile(file, load);
+      closed.abort();
     },
   };
 }
+
+/** Looks at the file again and again, one look at a time, because a network drive may not answer. */
+async function watch(
+  file: string,
+  { everyMs, signal }: { everyMs: number; signal: AbortSignal },
+  onLook: (version: string | undefined) => void,
+): Promise<void> {
+  for (;;) {
+    await sleep(everyMs, undefined, { ref: false });
+    const version = await stat(file).then(versionOf, () => undefined);
+    if (signal.aborted) return;
+    onLook(version);
+  }
+}
+
+/** Returns what tells a version of a file from the next; undefined without a file. */
+const versionOf = (file: Stats | undefined): string | undefined =>
+  file && `${file.ino} ${file.mtimeMs} ${file.size}`;
 
 function tableIn(file: string, readText: (text: string) => MovedTable | string): MovedTable | string {
   try {
