@@ -57,10 +57,11 @@ export class BlockStore {
 
   /** Whether the stored text starts with `start`; compared in place, because each lookup of a key does it. */
   startsWith(first: number, start: Bytes): boolean {
-    let done = 0;
-    for (const { bytes, from, to } of this.#pieces(first, start.length))
-      for (let at = from; at < to; at++) if (bytes[at] !== start.charCodeAt(done++)) return false;
-    return true;
+    const slab = this.#slabs[first >>> SLAB_LOG2];
+    const from = (first % BLOCKS_PER_SLAB) * BLOCK_BYTES;
+    const inBlock = Math.min(start.length, BLOCK_BYTES);
+    for (let at = 0; at < inBlock; at++) if (slab?.bytes[from + at] !== start.charCodeAt(at)) return false;
+    return start.length === inBlock || this.read(first, start.length) === start;
   }
 
   free(first: number): void {

@@ -9,7 +9,6 @@ const DATED_PHRASES = [
 ];
 const DIGITS = String.raw`\d\d-\d\d-\d\dT\d\d:\d\d:\d\d`;
 const DIGITS_LENGTH = 17;
-const DIGITS_BYTES = 6;
 
 /**
  * All phrases; a longer phrase precedes its own prefixes. Each is stored as a control character (list index plus 1),
@@ -50,7 +49,8 @@ const MAX_CHARS = 16 * 1024;
 const PHRASE = createPhrasePattern();
 const CODE_OF = new Map(PHRASES.map((phrase, index) => [phrase, String.fromCharCode(index + 1)]));
 const CONTROL = /[\0-\x1f]/;
-const MAX_CODE = 0x1f;
+/** A code, with the packed digits that follow some. */
+const CODES = /[\x01-\x03][^]{6}|[\x04-\x1f]/g;
 
 function createPhrasePattern(): RegExp {
   const anyOf = (phrases: readonly string[]): string =>
@@ -76,24 +76,19 @@ export function compress(text: Bytes): Bytes {
 
 export function expand(stored: Bytes): Bytes {
   if (stored.startsWith(AS_IS)) return stored.slice(1) as Bytes;
-  let text = '';
-  let from = 0;
-  for (let at = 0; at < stored.length; at++) {
-    const code = stored.charCodeAt(at);
-    if (code > MAX_CODE) continue;
-    text += stored.slice(from, at) + (PHRASES[code - 1] ?? '');
-    from = at + 1;
-    if (code > DATED_PHRASES.length) continue;
-    text += unpackDigits(stored, from);
-    from += DIGITS_BYTES;
-    at += DIGITS_BYTES;
-  }
-  return (text + stored.slice(from)) as Bytes;
+  return stored.replace(CODES, expandCode) as Bytes;
+}
+
+function expandCode(code: string): string {
+  const index = code.charCodeAt(0) - 1;
+  const phrase = PHRASES[index] ?? '';
+  return index < DATED_PHRASES.length ? phrase + unpackDigits(code) : phrase;
 }
 
 /** The byte of two digits: no control character. */
 const PACKED_00 = 0x20;
-const PAIRS = Array.from({ length: 100 }, (_, pair) => String(pair).padStart(2, '0'));
+/** Two digits by their byte. */
+const PAIRS = Array.from({ length: PACKED_00 + 100 }, (_, byte) => String(byte - PACKED_00).padStart(2, '0'));
 
 /** Packs the digits at the start of `text`, in the layout of DIGITS. */
 function packDigits(text: string): string {
@@ -103,9 +98,9 @@ function packDigits(text: string): string {
   return packed;
 }
 
-function unpackDigits(stored: string, from: number): string {
-  let digits = '';
-  for (let at = 0; at < DIGITS_BYTES; at++)
-    digits += (PAIRS[stored.charCodeAt(from + at) - PACKED_00] ?? '') + ('--T::'[at] ?? '');
-  return digits;
+/** Unpacks the digits after a code; not in a loop, because each read of a record does it for every value. */
+function unpackDigits(code: string): string {
+  const date = `${PAIRS[code.charCodeAt(1)] ?? ''}-${PAIRS[code.charCodeAt(2)] ?? ''}-${PAIRS[code.charCodeAt(3)] ?? ''}`;
+  const time = `${PAIRS[code.charCodeAt(4)] ?? ''}:${PAIRS[code.charCodeAt(5)] ?? ''}:${PAIRS[code.charCodeAt(6)] ?? ''}`;
+  return `${date}T${time}`;
 }
