@@ -46,8 +46,8 @@ const UNUSED_MODULES = [
   // prom-client: summaries, exemplars, pushing, and metrics of several processes.
   /\/node_modules\/@opentelemetry\/api\//,
   /\/prom-client\/lib\/(?:summary|pushgateway|cluster)\.js$/,
-  // debug: the part for browsers, and an optional dependency, which only development packages install.
-  /\/node_modules\/(?:debug\/src\/browser\.js$|supports-color\/)/,
+  // debug: the part for browsers.
+  /\/node_modules\/debug\/src\/browser\.js$/,
 ];
 
 /**
@@ -130,7 +130,13 @@ for (const dir of process.argv.slice(2)) {
   await build({
     input: PROGRAMS[dir],
     platform: 'node',
-    resolve: { alias: { undici$: resolve('config/undici.js') } },
+    resolve: {
+      alias: {
+        undici$: resolve('config/undici.js'),
+        // Only development packages install this optional dependency of debug.
+        'supports-color': false,
+      },
+    },
     plugins: [
       statusScripts,
       openApiDocuments,
