@@ -1,5 +1,5 @@
-// Series of metrics that cost little to update, in a registry of prom-client, whose counters sort and join labels at each
-// update, and whose histograms have no weights.
+// Series of metrics in a registry of prom-client, without its counters, which sort and join labels at each update, and its
+// histograms, which have no weights.
 import type { Metric, Registry } from 'prom-client';
 import type { Labels, MetricEntry } from './metric-list.js';
 
