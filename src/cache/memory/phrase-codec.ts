@@ -1,21 +1,25 @@
 // Compresses the JSON of records: replaces its usual phrases by single bytes, and packs the digits of timestamps.
 import type { Bytes } from '../../handle/bytes.js';
 
-/** Phrases of Handle.Net JSON up to the century of a timestamp, whose other digits follow as six bytes. */
+/** Phrases of Handle.Net JSON around the digits of a timestamp, which are packed into six bytes. The longer one precedes. */
 const DATED_PHRASES = [
   '"},"ttl":86400,"timestamp":"20',
   '"}},"ttl":86400,"timestamp":"20',
   ',"timestamp":"20',
-];
+]
+  .flatMap((before) => [
+    { before, after: 'Z"},{"index":' },
+    { before, after: '' },
+  ])
+  .map((phrase, index) => ({ ...phrase, code: codeOf(index) }));
+/** The digits after the century. */
 const DIGITS = String.raw`\d\d-\d\d-\d\dT\d\d:\d\d:\d\d`;
-const DIGITS_LENGTH = 17;
 
 /**
- * All phrases; a longer phrase precedes its own prefixes. Each is stored as a control character (list index plus 1),
- * because compact JSON contains no control characters.
+ * The other phrases; a longer phrase precedes its own prefixes. Each phrase is stored as a control character, because
+ * compact JSON contains no control characters.
  */
 const PHRASES = [
-  ...DATED_PHRASES,
   '"},"ttl":',
   '"}},"ttl":',
   'Z"},{"index":',
@@ -45,44 +49,39 @@ const AS_IS = '\0';
 /** Maximum length of a text to compress, because compression takes about 10 ms per MiB. */
 const MAX_CHARS = 16 * 1024;
 
-/** Captures the phrase, so that `split` returns texts and phrases in turn. */
+const CODES = new Map(PHRASES.map((phrase, index) => [phrase, codeOf(DATED_PHRASES.length + index)]));
 const PHRASE = createPhrasePattern();
-const CODE_OF = new Map(PHRASES.map((phrase, index) => [phrase, String.fromCharCode(index + 1)]));
 const CONTROL = /[\0-\x1f]/;
 /** A code, with the packed digits that follow some. */
-const CODES = /[\x01-\x03][^]{6}|[\x04-\x1f]/g;
+const CODE = /[\x01-\x06][^]{6}|[\x07-\x1f]/g;
+
+/** Returns the control character of a phrase; `AS_IS` is none. */
+function codeOf(index: number): string {
+  return String.fromCharCode(index + 1);
+}
 
 function createPhrasePattern(): RegExp {
-  const anyOf = (phrases: readonly string[]): string =>
-    phrases.map((phrase) => phrase.replaceAll(/[[\]{}/.]/g, String.raw`\$&`)).join('|');
-  return new RegExp(
-    `((?:${anyOf(DATED_PHRASES)})(?=${DIGITS})|${anyOf(PHRASES.slice(DATED_PHRASES.length))})`,
-  );
+  const literal = (text: string): string => text.replaceAll(/[[\]{}/.]/g, String.raw`\$&`);
+  const dated = DATED_PHRASES.map(({ before, after }) => literal(before) + DIGITS + literal(after));
+  return new RegExp([...dated, ...PHRASES.map(literal)].join('|'), 'g');
 }
 
 /** Compresses a text of arbitrary bytes, which `expand` restores. */
 export function compress(text: Bytes): Bytes {
-  if (text === '') return text;
   if (text.length > MAX_CHARS || CONTROL.test(text)) return (AS_IS + text) as Bytes;
-  const [start = '', ...parts] = text.split(PHRASE);
-  let stored = start;
-  for (let at = 0; at < parts.length; at += 2) {
-    const [phrase = '', rest = ''] = [parts[at], parts[at + 1]];
-    stored += CODE_OF.get(phrase) ?? '';
-    stored += DATED_PHRASES.includes(phrase) ? packDigits(rest) + rest.slice(DIGITS_LENGTH) : rest;
-  }
-  return stored as Bytes;
+  return text.replace(PHRASE, (phrase) => CODES.get(phrase) ?? packDated(phrase)) as Bytes;
 }
 
 export function expand(stored: Bytes): Bytes {
   if (stored.startsWith(AS_IS)) return stored.slice(1) as Bytes;
-  return stored.replace(CODES, expandCode) as Bytes;
+  return stored.replace(CODE, expandCode) as Bytes;
 }
 
 function expandCode(code: string): string {
   const index = code.charCodeAt(0) - 1;
-  const phrase = PHRASES[index] ?? '';
-  return index < DATED_PHRASES.length ? phrase + unpackDigits(code) : phrase;
+  const dated = DATED_PHRASES[index];
+  if (dated === undefined) return PHRASES[index - DATED_PHRASES.length] ?? '';
+  return dated.before + unpackDigits(code) + dated.after;
 }
 
 /** The byte of two digits: no control character. */
@@ -90,13 +89,16 @@ const PACKED_00 = 0x20;
 /** Two digits by their byte. */
 const PAIRS = Array.from({ length: PACKED_00 + 100 }, (_, byte) => String(byte - PACKED_00).padStart(2, '0'));
 
-/** Packs the digits at the start of `text`, in the layout of DIGITS. */
-function packDigits(text: string): string {
-  let packed = '';
-  for (let at = 0; at < DIGITS_LENGTH; at += 3)
-    packed += String.fromCharCode(PACKED_00 + Number(text.slice(at, at + 2)));
-  return packed;
+function packDated(text: string): string {
+  const dated = DATED_PHRASES.find(({ before, after }) => text.startsWith(before) && text.endsWith(after));
+  if (dated === undefined) return text;
+  const start = dated.before.length;
+  const pack = (at: number): number =>
+    PACKED_00 + (text.charCodeAt(start + at) - ZERO) * 10 + text.charCodeAt(start + at + 1) - ZERO;
+  return dated.code + String.fromCharCode(pack(0), pack(3), pack(6), pack(9), pack(12), pack(15));
 }
+
+const ZERO = '0'.charCodeAt(0);
 
 /** Unpacks the digits after a code; not in a loop, because each read of a record does it for every value. */
 function unpackDigits(code: string): string {
