@@ -30,26 +30,30 @@ export function exposeHeaders(res: ServerResponse): void {
   res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
 }
 
-/** Returns the header that lets scripts read the set headers and those in `headers`, alternating names and values. */
-export function exposing(res: ServerResponse, headers: readonly string[]): string[] {
-  if (!res.hasHeader(ALLOW_ORIGIN)) return [];
-  const names = headers.filter((_, at) => at % 2 === 0);
-  return [EXPOSE_HEADERS, exposedOf([...res.getHeaderNames(), ...names])];
+/** Adds the header that lets scripts read the headers that are set and those in `lines`. */
+export function exposing(res: ServerResponse, lines: HeaderLines): HeaderLines {
+  if (!res.hasHeader(ALLOW_ORIGIN)) return lines;
+  return (lines + exposingLine([...res.getHeaderNames(), ...namesIn(lines)])) as HeaderLines;
 }
 
 /** Allows the origin, and lets scripts read the headers, of a prepared response. */
-export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
-  const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
-  let exposed = exposedByNames.get(names);
-  if (exposed === undefined) {
-    exposed = linesOf([EXPOSE_HEADERS, exposedOf(names.split(','))]);
-    exposedByNames.set(names, exposed);
-  }
-  return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as HeaderLines;
-}
+export const linesWithCors = (lines: HeaderLines, origin: string): HeaderLines =>
+  (linesOf([ALLOW_ORIGIN, origin]) + lines + exposingLine(namesIn(lines))) as HeaderLines;
 
-/** Memoised by header names: prepared responses have few distinct header sets. */
-const exposedByNames = new Map<string, HeaderLines>();
+const namesIn = (lines: HeaderLines): readonly string[] => lines.match(/^[^:\r\n]+/gm) ?? [];
+
+/** Memoised by header names: responses have few distinct header sets, whose names no client determines. */
+const exposingLines = new Map<string, HeaderLines>();
+
+function exposingLine(names: readonly string[]): HeaderLines {
+  const all = names.join();
+  let line = exposingLines.get(all);
+  if (line === undefined) {
+    line = linesOf([EXPOSE_HEADERS, exposedOf(names)]);
+    exposingLines.set(all, line);
+  }
+  return line;
+}
 
 function exposedOf(names: readonly string[]): string {
   const titled = names

@@ -9,7 +9,7 @@ import { createHitLines, freshnessRules } from './cache-headers.js';
 import { createAcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
 import { isNotModified } from './preconditions.js';
-import { type HeaderLines, type SendRaw, linesOf } from './raw-response.js';
+import type { HeaderLines, SendRaw } from './raw-response.js';
 import { type Representation, acceptsGzip } from './reply.js';
 import type { RequestCheck } from './request-steps.js';
 
@@ -83,10 +83,9 @@ const newResponse = ({ target, handle, entry, status, made }: Hit, start: Prepar
 });
 
 function variantOf({ body, common, ofBody, etag }: Representation): PreparedVariant {
-  const commonLines = linesOf(common);
   // The head is copied into a flat string: a rope of many pieces would be flattened for each response.
-  const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
-  return { body, head, commonLength: commonLines.length, etag };
+  const head = Buffer.from(common + ofBody, 'latin1').toString('latin1') as HeaderLines;
+  return { body, head, commonLength: common.length, etag };
 }
 
 /** The parts of a request that determine the form of its response and its report. */

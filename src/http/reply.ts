@@ -14,7 +14,7 @@ import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { exposing } from './cors.js';
 import { isNotModified } from './preconditions.js';
-import { linesOf, sendByNode } from './raw-response.js';
+import { type HeaderLines, linesOf, sendByNode } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
 import type { Format } from './target.js';
 
@@ -68,7 +68,7 @@ export function frameOf({ callback }: Format): { contentType: string; before: st
 
 export type Encoding = 'identity' | 'gzip';
 
-/** A response body in one encoding, with headers as alternating names and values. */
+/** A response body in one encoding, with header lines. */
 export interface Representation {
   encoding: Encoding;
   /** False for a body too short to compress. */
@@ -76,9 +76,9 @@ export interface Representation {
   body: Bytes;
   etag: string | undefined;
   /** Vary and ETag, which a 304 also contains (RFC 9110 §15.4.5). */
-  common: string[];
+  common: HeaderLines;
   /** Content-Encoding, Content-Type and Content-Length. */
-  ofBody: string[];
+  ofBody: HeaderLines;
 }
 
 interface TextContent {
@@ -117,15 +117,9 @@ function representAs(
   const common = ['Vary', varyOf(varies)];
   if (etag !== undefined) common.push('ETag', etag);
   if (lines !== undefined) common.push(...lines);
-  const framing = ['Content-Type', contentType, 'Content-Length', String(body.length)];
-  return {
-    encoding,
-    isWorthGzip,
-    body,
-    etag,
-    common,
-    ofBody: encoding === 'gzip' ? ['Content-Encoding', 'gzip', ...framing] : framing,
-  };
+  const ofBody = ['Content-Type', contentType, 'Content-Length', String(body.length)];
+  if (encoding === 'gzip') ofBody.unshift('Content-Encoding', 'gzip');
+  return { encoding, isWorthGzip, body, etag, common: linesOf(common), ofBody: linesOf(ofBody) };
 }
 
 const compress = promisify(gzip);
@@ -202,11 +196,12 @@ export async function sendMade(
 ): Promise<void> {
   await endOfTurn();
   const isKnown = made.etag !== undefined && isNotModified(req.headers['if-none-match'], made.etag);
-  const lines = [...Object.entries(headers).flat(), ...made.common, ...(isKnown ? [] : made.ofBody)];
+  const ofHeaders = linesOf(Object.entries(headers).flat());
+  const lines = (ofHeaders + made.common + (isKnown ? '' : made.ofBody)) as HeaderLines;
   const { sendRaw = sendByNode } = contextOf(res);
   sendRaw(res, {
     status: isKnown ? 304 : status,
-    lines: linesOf([...lines, ...exposing(res, lines)]),
+    lines: exposing(res, lines),
     body: isKnown || req.method === 'HEAD' ? '' : made.body,
   });
 }

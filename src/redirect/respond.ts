@@ -15,6 +15,7 @@ import {
 } from '../http/cache-headers.js';
 import type { RequestContext } from '../http/context.js';
 import { prepareResponse } from '../http/prepared-responses.js';
+import { linesOf } from '../http/raw-response.js';
 import { type Representation, bodyOfEntry, renderText, sendMade } from '../http/reply.js';
 import { type FromEntry, type Resolution, existsBy, resultOf } from '../resolver/loader.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
@@ -438,7 +439,7 @@ function representRedirect(
     isWorthGzip: false,
     body,
     etag: undefined,
-    common: ['Vary', varyOf(varies), 'Location', url, ...lines.flat(), ...ofRecord],
-    ofBody: ['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)],
+    common: linesOf(['Vary', varyOf(varies), 'Location', url, ...lines.flat(), ...ofRecord]),
+    ofBody: linesOf(['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)]),
   };
 }
