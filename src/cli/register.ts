@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
+import { createInterface } from 'node:readline';
 import { zipSync } from 'fflate';
 import {
   decodePublicKey,
@@ -84,19 +84,20 @@ type Terminal = ReturnType<typeof openTerminal>;
 
 function openTerminal() {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
-  const closed = new AbortController();
-  lines.once('close', () => {
-    closed.abort();
-  });
+  // Keeps lines that arrive before their question, as when answers are pasted; `question` would lose them.
+  const answers = lines[Symbol.asyncIterator]();
   return {
     close: () => {
       lines.close();
     },
     /** @throws Failure when the input ends (Ctrl-C, Ctrl-D) */
-    ask: (prompt: string): Promise<string> =>
-      lines.question(prompt, closed).catch(() => {
-        throw new Failure('\ncancelled; nothing was written');
-      }),
+    ask: async (prompt: string): Promise<string> => {
+      lines.setPrompt(prompt);
+      lines.prompt();
+      const answer = await answers.next();
+      if (answer.done === true) throw new Failure('\ncancelled; nothing was written');
+      return answer.value;
+    },
   };
 }
 

@@ -251,6 +251,16 @@ describe('register command', () => {
     expect(server!.address).toBe('203.0.113.12');
   });
 
+  test('takes answers that are pasted together', async () => {
+    const output = join(folder(), 'service');
+    const { screen, press, exited } = startOnTerminal(['register', '--output', output, ...REQUIRED.slice(2)]);
+    await expect.poll(screen).toContain('Public IP address');
+    press(['203.0.113.12', '', '', '', '', '', '', 'A service', ''].join('\r') + '\r');
+    expect(await exited).toMatchObject({ code: 0 });
+    const site = decodeSite(readFileSync(join(output, 'siteinfo.bin')));
+    expect(site.attributes).toContainEqual({ name: 'desc', value: 'A service' });
+  });
+
   test('writes nothing when the terminal input ends early', async () => {
     const output = join(folder(), 'service');
     const { screen, press, exited } = startOnTerminal(['register', '--output', output]);
