@@ -50,7 +50,7 @@ export function createPublicListener(
     plugins,
     handlers,
     checksLogin: createChecksLogin(host.upstreams.checksLogins),
-    lock: createSharedLock(settings.current, servers, cache, host.findClient),
+    lock: createSharedLock(settings.current, servers, cache),
     unclaimed: createUnclaimedNames(clock.now, cache.commands),
   };
   let current = createListener(settings.current, host, kept);

@@ -69,7 +69,7 @@ export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
 };
 
 /** Returns the request id, generated on first use because a hit needs none. */
-export const requestIdOf = (res: ServerResponse): string => (contextOf(res).requestId ??= randomUUID());
+export const requestIdOf = (context: RequestContext): string => (context.requestId ??= randomUUID());
 
 /** Whether the request has a context; on the admin listener, Express sets other `locals`. */
 export const hasContext = (res: ServerResponse): boolean => {

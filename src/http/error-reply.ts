@@ -134,7 +134,7 @@ export function createSendError(
   send: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void> = sendText,
 ): SendError {
   return async function sendError(req, res, error) {
-    const requestId = hasContext(res) ? requestIdOf(res) : undefined;
+    const requestId = hasContext(res) ? requestIdOf(contextOf(res)) : undefined;
     const failure = asServiceError(error, onUnexpected, requestId);
     if (res.headersSent) throw failure;
     const context = contextOf(res);
@@ -162,7 +162,7 @@ export type FailingListener = (
 export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
-      const requestId = hasContext(res) ? requestIdOf(res) : undefined;
+      const requestId = hasContext(res) ? requestIdOf(contextOf(res)) : undefined;
       // A ServiceError was already reported at its origin.
       if (!(error instanceof ServiceError)) onUnexpected(error, requestId);
       if (!res.headersSent) sendInternalError(res, requestId);

@@ -1,6 +1,6 @@
 // The steps of each request of the public listener before its handler: the log, CORS, and the checks.
 import type { LoggedRequest } from '../observe/hits.js';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
@@ -104,18 +104,19 @@ function createRequestLog(host: Host): Handler {
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
       reportRead(hooks, context);
-      if (isLogged(result) && log.isLevelEnabled('info')) writeLine(host, res, request, { failure, span });
+      if (isLogged(result) && log.isLevelEnabled('info'))
+        writeLine(host, context, request, { failure, span });
     });
   };
 }
 
 function writeLine(
   { hits, log }: Host,
-  res: ServerResponse,
+  context: RequestContext,
   request: LoggedRequest,
   { failure, span }: { failure: ServiceError | undefined; span: RequestSpan | undefined },
 ): void {
-  const requestId = requestIdOf(res);
+  const requestId = requestIdOf(context);
   // pino costs a third of a miss.
   if (failure === undefined && span === undefined) {
     hits.logRequest(request, requestId);

@@ -6,7 +6,7 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
-import { type RequestContext, requestIdOf } from '../http/context.js';
+import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { isOfSessions, originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import type { Caller } from '../upstream/caller.js';
@@ -43,10 +43,7 @@ export type ForwardRequest = (
  * handle.
  */
 export const upstreamTarget = ({ target, handle }: RequestContext): string =>
-  handle === undefined ? originForm(target.path, target.query) : handleTarget(handle, target.query);
-
-export const handleTarget = ({ text }: HandleRef, query: string): string =>
-  originForm(`/api/handles/${handleToPath(text)}`, query);
+  originForm(handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`, target.query);
 
 interface OutgoingRequest {
   method: string;
@@ -119,7 +116,7 @@ export function createForwardRequest(
 
   return async function forward(req, res, { target, body: given }) {
     const { method = 'GET' } = req;
-    const requestId = requestIdOf(res);
+    const requestId = requestIdOf(contextOf(res));
     const body = isOfSessions(target) ? sessions.bodyFor(given) : given;
     const client = {
       method,

@@ -2,27 +2,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
 import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
-import { contextOf } from '../http/context.js';
+import type { Handler, RequestContext } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { bodyOfMembers, sendReply } from '../http/reply.js';
-import type { RunSteps } from '../http/request-work.js';
-import type { Listener } from '../http/route-table.js';
-import { rawHandleOf, readHandle, readParameters } from '../http/target.js';
+import { originForm, rawHandleOf, readHandle, readParameters } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
+import type { RecordRead } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Deletion } from '../write/write.js';
 import { assertCondition } from './condition.js';
-import { handleTarget } from './forward-request.js';
 import { type Forwarding, forwardResponse, parseAnswer, peekResponseBody } from './forward.js';
 
 interface WriteRequest {
   req: IncomingMessage;
   res: ServerResponse;
+  context: RequestContext;
   origin: OriginRecord;
-  parameters: URLSearchParams;
   /** Whether the Handle server checks and executes the write atomically. */
   isCreation: boolean;
 }
@@ -37,32 +36,30 @@ export function createWriteRoute(
   host: Host,
   { withBody, forwardRequest }: Forwarding,
   carryOut: CarryOut,
-): Listener {
-  const { originOf, refOf } = host;
-  return async function writeRoute(req, res) {
-    const context = contextOf(res);
-    const { target, parameters, caller } = context;
+): Handler {
+  return async function writeRoute(req, res, context) {
+    const { parameters, caller } = context;
     context.result = 'write';
-    const handle = refOf(readHandle(rawHandleOf(target.path) ?? ''));
-    context.handle = handle;
     const isCreation = isCreateOnly(req);
     const hasCondition = !isCreation && hasEtagCondition(req.headers);
-    const runSteps = host.runStepsOf(res);
+    const handle = host.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
+    context.handle = handle;
+    const query = isCreation ? creationQuery(context.target.query) : context.target.query;
+    const target = originForm(`/api/handles/${handleToPath(handle.text)}`, query);
     const isMinted = isMinting(req, parameters);
     const indexes = writtenIndexes(parameters);
-    const origin = originOf(handle, { authorization: req.headers.authorization, caller });
-    const request = { req, res, origin, parameters, isCreation };
-    const forwarded = await carryOut<Buffer, unknown, ForwardedResponse | 'refused'>({
+    const origin = host.originOf(handle, { authorization: req.headers.authorization, caller });
+    const request = { req, res, context, origin, isCreation };
+    const forwarded = await carryOut<Buffer, RecordRead, ForwardedResponse | 'refused'>({
       req,
-      res,
+      context,
       origin,
       deletion: req.method === 'DELETE' ? deletionOf(request, host.resolver) : undefined,
       withBody,
-      read: hasCondition ? () => checkCondition(request, runSteps) : undefined,
+      read: hasCondition ? () => readConditionally(request, host) : undefined,
       attempt(body, _current, send) {
-        const query = isCreation ? creationQuery(target.query) : target.query;
-        const content = { target: handleTarget(handle, query), body, subject: origin };
-        const forward = async (beforeSend: () => void): Promise<ForwardedResponse> =>
+        const content = { target, body, subject: { handle, caller, server: origin.server } };
+        const forward = async (beforeSend?: () => void): Promise<ForwardedResponse> =>
           readWritten(await forwardRequest(req, res, { ...content, beforeSend }), isMinted);
         return send([forward], { indexes });
       },
@@ -71,10 +68,16 @@ export function createWriteRoute(
   };
 }
 
-async function checkCondition({ req, origin, parameters }: WriteRequest, runSteps: RunSteps): Promise<void> {
+/** Reads the record, and checks the condition. @throws ServiceError PRECONDITION_FAILED */
+async function readConditionally(
+  { req, res, context, origin }: WriteRequest,
+  { runStepsOf }: Host,
+): Promise<RecordRead> {
   const response = await readVisible(origin, { authoritative: true });
-  const indexes = parameters.getAll('index');
-  await runSteps(assertCondition(req, origin.handle.text, indexes, response), response.body.length);
+  const indexes = context.parameters.getAll('index');
+  const checking = assertCondition(req, origin.handle.text, indexes, response);
+  await runStepsOf(res)(checking, response.body.length);
+  return response;
 }
 
 /** Returns the indexes in the query; undefined for a write of the whole record. */
@@ -95,18 +98,20 @@ async function readWritten(response: IncomingMessage, isMinted: boolean): Promis
 }
 
 /** Builds the reply for disabled deletion: 403, or 404 if the handle does not exist. */
-function deletionOf({ req, res, origin, parameters }: WriteRequest, resolver: Resolver): Deletion<'refused'> {
-  const scope = parameters.has('index') ? 'values' : 'handle';
+function deletionOf(
+  { req, res, context, origin: { handle } }: WriteRequest,
+  resolver: Resolver,
+): Deletion<'refused'> {
+  const scope = context.parameters.has('index') ? 'values' : 'handle';
   return {
     scope,
     async refuse() {
-      const { handle } = origin;
       // The handle is assumed to exist if the upstream fails.
-      const reading = resolver.resolve(handle, { authoritative: false, caller: contextOf(res).caller });
+      const reading = resolver.resolve(handle, { authoritative: false, caller: context.caller });
       const found = await reading.catch(() => undefined);
       if (found?.kind !== 'entry' || found.entry.kind !== 'not-found')
         throw new ServiceError('NO_DELETE', { message: NO_DELETE[scope] });
-      contextOf(res).result = 'refused';
+      context.result = 'refused';
       await sendReply(req, res, {
         status: 404,
         json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, handle.text),

@@ -70,7 +70,7 @@ export async function sendRedirectProblem(
   problem: RedirectProblem,
 ): Promise<void> {
   context.failure = failure;
-  const requestId = problem.headers === undefined ? requestIdOf(res) : undefined;
+  const requestId = problem.headers === undefined ? requestIdOf(context) : undefined;
   await sendText(req, res, renderRedirectProblem(redirects, req, failure, { ...problem, requestId }));
 }
 

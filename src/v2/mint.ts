@@ -99,13 +99,13 @@ async function createMinted(
   { handle: name, record }: NewHandle,
   { mayExist }: { mayExist: boolean },
 ): Promise<boolean> {
-  const { req, res, context } = call;
+  const { req, context } = call;
   const handle = v2.host.refOf(name);
   context.handle = handle;
   const origin = originFor(v2, call, handle);
   const outcome = await v2.carryOut<undefined, unknown, 'created' | 'exists'>({
     req,
-    res,
+    context,
     origin,
     withBody: noBody,
     attempt: (_body, _current, send) => sendCreation(call, origin, send, record),

@@ -10,8 +10,8 @@ import { decompress, parseJsonBytes } from '../http/request-body.js';
 import { type IsTrustedProxy, forwardedList } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
-import type { OriginRecord } from '../write/origin-record.js';
-import { type SendRequest, type SendWrite, noBody } from '../write/write.js';
+import type { OriginRecord, SendRequest } from '../write/origin-record.js';
+import { type SendWrite, noBody } from '../write/write.js';
 import { PRIVATE, type V2, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
@@ -40,22 +40,20 @@ export interface HandleResource {
 }
 
 export async function putHandle(v2: V2, call: V2Call, { handle, rawHandle }: HandleResource): Promise<void> {
-  const { req, res, context } = call;
+  const { req, context } = call;
   context.result = 'write';
   assertJson(req);
   const isCreation = isCreateOnly(req);
   const hasCondition = isConditional(req);
   const origin = originFor(v2, call, handle);
-  await v2.carryOut<InputList, CallerRecord | undefined, true>({
+  await v2.carryOut<InputList, CallerRecord, true>({
     req,
-    res,
+    context,
     origin,
     withBody: (_req, work) => withInputs(v2, call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     read: isCreation ? undefined : () => readCurrent(call, origin, hasCondition),
-    // The Handle server checks and executes any creation atomically. A replacement sends its response under
-    // the lock, so that the ETag belongs to this write.
-    isAtomic: (current) => current === undefined,
+    // A replacement sends its response under the lock, so that the ETag belongs to this write.
     attempt(body, current, send) {
       const target = { ...body, rawHandle, origin, send };
       return current === undefined
@@ -67,16 +65,18 @@ export async function putHandle(v2: V2, call: V2Call, { handle, rawHandle }: Han
 
 /** Deletes a handle if deletion is enabled. For a missing handle, 412 and 404 take precedence over 403. */
 export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
-  const { req, res, context } = call;
+  const { req, context } = call;
   context.result = 'write';
   const hasCondition = isConditional(req);
   const origin = originFor(v2, call, handle);
-  const read = async (): Promise<void> => {
-    if ((await readCurrent(call, origin, hasCondition)) === undefined) throw new ServiceError('V2_NOT_FOUND');
+  const read = async (): Promise<CallerRecord> => {
+    const current = await readCurrent(call, origin, hasCondition);
+    if (current === undefined) throw new ServiceError('V2_NOT_FOUND');
+    return current;
   };
   await v2.carryOut<undefined, unknown, true>({
     req,
-    res,
+    context,
     origin,
     deletion: {
       scope: 'handle',
@@ -88,11 +88,11 @@ export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Pro
     withBody: noBody,
     read,
     async attempt(_body, _current, send) {
-      const answer = await send([(beforeSend) => origin.remove({ beforeSend })]);
+      const answer = await send([origin.remove({})]);
       return answer && assertDone(answer);
     },
   });
-  sendV2(res, { status: 204, headers: PRIVATE });
+  sendV2(call.res, { status: 204, headers: PRIVATE });
 }
 
 /** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
@@ -139,7 +139,7 @@ export async function sendCreation(
   send: SendWrite,
   record: SizedValues,
 ): Promise<'created' | 'exists'> {
-  const put: SendRequest<RecordAnswer> = () => origin.put({ values: record.values, overwrite: false });
+  const put = origin.put({ values: record.values, overwrite: false });
   const answer = await send([put], { isStored: () => holdsValues(call, origin, record) });
   if (answer === undefined) return 'created';
   const isRefused = judgeWrite(answer) === 'unchanged';
@@ -182,17 +182,12 @@ const isGone = (answer: RecordAnswer): boolean =>
   answer.status >= 300 && refusalError(answer, 'write').code === 'V2_NOT_FOUND';
 
 function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAnswer>[] {
-  if (plan.kind === 'whole') {
-    const { values } = plan;
-    return [(beforeSend) => origin.put({ values, overwrite: true, beforeSend })];
-  }
+  if (plan.kind === 'whole') return [origin.put({ values: plan.values, overwrite: true })];
   const { add, change, remove: indexes } = plan;
   const requests: SendRequest<RecordAnswer>[] = [];
-  if (add.length > 0)
-    requests.push((beforeSend) => origin.putValues({ values: add, overwrite: false, beforeSend }));
-  if (change.length > 0)
-    requests.push((beforeSend) => origin.putValues({ values: change, overwrite: true, beforeSend }));
-  if (indexes.length > 0) requests.push((beforeSend) => origin.remove({ indexes, beforeSend }));
+  if (add.length > 0) requests.push(origin.putValues({ values: add, overwrite: false }));
+  if (change.length > 0) requests.push(origin.putValues({ values: change, overwrite: true }));
+  if (indexes.length > 0) requests.push(origin.remove({ indexes }));
   return requests;
 }
 

@@ -1,5 +1,4 @@
 // The lock of a handle for a write: a fair queue in this instance and, with Redis, a lock across all instances.
-import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Cache } from '../cache/cache.js';
 import { systemClock, untilDeadline } from '../cache/clock.js';
@@ -7,7 +6,6 @@ import type { Config } from '../config/schema.js';
 import type { ConfiguredServer } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import { identityOf } from '../http/identity.js';
 import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
 
 /** The state of a granted lock. */
@@ -17,18 +15,21 @@ export interface Held {
    */
   freeSince: number;
   /**
-   * Asserts, just before a write is sent, that the lock outlasts the write.
+   * Asserts, just before a write is sent, that the lock outlasts the write. Undefined without Redis, where a lock
+   * ends only with its work.
    *
    * @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the Handle server responds
    */
-  assertHeld: () => void;
+  assertHeld?: (() => void) | undefined;
   /** Records a refused login. Call it if the work does not throw the refusal. */
   onRefused: () => void;
 }
 
-const FREE = { freeSince: -Infinity, assertHeld: () => undefined };
-
-export const NOT_HELD: Held = { ...FREE, onRefused: () => undefined };
+/** The client that waits for a lock: the identity of its login, if any, and its network. */
+interface LockClient {
+  identity: string | undefined;
+  network: string;
+}
 
 /**
  * Runs work under the lock of the handle, which all instances share. Read the record with the caller's login
@@ -40,7 +41,7 @@ export const NOT_HELD: Held = { ...FREE, onRefused: () => undefined };
  */
 export type HandleLock = <T>(
   handle: HandleRef,
-  req: IncomingMessage,
+  client: LockClient,
   work: (held: Held) => Promise<T>,
 ) => Promise<T>;
 
@@ -49,36 +50,23 @@ export function createSharedLock(
   { v2, redis }: Config,
   servers: readonly ConfiguredServer[],
   { commands, era }: Cache,
-  findClient: FindNetwork,
 ): HandleLock {
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
   const options = { era, waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
-  return createHandleLock(
-    v2.lockWaitMs,
-    findClient,
-    commands && createRedisLock({ redis: commands, ...options }),
-  );
+  return createHandleLock(v2.lockWaitMs, commands && createRedisLock({ redis: commands, ...options }));
 }
-
-type FindNetwork = (req: IncomingMessage) => { network: string };
 
 /**
  * Creates a handle lock. If Redis is configured, no lock is granted without it. `waitMs`: maximum wait for the lock, in
  * the queue and in Redis; `acquireShared`: acquires the lock across all instances, undefined without Redis.
  */
-export function createHandleLock(
-  waitMs: number,
-  findClient: FindNetwork,
-  acquireShared?: AcquireRedisLock,
-): HandleLock {
+export function createHandleLock(waitMs: number, acquireShared?: AcquireRedisLock): HandleLock {
   const queue = new LockQueue(() => performance.now());
-  return async function lock(handle, req, work) {
-    const { network } = findClient(req);
-    const client = identityOf(req.headers.authorization) ?? network;
-    const writer = { client, network, prefix: handle.prefix };
+  return async function lock({ key, prefix }, { identity, network }, work) {
+    const writer = { client: identity ?? network, network, prefix };
     const deadline = performance.now() + waitMs;
     const grant: { freeSince?: number; notify?: () => void } = {};
-    const leave = queue.enter(handle.key, writer, (freeSince) => {
+    const leave = queue.enter(key, writer, (freeSince) => {
       grant.freeSince = freeSince;
       grant.notify?.();
     });
@@ -91,7 +79,8 @@ export function createHandleLock(
       if (grant.freeSince === undefined)
         await untilDeadline(new Promise<void>((notify) => (grant.notify = notify)), waitMs, busy);
       const { freeSince = Infinity } = grant;
-      const shared = acquireShared ? await acquireShared(handle.key, deadline) : NO_REDIS;
+      if (acquireShared === undefined) return await work({ freeSince, onRefused });
+      const shared = await acquireShared(key, deadline);
       if (shared === undefined) throw busy();
       try {
         const { assertHeld } = shared;
@@ -107,8 +96,6 @@ export function createHandleLock(
     }
   };
 }
-
-const NO_REDIS = { ...FREE, release: () => Promise.resolve() };
 
 const isLoginRefused = (error: unknown): boolean =>
   error instanceof ServiceError && [401, 403].includes(error.upstreamAnswer?.status ?? error.status);

@@ -15,6 +15,7 @@ import type {
   ReadOptions,
   RecordRead,
   RemoveOptions,
+  SendOptions,
   WriteOptions,
 } from '../upstream/contract.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
@@ -22,7 +23,10 @@ import { recordsAt } from '../upstream/routing.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
-type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
+type Without<Options> = Omit<Options, keyof SendOptions>;
+
+/** Sends a write. Calls `assertHeld` just before. */
+export type SendRequest<Answer> = (assertHeld?: () => void) => Promise<Answer>;
 
 /**
  * A record at its Handle server. A read that does not find the handle, or a PUT refused because it exists,
@@ -38,9 +42,9 @@ export interface OriginRecord {
   /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity: string | undefined;
   get: (options: Without<ReadOptions>) => Promise<RecordRead>;
-  put: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
-  putValues: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
-  remove: (options: Without<RemoveOptions>) => Promise<RecordAnswer>;
+  put: (options: Without<WriteOptions>) => SendRequest<RecordAnswer>;
+  putValues: (options: Without<WriteOptions>) => SendRequest<RecordAnswer>;
+  remove: (options: Without<RemoveOptions>) => SendRequest<RecordAnswer>;
   /** Lists the handles under a prefix of the same server. */
   list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
 }
@@ -58,38 +62,47 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
     const [server] = servers;
     if (server?.source.forwards === false) {
       const { refusal } = server.source;
-      const refuse = () => Promise.reject(refusal());
+      const refuse = () => () => Promise.reject(refusal());
       const get = createPublicGet(handle, given, resolver);
       const writes = { put: refuse, putValues: refuse, remove: refuse };
       const { list } = server;
       return { handle, server, refusal, caller: given, identity: undefined, get, ...writes, list };
     }
     const records = recordsAt(servers);
-    const identity = identityOf(authorization);
-    // The miss limit ignores a read whose login the Handle server checks.
-    const isChecked = identity !== undefined && servers.every(({ checksLogins }) => checksLogins);
-    const caller = isChecked ? given && { ...given, network: undefined } : given;
-    const login = { authorization, caller };
+    const login = { authorization, caller: given };
+    // Computed only if needed, as an unconditional write needs neither.
+    const findIdentity = (): string | undefined => identityOf(authorization);
+    const findCaller = (): Caller | undefined => {
+      // The miss limit ignores a read whose login the Handle server checks.
+      const isChecked = servers.every(({ checksLogins }) => checksLogins) && findIdentity() !== undefined;
+      return isChecked ? given && { ...given, network: undefined } : given;
+    };
     return {
       handle,
       server,
-      caller,
-      identity,
+      get caller() {
+        return findCaller();
+      },
+      get identity() {
+        return findIdentity();
+      },
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
-        const answer = await aroundMiss(caller, read, showsUnknown);
+        const answer = await aroundMiss(findCaller(), read, showsUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;
       },
-      async put(options) {
-        const answer = await records.put(handle, { ...options, ...login }).catch(throwAsLost);
+      put: (options) => async (beforeSend) => {
+        const answer = await records.put(handle, { ...options, ...login, beforeSend }).catch(throwAsLost);
         if (answer.responseCode === RESPONSE_CODE.handleExists)
           await resolver.learn(handle, { exists: true });
         return answer;
       },
-      putValues: (options) => records.putValues(handle, { ...options, ...login }).catch(throwAsLost),
-      remove: (options) => records.remove(handle, { ...options, ...login }).catch(throwAsLost),
+      putValues: (options) => (beforeSend) =>
+        records.putValues(handle, { ...options, ...login, beforeSend }).catch(throwAsLost),
+      remove: (options) => (beforeSend) =>
+        records.remove(handle, { ...options, ...login, beforeSend }).catch(throwAsLost),
       list: (prefix, options) => records.list(prefix, { ...options, authorization }),
     };
   };

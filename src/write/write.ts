@@ -1,9 +1,9 @@
 // The write path of every interface: rule, body, condition, fence, requests, settlement.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
-import { contextOf, requestIdOf } from '../http/context.js';
+import { type RequestContext, requestIdOf } from '../http/context.js';
 import {
   type DeletionRules,
   type WriteAnswer,
@@ -11,8 +11,8 @@ import {
   combineOutcomes,
   judgeWrite,
 } from './decisions.js';
-import { type HandleLock, type Held, NOT_HELD } from './lock.js';
-import { type OriginRecord, assertAcceptsWrites } from './origin-record.js';
+import type { HandleLock, Held } from './lock.js';
+import { type OriginRecord, type SendRequest, assertAcceptsWrites } from './origin-record.js';
 
 /** The scope of a deletion, and the reply if deletion is disabled. */
 export interface Deletion<Result> {
@@ -23,28 +23,24 @@ export interface Deletion<Result> {
 /** A write, translated from a request by an interface: its steps in their order. */
 interface Write<Body, Current, Result> {
   req: IncomingMessage;
-  res: ServerResponse;
+  context: RequestContext;
   origin: OriginRecord;
   deletion?: Deletion<Result> | undefined;
   /** Receives the body before the handle is locked or fenced, because the body may arrive slowly. */
   withBody: (req: IncomingMessage, work: (body: Body) => Promise<Result>) => Promise<Result>;
   /**
-   * Reads the record that the write depends on, as seen by the caller; undefined for an unconditional write.
+   * Reads the record that the write depends on, as seen by the caller; undefined for an unconditional write. Resolves to
+   * undefined for a creation, which the Handle server makes atomic, so that no lock is needed.
    *
    * @throws ServiceError PRECONDITION_FAILED
    */
-  read?: (() => Promise<Current>) | undefined;
-  /** Whether the Handle server makes the write atomic for this record, so that no lock is needed. */
-  isAtomic?: (current: Current) => boolean;
+  read?: (() => Promise<Current | undefined>) | undefined;
   /**
    * Sends the write, and builds its result. The result is undefined if the record was created or deleted
    * meanwhile; it is then read again.
    */
   attempt: (body: Body, current: Current | undefined, send: SendWrite) => Promise<Result | undefined>;
 }
-
-/** Sends a request. Calls `assertHeld` just before. */
-export type SendRequest<Answer> = (assertHeld: () => void) => Promise<Answer>;
 
 interface WriteEffect {
   /** Indexes of the written values; undefined for a write of the whole record. */
@@ -80,24 +76,24 @@ const MAX_TRIES = 3;
 
 export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Host): CarryOut {
   return async function carryOut<Body, Current, Result>(write: Write<Body, Current, Result>) {
-    const { deletion, isAtomic, read, req } = write;
-    const { handle, refusal, caller } = write.origin;
+    const { req, context, deletion, read } = write;
+    const { handle, refusal } = write.origin;
     if (refusal !== undefined) throw refusal();
     if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
 
     return write.withBody(req, async (body) => {
-      const attempt = (current: Current | undefined, held: Held): Promise<Result | undefined> =>
+      const attempt = (current?: Current, held?: Held): Promise<Result | undefined> =>
         write.attempt(body, current, createSendWrite(host, write, held));
-      if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
+      if (read === undefined) return (await attempt()) ?? concurrentModification();
       try {
         const readAt = performance.now();
         const first = await read();
-        const needsLock = isAtomic?.(first) !== true;
-        const unlocked = needsLock ? undefined : await attempt(first, NOT_HELD);
-        if (unlocked !== undefined) return unlocked;
-        return await lock(handle, req, async (held) => {
-          const isCurrent = needsLock && held.freeSince <= readAt;
+        const created = first === undefined ? await attempt() : undefined;
+        if (created !== undefined) return created;
+        const client = { identity: write.origin.identity, network: context.client.network };
+        return await lock(handle, client, async (held) => {
+          const isCurrent = first !== undefined && held.freeSince <= readAt;
           for (let tries = 0; tries < MAX_TRIES; tries++) {
             const result = await attempt(isCurrent && tries === 0 ? first : await read(), held);
             if (result !== undefined) return result;
@@ -108,7 +104,7 @@ export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Hos
         // The ETag of a failed condition usually came from the cache, where the caller will read the record
         // again.
         if (failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED')
-          await host.resolver.recheck(handle, caller);
+          await host.resolver.recheck(handle, write.origin.caller);
         throw failure;
       }
     });
@@ -121,14 +117,14 @@ function concurrentModification(): never {
 
 function createSendWrite<Body, Current, Result>(
   { resolver, hooks }: Host,
-  { req, res, origin }: Write<Body, Current, Result>,
-  { assertHeld, onRefused }: Held,
+  { req, context, origin }: Write<Body, Current, Result>,
+  held: Held | undefined,
 ): SendWrite {
   return async function send(requests, { indexes, isStored } = {}) {
-    const { handle, server, identity } = origin;
+    const { handle, server } = origin;
     assertAcceptsWrites(server);
     const last = await sendFenced(await resolver.fence(handle), requests, {
-      assertHeld,
+      assertHeld: held?.assertHeld,
       isStored,
       async onChanged({ outcome, isConfirmed, answer }) {
         if (hooks.changed.length === 0) return;
@@ -138,22 +134,22 @@ function createSendWrite<Body, Current, Result>(
           operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
           handle: answer?.minted ?? handle.text,
           indexes,
-          identity,
+          identity: origin.identity,
           isConfirmed,
-          interface: contextOf(res).family,
+          interface: context.family,
           outcome,
-          requestId: requestIdOf(res),
+          requestId: requestIdOf(context),
         };
         await Promise.all(hooks.changed.map((record) => record([change])));
       },
     });
-    if (last?.status === 401 || last?.status === 403) onRefused();
+    if (last?.status === 401 || last?.status === 403) held?.onRefused();
     return last;
   };
 }
 
 interface Settlement {
-  assertHeld?: () => void;
+  assertHeld?: (() => void) | undefined;
   isStored?: WriteEffect['isStored'];
   /**
    * Called after the settlement if the record was changed, or may have been. `answer`: the last response;
@@ -205,7 +201,7 @@ interface Sent<Answer> {
 
 async function sendSequentially<Answer extends WriteAnswer>(
   requests: readonly SendRequest<Answer>[],
-  { assertHeld = NOT_HELD.assertHeld, isStored }: Settlement,
+  { assertHeld, isStored }: Settlement,
 ): Promise<Sent<Answer>> {
   const outcomes: WriteOutcome[] = [];
   let isAccepted = false;

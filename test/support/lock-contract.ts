@@ -1,5 +1,4 @@
 // The contract of the handle lock, in one process and across instances.
-import type { IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { gate } from './gate.js';
 import { systemClock } from '../../src/cache/clock.js';
@@ -18,9 +17,9 @@ export function createKeyLock({
   waitMs: number;
   acquireShared?: AcquireRedisLock;
 }): KeyLock {
-  const lock: HandleLock = createHandleLock(waitMs, () => ({ network: '192.0.2.0/24' }), acquireShared);
-  const req = { headers: {} } as unknown as IncomingMessage;
-  return (key, work) => lock({ key, text: key, prefix: '' }, req, work);
+  const lock: HandleLock = createHandleLock(waitMs, acquireShared);
+  const client = { identity: undefined, network: '192.0.2.0/24' };
+  return (key, work) => lock({ key, text: key, prefix: '' }, client, work);
 }
 
 /** Creates two views of the same lock, in one process or in two instances. */

@@ -1,20 +1,20 @@
 // The lock on a handle: spellings of a login count as one client, and a rejected login has one queue place.
-import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
+import { identityOf } from '../../src/http/identity.js';
 import { type HandleLock, createHandleLock } from '../../src/write/lock.js';
 
 const NETWORK = '192.0.2.0/24';
 
 const HANDLE = handleRef('21.T1/x', false);
 
-const start = (): HandleLock => createHandleLock(60_000, () => ({ network: NETWORK }));
+const start = (): HandleLock => createHandleLock(60_000);
 
-const as = (name: string): IncomingMessage =>
-  ({
-    headers: { authorization: `Basic ${Buffer.from(`${name}:x`).toString('base64')}` },
-  }) as unknown as IncomingMessage;
+const as = (name: string) => ({
+  identity: identityOf(`Basic ${Buffer.from(`${name}:x`).toString('base64')}`),
+  network: NETWORK,
+});
 
 /** Returns spellings of one name that differ in percent-encoding and leading zeros. */
 const spellings = (count: number): string[] =>

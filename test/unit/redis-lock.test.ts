@@ -179,7 +179,7 @@ describe('Redis lock', () => {
       const world = start();
       const { grant, end } = await hold(world);
       for (let at = 0; at < 60; at++) {
-        grant.assertHeld();
+        grant.assertHeld!();
         await world.clock.pass(1000);
       }
       end();
@@ -197,10 +197,10 @@ describe('Redis lock', () => {
       const lock = createKeyLock({ waitMs: 60_000, acquireShared: createRedisLock(options) });
       const { grant, end } = await hold({ lock });
       stoodMs = 4999;
-      grant.assertHeld();
+      grant.assertHeld!();
       stoodMs = 5000;
       expect(() => {
-        grant.assertHeld();
+        grant.assertHeld!();
       }).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
       end();
     });
@@ -210,7 +210,7 @@ describe('Redis lock', () => {
       const { grant, end } = await hold(world);
       world.redis.state = 'lost';
       await world.clock.pass(4900);
-      grant.assertHeld();
+      grant.assertHeld!();
       await world.clock.pass(200);
       expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
       end();
@@ -234,7 +234,7 @@ describe('Redis lock', () => {
         expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
       }
       await world.clock.pass(2000);
-      grant.assertHeld();
+      grant.assertHeld!();
       end();
     });
 
@@ -259,7 +259,7 @@ describe('Redis lock', () => {
       await world.clock.pass(at);
       world.redis.state = 'away';
       await world.clock.pass(at + 4999 - world.clock.monotonic());
-      grant.assertHeld();
+      grant.assertHeld!();
       await world.clock.pass(1);
       expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
       end();

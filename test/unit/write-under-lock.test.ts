@@ -1,19 +1,23 @@
 // Writes under a lock: they are not sent when the lock may expire, and a rejected login is reported.
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { Host } from '../../src/host.js';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Hooks } from '../../src/hooks.js';
+import type { RequestContext } from '../../src/http/context.js';
 import type { Resolver } from '../../src/resolver/resolver.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { OriginServer } from '../../src/upstream/contract.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
-import { type HandleLock, type Held, NOT_HELD } from '../../src/write/lock.js';
+import type { HandleLock, Held } from '../../src/write/lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';
 import { createCarryOut, noBody } from '../../src/write/write.js';
 import { partial } from '../support/partial.js';
+
+/** A lock in this process. */
+const HELD: Held = { freeSince: -Infinity, onRefused: () => undefined };
 
 const origin = {
   handle: handleRef('21.T1/x', false),
@@ -27,7 +31,7 @@ async function write(held: Held, status: number) {
   const sent: string[] = [];
   const recorded: string[] = [];
   const settle = (outcome: string) => (): Promise<void> => Promise.resolve(void settled.push(outcome));
-  const lock: HandleLock = (_handle, _req, work) => work(held);
+  const lock: HandleLock = (_handle, _client, work) => work(held);
   const host = partial<Host>({
     resolver: partial<Resolver>({
       fence: () =>
@@ -43,18 +47,18 @@ async function write(held: Held, status: number) {
     }),
   });
   const carryOut = createCarryOut({ handles: false, values: false, allowedFor: [] }, lock, host);
-  const send = (assertHeld: () => void): Promise<WriteAnswer> => {
-    assertHeld();
+  const send = (assertHeld?: () => void): Promise<WriteAnswer> => {
+    assertHeld?.();
     sent.push('the request');
     return Promise.resolve({ status });
   };
   const req = new IncomingMessage(new Socket());
   const carriedOut = carryOut({
     req,
-    res: Object.assign(new ServerResponse(req), { locals: { family: 'record' } }),
+    context: partial<RequestContext>({ family: 'record', client: { address: '', network: '' } }),
     origin,
     withBody: noBody,
-    read: () => Promise.resolve(),
+    read: () => Promise.resolve('the record'),
     attempt: (_body, _current, sendWrite) =>
       sendWrite([(assertHeld) => Promise.resolve().then(() => send(assertHeld))]),
   });
@@ -70,7 +74,7 @@ describe('write under a lock', () => {
     const assertHeld = (): void => {
       throw new ServiceError('LOCK_UNAVAILABLE');
     };
-    expect(await write({ ...NOT_HELD, assertHeld }, 200)).toEqual({
+    expect(await write({ ...HELD, assertHeld }, 200)).toEqual({
       settled: ['unchanged'],
       sent: [],
       recorded: [],
@@ -88,7 +92,7 @@ describe('write under a lock', () => {
     const onRefused = (): void => {
       refused++;
     };
-    await write({ ...NOT_HELD, onRefused }, status);
+    await write({ ...HELD, onRefused }, status);
     expect(refused).toBe(times);
   });
 });
