@@ -32,13 +32,12 @@ export const baseUrl = normalised({
 
 const v2Admin = reloadable(
   section({
-    index: wholeNumber({ min: 1, max: 2_147_483_647, byDefault: 100 }).describe(
-      'Index of the HS_ADMIN value that is added to a PUT or POST without one; if taken, the next free index.',
-    ),
+    // Where the ePIC service adds its HS_ADMIN value, or at the next free index.
+    index: fixed(100),
     handle: text({ allowed: 'a handle, with `{prefix}` or `{identity}` in it', pattern: /^[^\s]{1,2048}$/ })
       .prefault('0.NA/{prefix}')
       .describe(
-        'Administrator handle in the added HS_ADMIN; `{prefix}` is the prefix of the handle, `{identity}` alone the index and handle of the caller.',
+        'Administrator handle in the HS_ADMIN value that is added to a PUT or POST without one, at index 100 or the next free one; `{prefix}` is the prefix of the handle, `{identity}` alone the index and handle of the caller.',
       ),
     adminIndex: wholeNumber({ min: 0, max: 2_147_483_647, byDefault: 200 }).describe(
       'Administrator index in the added HS_ADMIN.',

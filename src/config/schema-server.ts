@@ -116,9 +116,6 @@ export const admin = section({
   // `/readyz` fails above it (99th percentile over a second), and `/healthz` for 10 s after a single longer block. The
   // longest step of a request takes some 20 ms.
   maxEventLoopDelayMs: fixed(1000),
-  readyWithoutUpstream: flag(false).describe(
-    'Whether `/readyz` reports ready before the first response of the upstream or a secondary. Otherwise an instance without records to serve is not ready.',
-  ),
 });
 
 export const log = section({

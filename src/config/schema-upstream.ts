@@ -54,23 +54,20 @@ const times = {
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
   ),
-  maxRetryAfter: duration({ min: '0s', max: '1d', byDefault: '1m' }).describe(
-    'Maximum time a server is not contacted after it sent 429 or 503 with `Retry-After`; `0s` ignores `Retry-After`.',
-  ),
+  // A server that asks for an hour and is back after a minute is used after that minute.
+  maxRetryAfterMs: fixed(60_000),
 };
 
 const limits = {
   // Twice the reads, because ePIC v2 shares them. `upstreamServers` adds two for each read that `concurrency` adds.
   connections: fixed(2 * DEFAULT_CONCURRENCY),
   concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: DEFAULT_CONCURRENCY }).describe(
-    'Maximum concurrent reads per server; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
+    'Maximum concurrent reads per server; fewer, but at least 8, while the server is slow. At most 1,000 more wait, for 2 s; then a stale record is served, or 503. The same bounds apply to forwarded requests.',
   ),
-  minConcurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 8 }).describe(
-    'Minimum of the adaptive limit of concurrent reads per server, which falls while the server is slow; `upstream.concurrency` or more turns the adaptation off.',
-  ),
-  queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum reads, and maximum forwarded requests, queued for `upstream.concurrency`; beyond it, or after 2 s in the queue, a stale record is served, or 503.',
-  ),
+  // The limit of reads falls to it while the server is slow. A handle gets an eighth of the limit, so one read.
+  minConcurrency: fixed(8),
+  // Reads, and as many forwarded requests: a server that answers 500 a second reaches all of them in `queueTimeoutMs`.
+  queue: fixed(1000),
   // Longer than a client without a stale record should wait for its turn.
   queueTimeoutMs: fixed(2000),
   maxRecordSize: size({ min: '1KiB', max: '256MiB', byDefault: '2MiB' }).describe(

@@ -44,7 +44,7 @@ export type StartChecks = ReturnType<typeof addStartChecks>;
 export function addStartChecks(config: Config, { readiness, cache, hooks }: StartChecksParts) {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'disabled';
-  let canAnswer = config.admin.readyWithoutUpstream;
+  let canAnswer = false;
   const isWaitOver = (): boolean => performance.now() - startedAt >= REDIS_WAIT_MS;
 
   readiness.register('redis', () => {

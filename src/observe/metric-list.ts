@@ -191,7 +191,7 @@ export const METRICS = {
     name: 'handle_proxy_upstream_concurrency_limit',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: "Current limit of requests in flight, by Handle server and kind; for reads it adapts to the server's latency, between `upstream.minConcurrency` and `upstream.concurrency`.",
+    help: "Current limit of requests in flight, by Handle server and kind; for reads it adapts to the server's latency, between 8 and `upstream.concurrency`.",
   },
   rejected: {
     name: 'handle_proxy_upstream_rejected_total',

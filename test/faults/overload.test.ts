@@ -64,8 +64,7 @@ describe('overloaded proxy', () => {
       const proxy = await startBuiltProxy({
         UPSTREAM_URL: demo.url,
         UPSTREAM_CONCURRENCY: '8',
-        UPSTREAM_QUEUE: '20',
-        ...fixed({ upstream: { queueTimeoutMs: 500 } }),
+        ...fixed({ upstream: { queue: 20, queueTimeoutMs: 500 } }),
         LOG_LEVEL: 'info',
       });
       expect((await ask(proxy.url, HIT)).status).toBe(200);

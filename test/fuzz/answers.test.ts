@@ -54,8 +54,7 @@ async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }>
     UPSTREAM_WRITE_TIMEOUT: '1s',
     UPSTREAM_STALE_AFTER: '500ms',
     UPSTREAM_RETRY_AFTER: '0s',
-    UPSTREAM_MAX_RETRY_AFTER: '0s',
-    ...fixed({ upstream: { breaker: { failures: 10_000 } } }),
+    ...fixed({ upstream: { maxRetryAfterMs: 0, breaker: { failures: 10_000 } } }),
     CACHE_NOT_FOUND_TTL: '1h',
     V2_ANONYMOUS_READ: 'true',
   });

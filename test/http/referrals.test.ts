@@ -5,8 +5,9 @@ import { describe, expect, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
+import { type FixedValues, fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
-import { siteOf } from '../support/site-values.js';
+import { portOf, siteOf } from '../support/site-values.js';
 
 const certificate = await createCertificate({ keyType: 'rsa' });
 const jwk = new X509Certificate(certificate.cert).publicKey.export({ format: 'jwk' });
@@ -46,12 +47,17 @@ const UPSTREAMS = JSON.stringify([
   { prefixes: ['0.NA', '99.OTHER'], url: root.url, readOnly: true },
 ]);
 
-async function start(env: Record<string, string> = {}) {
+async function start(env: Record<string, string> = {}, constants: FixedValues['upstream'] = {}) {
   for (const server of [near, far, secure, root]) server.reset();
   const settings = {
     UPSTREAM_FOLLOW_REFERRALS: 'true',
-    UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
-    UPSTREAM_REFERRAL_PORTS: '1-65535',
+    ...fixed({
+      upstream: {
+        referralsToPrivateNetworks: true,
+        referralPorts: [near, far, secure, root].map(portOf),
+        ...constants,
+      },
+    }),
   };
   const proxy = await startProxy({ UPSTREAMS, ...settings, ...env });
   const read = async (handle: string, headers: Record<string, string> = {}) => {
@@ -102,7 +108,7 @@ describe('proxy that follows referrals', () => {
   );
 
   test('rejects a private network address by default', async () => {
-    const { read } = await start({ UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'false' });
+    const { read } = await start({}, { referralsToPrivateNetworks: false });
     expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
     expect(far.asked).toBe(0);
   });
@@ -115,10 +121,10 @@ describe('proxy that follows referrals', () => {
   });
 
   test('follows a referral even when a server is configured but not responsible', async () => {
-    const { read } = await start({
-      UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
-      UPSTREAM_REFERRAL_ROOT: root.url,
-    });
+    const { read } = await start(
+      { UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]) },
+      { referralRoot: root.url },
+    );
     expect((await read('99.FAR/page')).body).toContain('https://example.org/far');
     expect((await read('21.T1/page')).body).toContain('https://example.org/near');
     expect(root.askedFor('21.T1/page')).toBe(0);

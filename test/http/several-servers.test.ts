@@ -46,7 +46,7 @@ const others = await startServer('10.1000', {
 
 const UPSTREAMS = JSON.stringify([
   { prefixes: ['21.T1', '21.T1.*'], url: a.url },
-  { prefixes: '20.500.99', url: b.url, queue: 100 },
+  { prefixes: '20.500.99', url: b.url, concurrency: 100 },
   { prefixes: ['*'], url: others.url, readOnly: true },
 ]);
 

@@ -22,7 +22,6 @@ describe('traffic class', () => {
     const proxy = await startProxy({
       UPSTREAM_CONCURRENCY: '2',
       V2_ANONYMOUS_READ: 'true',
-      UPSTREAM_MIN_CONCURRENCY: '2',
       ...fixed({ redirect: { prefixLocations: false } }),
       HTTP_TRUSTED_PROXIES: 'loopback',
       TRAFFIC_RULES: JSON.stringify([

@@ -5,7 +5,9 @@ import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../../src/dev-server/server.js';
+import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+import { portOf } from '../support/site-values.js';
 import { PATH } from '../support/upstream.js';
 
 interface Door {
@@ -95,8 +97,7 @@ describe('proxy loop detection', () => {
       return startProxy({
         UPSTREAMS: JSON.stringify([{ prefixes: '0.NA', url, readOnly: true }]),
         UPSTREAM_FOLLOW_REFERRALS: 'true',
-        UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
-        UPSTREAM_REFERRAL_PORTS: '1-65535',
+        ...fixed({ upstream: { referralsToPrivateNetworks: true, referralPorts: [portOf(door)] } }),
       });
     };
     const first = await startBefore(doors[1]);

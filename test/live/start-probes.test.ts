@@ -116,13 +116,6 @@ describe('start probes of the built program', () => {
       expect((await ask(proxy.url, PAGE)).status).toBe(200);
     });
 
-    test('requires no upstream with admin.readyWithoutUpstream', async () => {
-      await startBuiltProxy({
-        UPSTREAM_URL: await nowhere(),
-        ADMIN_READY_WITHOUT_UPSTREAM: 'true',
-      });
-    });
-
     describeWithRedis('with Redis', () => {
       test('requires no upstream when Redis has entries', async () => {
         const redis = await startRedis();

@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { OP_FLAG } from '../../src/plugins/native/codec.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
+import { type FixedValues, fixed } from '../support/fixed.js';
 import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
-import { siteOf } from '../support/site-values.js';
+import { portOf, siteOf } from '../support/site-values.js';
 
 const page = [textValue(1, 'URL', 'https://example.org/')];
 
@@ -22,7 +23,7 @@ const root = await startDemoServer({
   },
 });
 
-async function start(env: Record<string, string> = {}) {
+async function start(env: Record<string, string> = {}, constants: FixedValues['upstream'] = {}) {
   for (const server of [near, far, root]) server.reset();
   return startProxy({
     UPSTREAMS: JSON.stringify([
@@ -30,8 +31,13 @@ async function start(env: Record<string, string> = {}) {
       { prefixes: ['0.NA'], url: root.url, readOnly: true },
     ]),
     UPSTREAM_FOLLOW_REFERRALS: 'true',
-    UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
-    UPSTREAM_REFERRAL_PORTS: '1-65535',
+    ...fixed({
+      upstream: {
+        referralsToPrivateNetworks: true,
+        referralPorts: [near, far, root].map(portOf),
+        ...constants,
+      },
+    }),
     ...env,
   });
 }
@@ -115,10 +121,10 @@ describe('native resolution with referrals', () => {
     });
 
     test('returns the response from the default server', async () => {
-      const { app } = await start({
-        UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
-        UPSTREAM_REFERRAL_ROOT: root.url,
-      });
+      const { app } = await start(
+        { UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]) },
+        { referralRoot: root.url },
+      );
       expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
       expect(far.asked).toBe(0);
       expect(codeOf(await askNative(app.native, '99.FAR/page'))).toBe(1);

@@ -48,7 +48,7 @@ describe('referral record', () => {
       fc.asyncProperty(values, async (record) => {
         const asked: string[] = [];
         const read = createReferrals(
-          partial({ referralPorts: [[0, 65_535]], timeoutMs: 60_000 }),
+          partial({ referralPorts: Array.from({ length: 65_536 }, (_, port) => port), timeoutMs: 60_000 }),
           () => Promise.resolve({ values: record }),
           ({ url }) => {
             expect(new URL(url).protocol).toMatch(/^https?:$/);

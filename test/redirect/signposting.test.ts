@@ -120,14 +120,9 @@ describe('signposting', () => {
       expect(linksIn(headers.link)[0]?.uri).toBe('https://doi.org/10.5072/a');
     });
 
-    it('uses the configured resolver URL for persistent URIs', async () => {
-      const leads = await startLeads(
-        { a: [url] },
-        { ...PUBLIC, SIGNPOSTING_RESOLVER_URL: 'https://n2t.example.org' },
-      );
-      expect(linksIn((await leads.get('a')).headers.link)[0]?.uri).toBe(
-        'https://n2t.example.org/21.T11998/a',
-      );
+    it('uses hdl.handle.net for the persistent URI of any other handle', async () => {
+      const leads = await startLeads({ a: [url] }, PUBLIC);
+      expect(linksIn((await leads.get('a')).headers.link)[0]?.uri).toBe('https://hdl.handle.net/21.T11998/a');
     });
 
     it('omits relations that the record’s own links contain', async () => {

@@ -18,11 +18,21 @@ function merged(tree, values) {
 }
 
 /**
+ * Returns the members of `values` that a server of `upstreams` has.
+ *
+ * @type {(server: unknown, values: unknown) => unknown}
+ */
+function ofServer(server, values = {}) {
+  if (!isTree(server) || !isTree(values)) return values;
+  return Object.fromEntries(Object.entries(values).filter(([name]) => name in server));
+}
+
+/**
  * Replaces constants; those of `upstream` also in each server of `upstreams`.
  *
  * @type {(config: { upstreams: readonly unknown[] }, values: { upstream?: unknown }) => unknown}
  */
 export function replaceFixed(config, values) {
-  const upstreams = config.upstreams.map((server) => merged(server, values.upstream ?? {}));
+  const upstreams = config.upstreams.map((server) => merged(server, ofServer(server, values.upstream)));
   return merged({ ...config, upstreams }, values);
 }

@@ -1,9 +1,12 @@
 // Builds HS_SITE values that name a test server.
 
+/** Returns the port in a server's URL, such as `upstream.referralPorts` allows. */
+export const portOf = ({ url }: { url: string }): number => Number(new URL(url).port);
+
 /** Returns an HS_SITE value with index 1 for a server's URL. */
-export function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
-  const { hostname: address, port: portText } = new URL(url);
-  const port = Number(portText);
+export function siteOf(server: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
+  const { hostname: address } = new URL(server.url);
+  const port = portOf(server);
   const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));
   const servers = [{ serverId: 1, address, publicKey, interfaces }];
   const site = {

@@ -5,7 +5,6 @@ import { variableOf } from '../../src/config/keys.js';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 
 const RENAMED = [
-  ['upstream.maxRest', 'upstream.maxRetryAfter'],
   ['traffic.unknown.perMinute', 'traffic.enumeration.perMinute'],
   ['redis.writesWithout', 'redis.disconnectedWrites'],
   ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
@@ -17,9 +16,9 @@ const IN_FILE = [
   ['traffic: { unknown: { perMinute: 1 } }', 'traffic.unknown', 'traffic.enumeration'],
   ['audit: { hits: 0.5, file: /tmp/changes }', 'audit.file', 'changes.file'],
   [
-    'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, maxRest: 5s }]',
-    'upstreams.0.maxRest',
-    'upstream.maxRetryAfter',
+    'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, mirrors: http://b.example.org }]',
+    'upstreams.0.mirrors',
+    'upstream.secondaries',
   ],
 ] as const;
 
@@ -47,6 +46,13 @@ const CONSTANTS = [
   ['upstream.connections', '128'],
   ['upstream.queueTimeout', '2 s'],
   ['upstream.maxBodySize', '8 MiB'],
+  ['upstream.maxRetryAfter', '1 minute'],
+  ['upstream.maxRest', '1 minute'],
+  ['upstream.minConcurrency', '8'],
+  ['upstream.queue', '1,000'],
+  ['upstream.referralRoot', 'https://hdl.handle.net'],
+  ['upstream.referralsToPrivateNetworks', 'false'],
+  ['upstream.referralPorts', '80, 443, 8000 and 2641'],
   ['upstream.breaker.failures', '10'],
   ['upstream.breaker.openFor', '5 s'],
   ['redis.lockWait', '5 s'],
@@ -57,9 +63,11 @@ const CONSTANTS = [
   ['v2.search.maxHandles', '2,000'],
   ['v2.search.concurrency', '8'],
   ['v2.lockWait', '10 s'],
+  ['v2.admin.index', '100'],
   ['redirect.prefixLocations', 'true'],
   ['page.footerUrl', 'none'],
   ['admin.maxEventLoopDelay', '1 s'],
+  ['admin.readyWithoutUpstream', 'false'],
   ['traffic.enumeration.notFoundRatio', '0.9'],
   ['traffic.unknown.notFoundShare', '0.9'],
   ['traffic.enumeration.for', '10 minutes'],
@@ -74,6 +82,7 @@ const CONSTANTS = [
   ['native.tcp.maxConnectionsPerNetwork', 'that'],
   ['native.tcp.idleTimeout', '15 s'],
   ['native.tcp.requestTimeout', '30 s'],
+  ['signposting.resolverUrl', 'https://hdl.handle.net'],
   ['native.site.description', 'Caching resolver proxy'],
 ] as const;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/value-data.js';
 import { addressesOf } from '../../src/plugins/referrals/follow.js';
 
-const PORTS = [80, 443, 8000, 2641].map((port): [number, number] => [port, port]);
+const PORTS = [80, 443, 8000, 2641];
 const HTTPS = { query: true, admin: false, protocol: 'HTTPS', port: 8000 };
 const HTTP = { ...HTTPS, protocol: 'HTTP', port: 80 };
 

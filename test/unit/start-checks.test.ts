@@ -16,7 +16,7 @@ interface State {
   isHeldInRedis: boolean;
 }
 
-function start(state: State, { readyWithoutUpstream = false, url = 'https://handle.example.org' } = {}) {
+function start(state: State, { url = 'https://handle.example.org' } = {}) {
   const readiness = createReadiness();
   const cache = {
     memory: { usage: () => [{ store: 'found', entries: state.entries, bytes: 0 }] },
@@ -25,7 +25,7 @@ function start(state: State, { readyWithoutUpstream = false, url = 'https://hand
     holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
   };
   const parts = { readiness, hooks: createHooks(), cache };
-  const config = { admin: { readyWithoutUpstream }, upstream: { url }, upstreams: [] };
+  const config = { upstream: { url }, upstreams: [] };
   const { upstreamAnswered } = addStartChecks(config as never, parts);
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }
@@ -39,10 +39,6 @@ describe('readiness at startup', () => {
     expect(notReady()).toEqual(['upstream']);
     upstreamAnswered();
     expect(notReady()).toEqual([]);
-  });
-
-  test('does not require an upstream response with admin.readyWithoutUpstream', () => {
-    expect(start(ALONE, { readyWithoutUpstream: true }).notReady()).toEqual([]);
   });
 
   test('requires records when there is no upstream', () => {

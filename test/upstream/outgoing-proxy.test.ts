@@ -15,10 +15,11 @@ import { newChangeFile, startWebhookReceiver } from '../support/changes.js';
 import { startConnectProxy } from '../support/connect-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
 import { freePort } from '../support/free-port.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { startProxy } from '../support/proxy.js';
-import { siteOf } from '../support/site-values.js';
+import { portOf, siteOf } from '../support/site-values.js';
 import { openConnections } from '../live/upstream-loopback.js';
 
 const certificate = await createCertificate({ name: 'handle.test' });
@@ -129,7 +130,7 @@ describe('outgoing proxy', () => {
     const proxy = await startProxy({
       UPSTREAMS: JSON.stringify([{ prefixes: ['0.NA'], url: root.url, readOnly: true }]),
       UPSTREAM_FOLLOW_REFERRALS: 'true',
-      UPSTREAM_REFERRAL_PORTS: '1-65535',
+      ...fixed({ upstream: { referralPorts: [portOf(far)] } }),
     });
     expect((await proxy.ask('/api/handles/99.FAR/page')).text).toContain('https://example.org/far');
     expect((await proxy.ask('/api/handles/99.NEAR/page')).status).toBe(502);

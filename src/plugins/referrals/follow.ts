@@ -143,7 +143,7 @@ interface ReferredRead {
   handle: string;
   authoritative: boolean;
   /** Ports that an untrusted record may use. */
-  ports: readonly (readonly [first: number, last: number])[];
+  ports: readonly number[];
 }
 
 /** Maximum addresses per read: an untrusted record could list thousands of victim addresses. */
@@ -177,9 +177,7 @@ function addressesAt(site: SiteJson, handle: string, ports: ReferredRead['ports'
   const path = attribute('path') ?? '';
   if (host.length + path.length > MAX_URL_CHARS) return [];
   const { publicKey } = server;
-  const allowed = httpInterfaces(server).filter(({ port }) =>
-    ports.some(([first, last]) => port >= first && port <= last),
-  );
+  const allowed = httpInterfaces(server).filter(({ port }) => ports.includes(port));
   return allowed.slice(0, MAX_ADDRESSES).flatMap(({ protocol, port }) => {
     const url = parseSiteUrl(`${protocol.toLowerCase()}://${host}:${port}/${trimSlashes(path)}`);
     return url === undefined ? [] : [{ url, publicKey }];

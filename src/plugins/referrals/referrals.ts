@@ -53,11 +53,10 @@ function referralOf(resolution: Resolution): Referral | undefined {
   return { values: entry.kind === 'found' ? (JSON.parse(toText(entry.values)) as HandleValue[]) : [] };
 }
 
-const ROOT_KEYS = { ...PUBLIC_TRUST, url: 'upstream.referralRoot' };
-
 function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginServer {
-  const settings = settingsAt(upstream.referralRoot, upstream);
-  return createOriginServer(settings, host, host, host.upstreams.main?.url, () => ROOT_KEYS);
+  const url = upstream.referralRoot;
+  const keys = { ...PUBLIC_TRUST, url };
+  return createOriginServer(settingsAt(url, upstream), host, host, host.upstreams.main?.url, () => keys);
 }
 
 // Connects to servers named in untrusted prefix records: only public addresses and verified certificates.

@@ -32,11 +32,6 @@ const SECTIONS = {
       .describe(
         'Public base URL of this proxy, such as `https://pid.example.org`, for the Link headers and link sets of FAIR Signposting. By default, FAIR Signposting is disabled.',
       ),
-    resolverUrl: baseUrl
-      .prefault('https://hdl.handle.net')
-      .describe(
-        'Resolver URL for persistent URIs in `cite-as`. Handles under `10.` are DOIs and use `https://doi.org`.',
-      ),
     types: list({ allowed: 'pairs such as `21.T11148/2f314c8fe5fb6a0063a8=license`', read: readSignpost })
       .default(SIGNPOSTS)
       .describe(

@@ -30,14 +30,18 @@ export const start = (_host: Host, settings: SignpostingConfig): Started => ({
   redirect: () => ({ readLinks: createSignposting(settings) }),
 });
 
+/**
+ * Returns the persistent URI of a handle, which outlives this proxy: at the resolver of the DOI system, to which
+ * prefixes that start with `10.` belong (ISO 26324), or at that of the Handle System.
+ */
+const pidOf = (handle: string): string =>
+  `https://${handle.startsWith('10.') ? 'doi.org' : 'hdl.handle.net'}/${handleToPath(handle)}`;
+
 /** Creates the function that derives typed links; undefined without `signposting.publicUrl`. */
 export function createSignposting({ signposting }: SignpostingConfig): ReadLinks | undefined {
-  const { publicUrl, resolverUrl, types } = signposting;
+  const { publicUrl, types } = signposting;
   if (publicUrl === undefined) return undefined;
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
-  // Prefixes that start with `10.` belong to the DOI system (ISO 26324).
-  const pidOf = (handle: string): string =>
-    `${handle.startsWith('10.') ? 'https://doi.org' : resolverUrl}/${handleToPath(handle)}`;
   return function* readSignposts(values, { handle, target, headers }) {
     const path = handleToPath(handle);
     const urls = { page: `${publicUrl}/${path}`, record: `${publicUrl}/api/handles/${path}`, target };
