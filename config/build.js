@@ -116,14 +116,14 @@ const licenses = {
 /** The entry points in package.json, and the demo. */
 const PROGRAMS = {
   dist: {
-    main: 'src/main.ts',
+    main: 'src/cli/main.ts',
     app: 'src/app/app.ts',
     config: 'src/app/config.ts',
     logger: 'src/observe/logger.ts',
     metrics: 'src/observe/metrics.ts',
     server: 'src/server/http-server.ts',
   },
-  'dist-demo': { main: 'src/dev-server/demo.ts' },
+  'dist-demo': { main: 'src/cli/demo.ts' },
 };
 
 for (const dir of process.argv.slice(2)) {

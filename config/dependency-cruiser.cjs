@@ -1,5 +1,5 @@
 // Allowed imports between modules, enforced by `npm run lint`.
-const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'hooks', 'host', 'plugin', 'main'];
+const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'hooks', 'host', 'plugin'];
 // Files that contain only types, and describe what any module may use.
 const TYPES = ['config/live', 'config/schema', 'config/upstream-servers', 'context', 'host', 'plugin'].map(
   (name) => `^src/${name}\\.ts$`,
@@ -54,9 +54,8 @@ const modules = {
   v2: ['write', 'http', 'server', 'resolver', 'cache', 'upstream', ...KERNEL],
   redirect: ['http', 'html', 'resolver', 'cache', 'upstream', ...KERNEL],
   app: APP,
-  'dev-server': ['app', 'config', ...KERNEL],
+  'dev-server': ['config', ...KERNEL],
   cli: ['dev-server', 'app', 'plugins', 'upstream', 'config', ...KERNEL],
-  main: ['cli'],
 };
 
 const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);

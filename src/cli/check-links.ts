@@ -8,8 +8,7 @@ import type { HandleValue } from '../handle/value.js';
 import { failureReason, streamAdmin } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { csvText } from './report.js';
-import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
+import { EXIT, Failure, countText, csvText, print, printNote, startCounter } from './terminal.js';
 
 interface CheckLinksOptions {
   admin: string;

@@ -1,4 +1,30 @@
-// The command `handle-resolver-proxy`: runs the subcommand that the arguments name, by default `serve`.
+#!/usr/bin/env node
+// Entry point for the image, the systemd unit and `npm start`: runs the subcommand that the arguments name, by
+// default `serve`.
+import { readFileSync } from 'node:fs';
+
+const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  engines: { node: string };
+};
+
+const [major = 0, minor = 0] = numbersOf(process.version);
+const [requiredMajor = 0, requiredMinor = 0] = numbersOf(engines.node);
+
+// Every import is dynamic: of what an older Node.js lacks, it is a SyntaxError that names no version.
+if (major > requiredMajor || (major === requiredMajor && minor >= requiredMinor)) {
+  const args = withCommand(process.argv.slice(2));
+  // The proxy starts without the parser of arguments when there is nothing to parse.
+  if (args.length === 1 && args[0] === 'serve') await (await import('../app/run.js')).run();
+  else await (await import('./program.js')).runCommand(args);
+} else {
+  const required = `Node.js ${requiredMajor}.${requiredMinor} or later is required`;
+  process.stderr.write(`${required}; ${process.execPath} is ${process.version.slice(1)}.\n`);
+  process.exitCode = 2;
+}
+
+function numbersOf(version: string): number[] {
+  return (version.match(/\d+/g) ?? []).map(Number);
+}
 
 /** Adds the default command `serve` to arguments such as `--config proxy.yaml`. */
 function withCommand(args: readonly string[]): readonly string[] {
@@ -6,9 +32,3 @@ function withCommand(args: readonly string[]): readonly string[] {
   const isOption = first.startsWith('-') && !['-h', '--help', '-V', '--version'].includes(first);
   return isOption ? ['serve', ...args] : args;
 }
-
-const args = withCommand(process.argv.slice(2));
-
-// The proxy starts without the parser of arguments when there is nothing to parse.
-if (args.length === 1 && args[0] === 'serve') await (await import('../app/run.js')).run();
-else await (await import('./program.js')).runCommand(args);

@@ -1,4 +1,7 @@
-// The commands `purge`, `stats` and `traffic`, which call the admin listener.
+// The commands `purge`, `stats`, `traffic` and `report`, which call the admin listener.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ResolutionReport } from '../plugins/reports/plugin.js';
 import type { TrafficReport } from '../plugins/traffic/plugin.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operations } from '../host.js';
@@ -6,7 +9,16 @@ import { type AdminOptions, askAdmin, callAdmin } from './client.js';
 import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { printableText } from '../handle/handle.js';
-import { EXIT, Failure, type Rows, countText, print, printSection } from './terminal.js';
+import {
+  type CsvRows,
+  EXIT,
+  Failure,
+  type Rows,
+  countText,
+  csvText,
+  print,
+  printSection,
+} from './terminal.js';
 
 type Stats = Awaited<ReturnType<Operations['stats']>>;
 
@@ -178,4 +190,70 @@ function latencyText({ p50, p99 }: Stats['requests']['latency']): string {
 function memoryRow({ store, entries, bytes, evictions }: Stats['memory'][number]): Rows[number] {
   const size = `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
   return [store, `${countText(entries, 'entry', 'entries')}, ${size}, ${countText(evictions, 'eviction')}`];
+}
+
+interface ReportOptions extends JsonOption {
+  prefix: string;
+  month?: string;
+  /** Folder of the CSV files. */
+  csv?: string;
+}
+
+/** Prints the report, or writes it to CSV files. */
+export async function report({ prefix, month, csv, json, ...options }: ReportOptions): Promise<void> {
+  const query = new URLSearchParams({ prefix, ...(month !== undefined && { month }) });
+  const found = (await askAdmin(options, `/reports?${query.toString()}`)) as ResolutionReport;
+  if (csv === undefined) {
+    print(json === true ? JSON.stringify(found) : reportText(found));
+    return;
+  }
+  await mkdir(csv, { recursive: true });
+  for (const [name, rows] of Object.entries(csvFiles(found))) await writeFile(join(csv, name), csvText(rows));
+  print(`Written to ${printableText(csv)}: summary.csv, top.csv, failed.csv`);
+}
+
+/** Formats the report; JSON and CSV contain more than `MAX_HANDLES` handles. */
+function reportText({ topHandles, topUnknown, ...totals }: ResolutionReport): string {
+  const { prefix, month, resolutions, byInterface } = totals;
+  return [
+    printSection(`Resolutions of ${printableText(prefix)} in ${month}`, [
+      ['Total', countText(resolutions, 'read')],
+      ['Unknown handles', `${countText(totals.unknown, 'read')}, ${shareOf(totals.unknown, resolutions)}`],
+      ['Robots', `${countText(totals.robots, 'read')}, ${shareOf(totals.robots, resolutions)}`],
+    ]),
+    printSection(
+      'Interfaces',
+      Object.entries(byInterface).map(([name, count]) => [name, countText(count, 'read')]),
+    ),
+    printSection(`Top handles${precisionOf(topHandles)}`, rowsOf(topHandles)),
+    printSection(`Top unknown handles${precisionOf(topUnknown)}`, rowsOf(topUnknown)),
+  ].join('\n\n');
+}
+
+type ListedHandles = ResolutionReport['topHandles'];
+
+const shareOf = (part: number, all: number): string =>
+  all === 0 ? '–' : `${Math.round((1000 * part) / all) / 10} %`;
+
+const precisionOf = ({ exact, maxError }: ListedHandles): string =>
+  exact ? '' : ` (not exact: counts differ by at most ${maxError})`;
+
+const rowsOf = ({ handles }: ListedHandles): Rows =>
+  handles
+    .slice(0, MAX_HANDLES)
+    .map(({ handle, count }) => [printableText(handle), countText(count, 'read')] as const);
+
+function csvFiles({ topHandles, topUnknown, ...totals }: ResolutionReport): Record<string, CsvRows> {
+  const { prefix, month, byInterface, ...counts } = totals;
+  const listed = ({ handles, maxError }: ListedHandles): CsvRows => [
+    ['handle', 'count', 'max_error'],
+    ...handles.map(({ handle, count }) => [handle, count, maxError]),
+  ];
+  const figures = [...Object.entries(counts), ...Object.entries(byInterface)];
+  const summary = figures.map(([figure, count]) => [prefix, month, figure, count]);
+  return {
+    'summary.csv': [['prefix', 'month', 'figure', 'count'], ...summary],
+    'top.csv': listed(topHandles),
+    'failed.csv': listed(topUnknown),
+  };
 }

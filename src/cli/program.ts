@@ -146,7 +146,7 @@ function addReport(program: Command): void {
       ),
     )
     .option(...JSON_OPTION)
-    .action(lazy(async () => (await import('./report.js')).report));
+    .action(lazy(async () => (await import('./operate.js')).report));
 }
 
 function addTransfer(program: Command): void {

@@ -1,4 +1,4 @@
-// Formats command output (escaped text, tables, progress), and defines failures with exit codes.
+// Formats command output (escaped text, tables, CSV, progress), and defines failures with exit codes.
 import { printableText } from '../handle/handle.js';
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
@@ -67,4 +67,20 @@ export function startCounter(noun: string, total?: number): Counter {
       clearInterval(timer);
     },
   };
+}
+
+export type CsvRows = readonly (readonly (string | number)[])[];
+
+/** Formats rows as RFC 4180 describes. */
+export const csvText = (rows: CsvRows): string =>
+  rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('');
+
+/**
+ * Formats a cell. Anyone can request a handle that a spreadsheet would execute as a formula, so a text that
+ * begins like one gets an apostrophe (OWASP, CSV Injection).
+ */
+function csvCell(cell: string | number): string {
+  if (typeof cell === 'number') return String(cell);
+  const inert = /^[=+\-@\t\r\n＝＋－＠]/.test(cell) ? `'${cell}` : cell;
+  return `"${inert.replaceAll('"', '""')}"`;
 }

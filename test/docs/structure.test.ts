@@ -1,4 +1,4 @@
-// Counts that keep the source readable: files of a module, selected types, names that mean one thing.
+// Counts that keep the source readable: files of a module, floors of modules, selected types, names that mean one thing.
 import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -16,6 +16,41 @@ test('no folder has more than 20 files', () => {
 
 test('no file has more than 450 lines', () => {
   expect(files.filter((path) => textOf(path).split('\n').length > 451)).toEqual([]);
+});
+
+const IMPORTED = /^(?:import|export) (?!type\b)([^;]*?) from '(\.[^']+)';|\bimport\('(\.[^']+)'\)/gm;
+
+/** Returns a folder of src, or a file at its top. */
+const moduleOf = (path: string): string => path.split('/')[0] ?? '';
+
+/** Returns the modules that the files of each module import for more than types. */
+function importsByModule(): Map<string, Set<string>> {
+  const imports = new Map<string, Set<string>>(files.map((path) => [moduleOf(path), new Set()]));
+  for (const path of files)
+    for (const [, names = '', given, loaded = ''] of textOf(path).matchAll(IMPORTED)) {
+      const isTypes =
+        names !== '' &&
+        names
+          .replace(/[{}]/g, '')
+          .split(',')
+          .every((name) => /^\s*(?:type |$)/.test(name));
+      if (!isTypes)
+        imports
+          .get(moduleOf(path))
+          ?.add(moduleOf(join(dirname(path), given ?? loaded).replace(/\.js$/, '.ts')));
+    }
+  return imports;
+}
+
+test('modules form at most ten floors, without a cycle', () => {
+  const imports = importsByModule();
+  const floorOf = (name: string, above: readonly string[] = []): number => {
+    expect(above).not.toContain(name);
+    const below = [...(imports.get(name) ?? [])].filter((other) => other !== name);
+    return 1 + Math.max(0, ...below.map((other) => floorOf(other, [...above, name])));
+  };
+  const floors = [...imports.keys()].map((name) => floorOf(name));
+  expect(Math.max(...floors)).toBeLessThanOrEqual(10);
 });
 
 test('types are rarely selections of other types', () => {

@@ -6,8 +6,8 @@ import { loadConfig } from '../app/config.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
 import { serve } from '../app/serve.js';
 import { portIfFree } from './port-if-free.js';
-import { DEMO_PASSWORD, DEMO_PREFIX } from './seed.js';
-import { createDemoServer } from './server.js';
+import { DEMO_PASSWORD, DEMO_PREFIX } from '../dev-server/seed.js';
+import { createDemoServer } from '../dev-server/server.js';
 
 const NATIVE_PORT = 2641;
 
