@@ -5,8 +5,7 @@ import { indentJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
 import { runToEnd } from '../time-slicer.js';
-import { javaException } from './bad-input.js';
-import { readJson } from './lenient-json.js';
+import { javaException, readJson } from './java-input.js';
 import type { SessionStore } from './login.js';
 import type { RecordStore, Rights } from './store.js';
 

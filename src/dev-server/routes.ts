@@ -3,8 +3,7 @@ import { type KeyPairKeyObjectResult, generateKeyPairSync, sign } from 'node:cry
 import { RIGHT, type SiteJson } from '../handle/value-data.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
-import { BadInput, javaException, parseJavaInt } from './bad-input.js';
-import { readJson } from './lenient-json.js';
+import { BadInput, javaException, parseJavaInt, readJson } from './java-input.js';
 import {
   type DemoLogin,
   handleLogin,

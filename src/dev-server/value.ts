@@ -1,14 +1,7 @@
 // A stored value and its conversion from and to JSON, in all data formats.
-import {
-  type ValueData,
-  decodeData,
-  encodeAdmin,
-  encodePublicKey,
-  encodeSite,
-  encodeVlist,
-} from '../handle/value-data.js';
+import { ENCODERS, type ValueData, decodeData, encodeAdmin } from '../handle/value-data.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
-import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './bad-input.js';
+import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './java-input.js';
 
 /** A value in the store, with binary data and always four permission digits. */
 export interface StoredValue {
@@ -118,15 +111,7 @@ export function isSameValue(one: StoredValue, other: StoredValue): boolean {
   );
 }
 
-const READERS: Record<string, (value: unknown) => Buffer> = {
-  string: (value) => Buffer.from(String(value), 'utf8'),
-  base64: (value) => Buffer.from(String(value), 'base64'),
-  hex: (value) => hexToBytes(String(value)),
-  admin: adminFromJson,
-  vlist: (value) => encodeVlist(value as ValueReference[]),
-  site: encodeSite,
-  key: encodePublicKey,
-};
+const READERS: typeof ENCODERS = { ...ENCODERS, admin: adminFromJson };
 
 /** Parses the data of a value, whose format need not match the type. */
 function dataFromJson(data: unknown): Buffer {
@@ -145,11 +130,6 @@ function dataFromJson(data: unknown): Buffer {
     if (error instanceof BadInput) throw error;
     throw badValue(`java.text.ParseException: ${(error as Error).message}`);
   }
-}
-
-function hexToBytes(digits: string): Buffer {
-  if (!/^([0-9a-f]{2})*$/i.test(digits)) throw badValue('java.text.ParseException: not hexadecimal digits');
-  return Buffer.from(digits, 'hex');
 }
 
 function adminFromJson(json: unknown): Buffer {

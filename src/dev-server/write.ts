@@ -3,11 +3,10 @@ import { RIGHT } from '../handle/value-data.js';
 import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { ValueReference } from '../handle/value.js';
-import { readJson } from './lenient-json.js';
+import { javaException, parseJavaInt, readJson } from './java-input.js';
 import { type DemoCall, type DemoReply, type World, notHere, refuseRequest, succeed } from './respond.js';
 import { isAdminValue, prefixHandle } from './store.js';
 import { type StoredValue, isSameValue, valueFromJson } from './value.js';
-import { javaException, parseJavaInt } from './bad-input.js';
 
 /** Handles a PUT: with `index` it changes values, otherwise it replaces or creates the record. */
 export function writeHandle(call: DemoCall, world: World): DemoReply {

@@ -10,7 +10,8 @@ export interface ValueData {
   value: unknown;
 }
 
-const ENCODERS: Record<string, (value: unknown) => Buffer> = {
+/** Encoders of JSON data by format. */
+export const ENCODERS: Record<string, (value: unknown) => Buffer> = {
   string: (value) => Buffer.from(String(value), 'utf8'),
   base64: (value) => Buffer.from(String(value), 'base64'),
   hex: encodeHex,

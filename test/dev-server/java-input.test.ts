@@ -1,6 +1,6 @@
 // Lenient JSON parsing: the demo server accepts what Gson accepts, and has the error texts of Gson.
 import { describe, expect, it } from 'vitest';
-import { readJson } from '../../src/dev-server/lenient-json.js';
+import { readJson } from '../../src/dev-server/java-input.js';
 
 describe('lenient JSON parser (Gson)', () => {
   it.each([
