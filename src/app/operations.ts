@@ -27,14 +27,15 @@ export function createOperations(
       return { isShared: cache.redisState() !== 'down' };
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
-    stats: async () => ({
-      ...statistics(),
-      ...(await readStatistics(
-        metrics,
-        { version: VERSION, startedAt: startDate, redis: cache.redisState(), logLevel: log.level },
-        now() - startedAt,
-      )),
-    }),
+    stats: () => {
+      const facts = {
+        version: VERSION,
+        startedAt: startDate,
+        redis: cache.redisState(),
+        logLevel: log.level,
+      };
+      return Promise.resolve({ ...statistics(), ...readStatistics(metrics, facts, now() - startedAt) });
+    },
     setLogLevel(level) {
       log.level = level;
     },

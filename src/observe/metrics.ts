@@ -50,7 +50,7 @@ export function createMetrics(now: () => number = Date.now) {
   const recent = new Recent(now);
   registerProcessMetrics(registry);
   const series = createAllSeries(registry);
-  const { add, valuesOf, histogramOf, readGauge } = series;
+  const { add, valuesOf, histogramOf, read, readGauge } = series;
   add(Object.values(METRICS));
   return {
     ...createRequestMetrics(series, recent),
@@ -70,6 +70,8 @@ export function createMetrics(now: () => number = Date.now) {
         histogramOf(metric).observe([], value);
       },
     readGauge,
+    read,
+    distributionsOf: (metric: MetricEntry) => histogramOf(metric).all(),
     /** Returns the text that Prometheus scrapes. */
     exposition: () => registry.metrics(),
     contentType: registry.contentType,

@@ -12,7 +12,7 @@ export interface LabelledValue {
 }
 
 /** A value that a scrape reads. */
-export interface Reading {
+interface Reading {
   labels: Partial<Record<string, string | number>>;
   value: number;
   /** Name of a series of a histogram: `…_bucket`, `…_sum` or `…_count`. */
@@ -71,7 +71,7 @@ class Series<S extends { labels: Labels }> {
   }
 }
 
-interface Distribution {
+export interface Distribution {
   labels: Labels;
   /** Counts per bucket; the last bucket is `+Inf`. */
   counts: number[];
@@ -126,10 +126,12 @@ export function createAllSeries(registry: Registry) {
     const known = values.get(name);
     if (known !== undefined) return known;
     const series = new Series<LabelledValue>(metric, () => ({ value: 0 }));
-    publish(registry, metric, () => readers.get(name)?.() ?? series.all());
+    publish(registry, metric, () => read(metric));
     values.set(name, series);
     return series;
   }
+  const read = (metric: MetricEntry): readonly LabelledValue[] =>
+    readers.get(metric.name)?.() ?? valuesOf(metric).all();
   function histogramOf(metric: MetricEntry): WeightedHistogram {
     const known = histograms.get(metric.name);
     if (known !== undefined) return known;
@@ -144,9 +146,11 @@ export function createAllSeries(registry: Registry) {
     },
     valuesOf,
     histogramOf,
+    /** Reads a counter or gauge now. */
+    read,
     /** Registers the source of a gauge, which is read at each scrape. */
-    readGauge: ({ name }: MetricEntry, read: () => readonly LabelledValue[]): void => {
-      readers.set(name, read);
+    readGauge: ({ name }: MetricEntry, readNow: () => readonly LabelledValue[]): void => {
+      readers.set(name, readNow);
     },
   };
 }

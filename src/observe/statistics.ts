@@ -2,7 +2,7 @@
 import { CATALOGUE } from '../errors.js';
 import { type MetricEntry, METRICS, VALUES } from './metric-list.js';
 import type { Metrics, StoreUsage } from './metrics.js';
-import type { Reading } from './series.js';
+import type { Distribution, LabelledValue } from './series.js';
 
 /** Instance properties without a metric. */
 interface InstanceFacts {
@@ -12,43 +12,33 @@ interface InstanceFacts {
   logLevel: string;
 }
 
-export type Statistics = Awaited<ReturnType<typeof readStatistics>>;
+export type Statistics = ReturnType<typeof readStatistics>;
 
-export async function readStatistics(
-  { registry, recent }: Metrics,
+export function readStatistics(
+  metrics: Metrics,
   { version, startedAt, redis, logLevel }: InstanceFacts,
   uptimeMs: number,
 ) {
-  const read = (metric: MetricEntry): Promise<Reading[]> => readMetric(registry, metric);
-  const [requests, upstream, memory] = await Promise.all([
-    readRequests(read),
-    readUpstream(read, recent),
-    readMemory(read),
-  ]);
+  const { read, recent } = metrics;
   const { rss, heapUsed } = process.memoryUsage();
-  const eventLoopDelaySeconds = sum(await read(METRICS.eventLoopDelay));
+  const eventLoopDelaySeconds = sum(read(METRICS.eventLoopDelay));
   return {
     version,
     startedAt: startedAt.toISOString(),
     uptimeSeconds: Math.round(uptimeMs / 1000),
-    requests,
-    upstream,
+    requests: readRequests(metrics),
+    upstream: readUpstream(metrics),
     ...recent.handles(),
     recentErrors: recent.errors(),
-    redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
-    memory,
+    redis: { state: redis, errors: sum(read(METRICS.redisErrors)) },
+    memory: readMemory(metrics),
     logLevel,
     process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },
   };
 }
 
-type ReadMetric = (metric: MetricEntry) => Promise<Reading[]>;
-
-const readMetric = async (registry: Metrics['registry'], { name }: MetricEntry): Promise<Reading[]> =>
-  (await registry.getSingleMetric(name)?.get())?.values ?? [];
-
-async function readRequests(read: ReadMetric) {
-  const readings = await read(METRICS.requests);
+function readRequests({ read, distributionsOf }: Metrics) {
+  const readings = read(METRICS.requests);
   const byResult = sumBy(readings, 'result');
   const { hit: hits = 0, miss: misses = 0, stale = 0, error: errors = 0 } = byResult;
   return {
@@ -62,32 +52,31 @@ async function readRequests(read: ReadMetric) {
     byResult,
     /** Requests by interface, for example `record`, `redirect` or `native-udp`. */
     byInterface: sumBy(readings, 'interface'),
-    latency: latencyOf(await read(METRICS.requestDuration)),
+    latency: latencyOf(METRICS.requestDuration, distributionsOf),
   };
 }
 
-async function readUpstream(read: ReadMetric, recent: Metrics['recent']) {
-  const requests = await read(METRICS.upstreamRequests);
-  const breakers = await read(METRICS.breakerOpen);
+function readUpstream({ read, recent, distributionsOf }: Metrics) {
+  const requests = read(METRICS.upstreamRequests);
   return {
     requests: sum(requests),
     failures: sum(requests.filter(({ labels }) => String(labels['outcome']) in CATALOGUE)),
-    inFlight: sum(await read(METRICS.upstreamInFlight)),
-    queued: sum(await read(METRICS.upstreamQueued)),
-    rejected: sum(await read(METRICS.rejected)),
-    latency: latencyOf(await read(METRICS.upstreamRequestDuration)),
-    servers: breakers.map(({ labels, value }) => {
+    inFlight: sum(read(METRICS.upstreamInFlight)),
+    queued: sum(read(METRICS.upstreamQueued)),
+    rejected: sum(read(METRICS.rejected)),
+    latency: latencyOf(METRICS.upstreamRequestDuration, distributionsOf),
+    servers: read(METRICS.breakerOpen).map(({ labels, value }) => {
       const server = String(labels['server']);
       return { server, breaker: value === 1 ? 'open' : 'closed', ...recent.serverState(server) };
     }),
   };
 }
 
-async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: number })[]> {
+function readMemory({ read }: Metrics): (StoreUsage & { evictions: number })[] {
   const [entries, bytes, evictions] = [
-    sumBy(await read(METRICS.cacheEntries), 'store'),
-    sumBy(await read(METRICS.cacheBytes), 'store'),
-    sumBy(await read(METRICS.cacheEvictions), 'store'),
+    sumBy(read(METRICS.cacheEntries), 'store'),
+    sumBy(read(METRICS.cacheBytes), 'store'),
+    sumBy(read(METRICS.cacheEvictions), 'store'),
   ];
   return VALUES.store.map((store) => ({
     store,
@@ -98,16 +87,14 @@ async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: 
 }
 
 /** Merges all series. Includes the buckets, so that readers can compute percentiles between two readings. */
-function latencyOf(readings: readonly Reading[]) {
-  const counts = new Map<number, number>();
-  for (const { labels, value } of readings) {
-    const le = Number(labels['le']);
-    if (Number.isFinite(le)) counts.set(le, (counts.get(le) ?? 0) + value);
-  }
-  const histogram: Histogram = {
-    count: sum(readings.filter(({ metricName }) => metricName?.endsWith('_count'))),
-    buckets: [...counts].map(([le, count]) => ({ le, count })),
-  };
+function latencyOf(metric: MetricEntry, distributionsOf: (metric: MetricEntry) => readonly Distribution[]) {
+  const distributions = distributionsOf(metric);
+  const countIn = (at: number): number =>
+    distributions.reduce((all, { counts }) => all + (counts[at] ?? 0), 0);
+  let count = 0;
+  const bounds = distributions.length === 0 ? [] : (metric.buckets ?? []);
+  const buckets = bounds.map((le, at) => ({ le, count: (count += countIn(at)) }));
+  const histogram: Histogram = { count: count + countIn(bounds.length), buckets };
   return { ...percentilesOf(histogram), ...histogram };
 }
 
@@ -122,10 +109,11 @@ export function hitRatio({ hits, misses, stale }: Reads): number | null {
   return all === 0 ? null : Number(((hits + stale) / all).toFixed(4));
 }
 
-const sum = (readings: readonly Reading[]): number => readings.reduce((all, { value }) => all + value, 0);
+const sum = (readings: readonly LabelledValue[]): number =>
+  readings.reduce((all, { value }) => all + value, 0);
 
 /** Sums readings by label value and omits zero values. */
-function sumBy(readings: readonly Reading[], label: string): Partial<Record<string, number>> {
+function sumBy(readings: readonly LabelledValue[], label: string): Partial<Record<string, number>> {
   const sums: Record<string, number> = {};
   for (const { labels, value } of readings) {
     const name = String(labels[label]);
