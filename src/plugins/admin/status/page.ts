@@ -170,7 +170,7 @@ export function statusPage(_req: Request, res: Response): void {
   res.set(HEADERS).type('html').send(PAGE);
 }
 
-const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js', 'chart.js', 'traffic.js'];
+const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js'];
 
 /** Serves the page's scripts and style sheet by name. */
 export function createStatusFiles(): RequestHandler {

@@ -1,9 +1,7 @@
 // Renders a message from the event stream.
-import { draw } from './chart.js';
-import { putFigure, putHealth, putRows, putState, putText } from './dom.js';
+import { draw, element, putFigure, putHealth, putRows, putState, putText } from './dom.js';
 import { bytes, clock, counted, joined, percent, plural, rate, span, time } from './format.js';
 import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
-import { renderTraffic } from './traffic.js';
 
 /** Maximum chart points, one per second. */
 const POINTS = 60;
@@ -119,4 +117,33 @@ function groupErrors(errors) {
     clock(at),
     count === 1 ? message : `${message} (${count} times)`,
   ]);
+}
+
+const REASONS = {
+  'unknown-names': 'asks for handles that do not exist',
+  'most-misses': 'makes most of the misses',
+};
+
+/** Shows clients, rules and limited networks. */
+function renderTraffic({ networks, agents, rules, blocked, blockedCount }) {
+  putRows('networks', networks.map(describeClient), 'No misses.');
+  putRows('agents', agents.map(describeClient), 'No misses.');
+  putRows('rules', rules.map(describeRule), 'None.');
+  renderBlocked(blocked, blockedCount);
+}
+
+const describeClient = ({ name, misses }) => [counted(misses), name || '(none)'];
+
+const describeRule = ({ name, matched, limited, shadowed }) => [
+  counted(limited),
+  `${name}: ${counted(matched)} passed, ${counted(shadowed)} in shadow`,
+];
+
+/** Hides the list while it is empty. */
+function renderBlocked(blocked, count) {
+  element('blocked-part').hidden = count === 0;
+  const rows = blocked.map(({ network, until, reason }) => [clock(until), `${network} ${REASONS[reason]}`]);
+  putRows('blocked', rows, '');
+  if (count > 0)
+    putText('blocked-more', `${plural(count, 'network')}; to end one: DELETE /traffic/blocked/<network>`);
 }
