@@ -27,16 +27,16 @@ const MANUAL_HEAD = `# Every configuration key with its default. The variable CO
 # restart.
 #
 # Most files set some of these ten keys:
-#   upstream.url         address of the Handle server
-#   server.port          port of the public listener
-#   http.trustedProxies  reverse proxies in front
-#   redis.url            cache shared by several instances
-#   cache.maxBytes       memory for records
-#   cache.found.maxTtl   maximum age of a record
-#   cache.snapshot.file  records survive a restart
-#   deletion.allowedFor  handles that may be deleted
-#   native.tcp.port      native Handle protocol
-#   admin.token          metrics and purge from another machine
+#   upstream.url          address of the Handle server
+#   upstream.fingerprint  its certificate, if it is self-signed
+#   http.trustedProxies   reverse proxies in front
+#   redis.url             cache shared by several instances
+#   cache.maxBytes        memory for records
+#   cache.found.maxTtl    maximum age of a record
+#   cache.snapshot.file   records survive a restart
+#   deletion.allowedFor   handles that may be deleted
+#   native.tcp.port       native Handle protocol
+#   admin.token           metrics and purge from another machine
 `;
 
 function wrap(text, indent) {
