@@ -22,6 +22,7 @@ const PAGES = {
   mirror: 'examples/outages.md#a-mirror-of-a-prefix',
   changes: 'changes.md',
   reports: 'examples/reports.md',
+  prefixPages: 'examples/prefix-page.md',
   tracing: 'metrics.md#traces',
   signposting: 'examples/signposting.md',
   native: 'examples/native-protocol.md',

@@ -168,6 +168,10 @@ export interface Hooks extends StoreEvents {
   sentPrepared: ((hit: PreparedHit) => void)[];
   /** An anonymous read of a handle has an answer, which is not a prepared response. */
   answered: ((read: AnsweredRead) => void)[];
+  /** An anonymous read of a handle has an error of a server or of this proxy instead of an answer. */
+  failed: ((handle: HandleRef) => void)[];
+  /** A hit is compared with the record at the Handle server. */
+  compared: ((handle: HandleRef, isCurrent: boolean) => void)[];
   /** An anonymous read is attributed to a robot. */
   robotRead: ((handle: HandleRef) => void)[];
   /** Records the changes of a write or a purge, in order. Never throws; the response waits for it. */
@@ -205,6 +209,8 @@ export const createHooks = (): Hooks => ({
   repeat: [],
   sentPrepared: [],
   answered: [],
+  failed: [],
+  compared: [],
   robotRead: [],
   changed: [],
   notFoundTtlMs: [],

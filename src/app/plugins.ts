@@ -11,6 +11,7 @@ import { moved } from '../plugins/moved/plugin.js';
 import { mirror } from '../plugins/mirror/plugin.js';
 import { openApi } from '../plugins/openapi/plugin.js';
 import { pages } from '../plugins/pages/plugin.js';
+import { prefixPage } from '../plugins/prefix-page/plugin.js';
 import { proxyProtocol } from '../plugins/proxy-protocol/plugin.js';
 import { reverseLookup } from '../plugins/reverse-lookup/plugin.js';
 import { referrals } from '../plugins/referrals/plugin.js';
@@ -34,6 +35,7 @@ const LISTED = [
   mirror,
   changes,
   reports,
+  prefixPage,
   repositories,
   moved,
   fronts,

@@ -103,7 +103,7 @@ function createRequestLog(host: Host): Handler {
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
-      reportRead(hooks, context);
+      reportRead(hooks, req, context);
       if (isLogged(result) && log.isLevelEnabled('info'))
         writeLine(host, context, request, { failure, span });
     });
@@ -126,10 +126,23 @@ function writeLine(
   log.info({ ...request, requestId, ...failed, ...(span && { traceId: span.traceId }) }, 'request');
 }
 
-function reportRead({ answered }: Hooks, { handle, exists, family }: RequestContext): void {
-  if (handle === undefined || exists === undefined) return;
-  for (const each of answered) each({ handle, exists, interface: family });
+function reportRead(
+  { answered, failed }: Hooks,
+  req: IncomingMessage,
+  { handle, exists, family, result }: RequestContext,
+): void {
+  if (handle === undefined) return;
+  if (exists !== undefined) for (const each of answered) each({ handle, exists, interface: family });
+  else if (result === 'error' && isReadWithoutLogin(req, family)) for (const each of failed) each(handle);
 }
+
+/** Redirects and native messages are reads also by POST. */
+const isReadWithoutLogin = (
+  { method, headers }: IncomingMessage,
+  family: RequestContext['family'],
+): boolean =>
+  headers.authorization === undefined &&
+  (method === 'GET' || method === 'HEAD' || family === 'redirect' || family === 'native-tunnel');
 
 /** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;

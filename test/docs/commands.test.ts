@@ -32,6 +32,7 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ],
   ['config/examples/proxy-protocol.md', 'export PROXY=', { by: 'test/rollout/proxy-protocol.test.ts' }],
   ['config/examples/proxy-protocol.md', 'curl', { by: 'test/rollout/proxy-protocol.test.ts' }],
+  ['config/examples/prefix-page.md', '', { by: 'test/rollout/prefix-page.test.ts' }],
   ['test/README.md', 'npm test', { reason: 'these are the tests' }],
   ['test/bench/README.md', 'npm run bench', { by: 'test/live/bench.test.ts' }],
 ];

@@ -10,6 +10,7 @@ import { ServiceError } from '../../src/errors.js';
 import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange, Outcome } from '../../src/handle/outcome.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
+import { audit } from '../../src/plugins/audit/plugin.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/contract.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
@@ -159,6 +160,36 @@ describe('hooks of reads', () => {
       .toEqual([
         [HANDLE, { interface: 'record', exists: true }],
         ['21.T11998/none', { interface: 'record', exists: false }],
+      ]);
+  });
+
+  it('failed: a read has an error instead of an answer, on each interface', async () => {
+    mockUpstream({ status: 500, body: { responseCode: 2 } });
+    const failed: string[] = [];
+    const proxy = await startWith({ failed: ({ text }) => failed.push(text) });
+    await proxy.ask(PATH);
+    await proxy.ask(PATH, { method: 'DELETE' });
+    await proxy.ask('/21.T11998/redirect', { method: 'POST' });
+    await expect.poll(() => failed).toEqual([HANDLE, '21.T11998/redirect']);
+  });
+
+  it('compared: the audit has compared a hit with the record at the Handle server', async () => {
+    const upstream = mockUpstream();
+    const compared: unknown[] = [];
+    const plugins = [
+      audit,
+      pluginWith({ compared: ({ key }, isCurrent) => compared.push([key, isCurrent]) }),
+    ];
+    const proxy = await startProxy({ AUDIT_HITS: '1' }, { plugins });
+    await askTimes(2, proxy);
+    await expect.poll(() => compared).toEqual([[KEY, true]]);
+    upstream.answers(recordOf([]));
+    await askTimes(1, proxy);
+    await expect
+      .poll(() => compared)
+      .toEqual([
+        [KEY, true],
+        [KEY, false],
       ]);
   });
 

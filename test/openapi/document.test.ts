@@ -150,7 +150,14 @@ describe.each([
   });
 });
 
-const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
+const NONE = {
+  batch: false,
+  v2: false,
+  redirect: false,
+  reverseLookup: false,
+  tunnel: false,
+  prefixPages: false,
+};
 
 describe('OpenAPI admin document', () => {
   it.each(['/healthz', '/readyz'])('declares that no token is required: %s', (path) => {
@@ -281,7 +288,10 @@ describe('OpenAPI document at the public listener', () => {
   });
 
   it('is shown as a page that loads nothing from other hosts', async () => {
-    const proxy = await startProxy({ REVERSE_LOOKUP_URL: 'http://lookup.test' });
+    const proxy = await startProxy({
+      REVERSE_LOOKUP_URL: 'http://lookup.test',
+      PREFIX_PAGES_PREFIXES: '21.T1',
+    });
     const { status, headers, text } = await proxy.ask('/openapi');
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('text/html;charset=utf-8');

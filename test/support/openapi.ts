@@ -5,6 +5,7 @@ import { publicRoutes } from '../../src/app/public-listener.js';
 import { batchRoutes } from '../../src/plugins/batch/plugin.js';
 import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/plugin.js';
+import { prefixPageRoutes } from '../../src/plugins/prefix-page/plugin.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
 import { type Route, RouteTable } from '../../src/http/route-table.js';
 import {
@@ -28,13 +29,15 @@ export const ADMIN_ROUTES = PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoute
 
 const INFO = { version: '0.0.0', title: 'Handle resolver' };
 
-type Switches = Parameters<typeof publicRoutes>[0] & Record<'batch' | 'reverseLookup' | 'tunnel', boolean>;
+type Switches = Parameters<typeof publicRoutes>[0] &
+  Record<'batch' | 'reverseLookup' | 'tunnel' | 'prefixPages', boolean>;
 
-const routesWith = ({ batch, reverseLookup, tunnel, ...has }: Switches): readonly Route[] =>
+const routesWith = ({ batch, reverseLookup, tunnel, prefixPages, ...has }: Switches): readonly Route[] =>
   publicRoutes(has, [
     ...(batch ? batchRoutes : []),
     ...(reverseLookup ? reverseLookupRoutes : []),
     ...(tunnel ? nativeRoutes : []),
+    ...(prefixPages ? prefixPageRoutes : []),
     ...openApiRoutes,
   ]);
 
@@ -47,6 +50,7 @@ export const PUBLIC_ROUTES = routesWith({
   redirect: true,
   reverseLookup: true,
   tunnel: true,
+  prefixPages: true,
 });
 
 /** The documents with everything switched on. */

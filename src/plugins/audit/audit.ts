@@ -143,10 +143,12 @@ interface Compared {
 }
 
 /** Creates the function that reports a result, and reloads an entry that is older than the record. */
-function createAuditReport({ log, resolver }: Host, count: Count) {
+function createAuditReport({ log, resolver, hooks }: Host, count: Count) {
   return async function report(sample: Sample, { handle, served, result }: Compared): Promise<void> {
     const ageMs = served.at - served.entry.requestedAt;
     count({ sample, result, ageMs });
+    if (sample === 'hit' && result !== 'inconclusive')
+      for (const each of hooks.compared) each(handle, result === 'equal');
     if (result === 'equal' || result === 'inconclusive') return;
     const line = { handle: handle.text, ageSeconds: Math.round(ageMs / 1000) };
     if (result === 'older-within-ttl') log.info(line, 'record was changed at the Handle server');

@@ -298,7 +298,9 @@ export function createStartElement(
 
   function* fail(name: string, failure: ServiceError, handle?: HandleRef): Steps<RenderedElement> {
     const reply = renderError(failure, { handle: handle?.text });
-    count({ result: resultOfError(reply.status) });
+    const result = resultOfError(reply.status);
+    count({ result });
+    if (handle !== undefined && result === 'error') for (const each of hooks.failed) each(handle);
     return { text: yield* write(name, reply), readChars: 0 };
   }
 

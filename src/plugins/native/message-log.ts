@@ -24,8 +24,9 @@ const OPERATIONS: Partial<Record<number, string>> = {
 export function createMessageReport({ metrics, log, isLogged, hooks }: Context): ReportMessage {
   function countRead({ handle, outcome }: AnsweredMessage, family: 'native-tcp' | 'native-udp'): void {
     const exists = existsByCode(outcome);
-    if (handle === undefined || exists === undefined) return;
-    for (const each of hooks.answered) each({ handle, exists, interface: family });
+    if (handle === undefined) return;
+    if (exists !== undefined) for (const each of hooks.answered) each({ handle, exists, interface: family });
+    else if (outcome.result === 'error') for (const each of hooks.failed) each(handle);
   }
 
   return function report(family, work) {

@@ -1,0 +1,49 @@
+// The public page of a prefix: how often its handles are resolved, and whether they are available and fresh.
+import type { Plugin } from '../../plugin.js';
+import { fixed, list, readPrefixPattern } from '../../config/fields.js';
+import type { Config } from '../../config/schema.js';
+import type { SectionsOf } from '../../config/sections.js';
+import { defineErrors } from '../../errors.js';
+import { defineRoutes } from '../../http/route-table.js';
+
+export const ERRORS = defineErrors({
+  PREFIX_PAGE_UNKNOWN: { status: 404, responseCode: 2, title: 'This prefix has no page here' },
+  PREFIX_PAGE_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The figures in Redis are unavailable' },
+});
+
+/** Each is written to Redis in the same script. */
+const MAX_PREFIXES = 100;
+
+const SECTIONS = {
+  prefixPages: {
+    prefixes: list({
+      allowed: 'prefixes such as 21.T11998',
+      read: (given) => (given.includes('*') ? undefined : readPrefixPattern(given)),
+    })
+      .default([])
+      .describe(
+        'Prefixes with a public page at `/prefixes/<prefix>`, at most 100, separated by commas: resolutions of the month, availability, and the share of fresh responses. See "The page of a prefix".',
+      ),
+    publishEveryMs: fixed(10_000),
+  },
+};
+
+export type PrefixPagesConfig = Config & SectionsOf<typeof SECTIONS>;
+
+export const prefixPage: Plugin<PrefixPagesConfig> = {
+  name: 'prefix page',
+  sections: SECTIONS,
+  rules: ({ prefixPages: { prefixes } }) => [
+    [prefixes.length > MAX_PREFIXES, 'prefixPages.prefixes', `give at most ${MAX_PREFIXES} prefixes`],
+  ],
+  errors: ERRORS,
+  isEnabled: ({ prefixPages: { prefixes } }) => prefixes.length > 0,
+  // No handle: the prefix of a handle starts with a digit or contains a dot.
+  routes: ({ prefixPages: { prefixes } }) => (prefixes.length > 0 ? prefixPageRoutes : []),
+  load: () => import('./prefix-page.js'),
+};
+
+export const prefixPageRoutes = defineRoutes(
+  { interface: 'redirect' },
+  { 'GET /prefixes/{prefix}': 'readPrefixPage' },
+);

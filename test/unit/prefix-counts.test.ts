@@ -1,0 +1,75 @@
+// Counts of the pages of prefixes: days, months, and clocks that are set.
+import { describe, expect, it } from 'vitest';
+import { createPageCounts } from '../../src/plugins/prefix-page/counts.js';
+import { figuresOf } from '../../src/plugins/prefix-page/figures.js';
+import { CLOCK_NOW, createManualClock } from '../support/manual-clock.js';
+import { partial } from '../support/partial.js';
+
+const DAY_MS = 86_400_000;
+const START = '2026-11-28T12:00:00.000Z';
+
+function start(at = START) {
+  const clock = createManualClock();
+  clock.setBy(Date.parse(at) - CLOCK_NOW);
+  const counts = createPageCounts(['21.T1'], partial({ clock, cache: { commands: undefined } }));
+  const figures = async () => {
+    await counts.publish();
+    const month = await counts.read('21.T1');
+    return month && figuresOf(month);
+  };
+  return { clock, counts, figures };
+}
+
+describe('counts', () => {
+  it('are of the day on which they were counted', async () => {
+    const { clock, counts, figures } = start();
+    counts.add('21.T1', 'found');
+    await clock.pass(DAY_MS);
+    await counts.publish();
+    counts.add('21.T1', 'unknown');
+    counts.add('21.T1', 'failed');
+    counts.add('21.T2', 'found');
+    expect((await figures())?.days).toEqual([
+      { date: '2026-11-28', resolutions: 1, found: 1, failed: 0 },
+      { date: '2026-11-29', resolutions: 1, found: 0, failed: 1 },
+    ]);
+  });
+
+  it('of the next month start at zero, and since its start', async () => {
+    const { clock, counts, figures } = start();
+    expect(await figures()).toMatchObject({ countedSince: START });
+    counts.add('21.T1', 'found');
+    await clock.pass(3 * DAY_MS);
+    expect(await figures()).toMatchObject({
+      ...{ month: '2026-12', countedSince: '2026-12-01T00:00:00.000Z', resolutions: 0 },
+    });
+  });
+
+  it('survive a clock that is set within the month', async () => {
+    const { clock, counts, figures } = start();
+    for (const days of [-2, 3, -1]) {
+      counts.add('21.T1', 'found');
+      clock.setBy(days * DAY_MS);
+      await counts.publish();
+    }
+    expect(await figures()).toMatchObject({
+      ...{ month: '2026-11', countedSince: START, resolutions: 3 },
+      days: [{ date: '2026-11-26' }, { date: '2026-11-28' }, { date: '2026-11-29' }],
+    });
+  });
+
+  it('say since when, although the clock was wrong at the start', async () => {
+    const { clock, figures } = start('1970-01-01T00:00:00.000Z');
+    await clock.pass(60_000);
+    clock.setBy(Date.parse(START) - 60_000);
+    expect(await figures()).toMatchObject({ month: '2026-11', countedSince: '2026-11-28T11:59:00.000Z' });
+  });
+});
+
+describe('fractions', () => {
+  it('are never rounded up to all', () => {
+    const row = { '01.found': 999_999, '02.failed': 1, '03.current': 30_000, '03.outdated': 1 };
+    const figures = figuresOf({ prefix: '21.T1', month: '2026-11', instances: 'all', row });
+    expect(figures).toMatchObject({ availability: 0.9999, fresh: 0.9999, countedSince: null });
+  });
+});
