@@ -1,7 +1,8 @@
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
 import { z } from 'zod';
-import { describeExcess, findExcess, parseUpToIssue } from '../../src/http/request-body.js';
+import { describeExcess, findExcess } from '../../src/handle/json.js';
+import { parseUpToIssue } from '../../src/http/request-body.js';
 
 const LIMITS = { elements: 100, values: 1000 };
 const excessIn = (given: unknown): string | undefined => {

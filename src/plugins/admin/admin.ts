@@ -10,6 +10,7 @@ import { LOG_LEVELS } from '../../config/schema-server.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import type { JsonLimits } from '../../handle/json.js';
 import type { Hooks } from '../../hooks.js';
 import {
   completeReply,
@@ -23,7 +24,6 @@ import { NOSNIFF } from '../../http/raw-response.js';
 import {
   createMemoryBudget,
   createWithBody,
-  type JsonLimits,
   parseJsonBody,
   parseUpToIssue,
   type WithBody,
