@@ -176,7 +176,7 @@ function includesIdentity(admins: readonly ValueReference[], { handle, index }: 
 }
 
 const isSameHandle = (one: string, other: string): boolean =>
-  foldHandle(one, true) === foldHandle(other, true);
+  one === other || foldHandle(one, true) === foldHandle(other, true);
 
 /** Returns equal keys for equal administrators, to compare thousands of them in a set. */
 const adminKey = ({ handle, index, permissions }: AdminData): string =>
