@@ -217,11 +217,8 @@ export async function decompress(
   }
 }
 
-/** Ends a list or an object at its first issue, as in zod's `validate`, which returns no issue. */
-const FIRST_ISSUE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };
-
-/** Validates with a schema up to the first issue. Collecting one for each element takes 4 µs an element. */
-export const parseUpToIssue = <T extends z.ZodType>(
-  schema: T,
-  given: unknown,
-): z.ZodSafeParseResult<z.output<T>> => schema.safeParse(given, FIRST_ISSUE);
+/**
+ * Ends a list or an object at its first issue, as in zod's `validate`, which returns no issue. Collecting an issue for
+ * each element takes 4 µs an element.
+ */
+export const FIRST_ISSUE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };

@@ -23,7 +23,7 @@ import {
 import { forbidSniffing } from '../../http/raw-response.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
 import { acceptsGzip, type Body, frameOf } from '../../http/reply.js';
-import { parseJsonBody, parseUpToIssue } from '../../http/request-body.js';
+import { FIRST_ISSUE, parseJsonBody } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
@@ -214,7 +214,7 @@ export function readBatchQuery(query: string): BatchRequest {
  * BAD_PARAMETER
  */
 export function readBatchBody(body: unknown, query: string): BatchRequest {
-  const parsed = parseUpToIssue(batchBody, body);
+  const parsed = batchBody.safeParse(body, FIRST_ISSUE);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
   const { handles, type = [], index = [] } = parsed.data;
   const parameters = readParameters(query);
