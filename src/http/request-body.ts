@@ -111,7 +111,7 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
       reject(failure);
     };
     const onData = (chunk: Buffer): void => {
-      bytes = appendChunk(bytes, size, chunk);
+      bytes = size === 0 ? chunk : appendChunk(bytes, size, chunk);
       size += chunk.length;
       budget.add(chunk.length);
       if (size > maxBodyBytes && budget.holders.has(upload)) refuseUpload(tooLarge(maxBodyBytes));
