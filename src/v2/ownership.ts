@@ -107,7 +107,7 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   const isAutomatic = (admin: ValueReference): boolean =>
     admin.index === automatic.index && isSameHandle(admin.handle, automatic.handle);
-  if (includesIdentity(changers, identity) || changers.some(isAutomatic)) return true;
+  if (changers.some(isAutomatic) || includesIdentity(changers, identity)) return true;
   const before = await run(adminsOf(current), chars);
   const kept = new Set(admins.map(adminKey));
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
