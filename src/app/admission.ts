@@ -107,7 +107,7 @@ function admittedClass(judgements: readonly Judgement[]): CallerClass | undefine
 function createCallerOf(isTrustedProxy: IsTrustedProxy) {
   // Excludes trusted proxies, which are not clients, and local programs, which belong to the operator.
   const isCharged = (address: string): boolean =>
-    isIP(address) !== 0 && !isTrustedProxy(address) && !isLoopback(address);
+    isIP(address) !== 0 && !isLoopback(address) && !isTrustedProxy(address);
 
   return function callerOf(
     { address, network }: Client,

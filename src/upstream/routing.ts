@@ -95,7 +95,7 @@ async function askInTurn<Answer>(
   let answer = otherwise;
   for (const server of servers) {
     answer = await ask(server);
-    if (!isElsewhere(answer, server)) break;
+    if (server === servers.at(-1) || !isElsewhere(answer, server)) break;
   }
   return answer;
 }

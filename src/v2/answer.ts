@@ -1,12 +1,13 @@
 // Handles ePIC v2 requests: checks login, path and method, then dispatches to the route.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { type RequestContext, contextOf } from '../http/context.js';
+import type { Handler, RequestContext } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RenderError } from '../http/error-reply.js';
-import { type Listener, type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
+import { type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import {
   type AnonymousCall,
@@ -37,34 +38,32 @@ export const v2Routes = defineRoutes(
 type V2Id = (typeof v2Routes)[number]['id'];
 
 interface V2Interface {
-  route: Listener;
+  route: Handler;
   renderError: RenderError;
 }
 
 export function createV2(config: Config, host: Host, writes: V2Writes): V2Interface {
   const { freshness } = freshnessRules(config, host);
-  const v2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
+  const v2: V2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
   return {
-    route: (req, res) => answerCall(v2, { req, res, context: contextOf(res), run: host.runStepsOf(res) }),
     renderError: renderV2Problem,
+    /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
+    async route(req, res, context) {
+      const { method, headers } = req;
+      if (method === 'OPTIONS') {
+        answerV2Options(req, res, context);
+        return;
+      }
+      const isRead = method === 'GET' || method === 'HEAD';
+      if (config.v2.anonymousRead && isRead && headers.authorization === undefined) {
+        await answerAnonymous(v2, { req, res, context, run: host.runStepsOf(res) });
+        return;
+      }
+      const login = readV2Login(headers.authorization, v2.identities);
+      const call = { req, res, context, login, run: host.runStepsOf(res) };
+      await CALLS[readRoute(context)](v2, call);
+    },
   };
-}
-
-/** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
-async function answerCall(v2: V2, call: AnonymousCall): Promise<void> {
-  const { method } = call.req;
-  const { authorization } = call.req.headers;
-  if (method === 'OPTIONS') {
-    answerV2Options(call);
-    return;
-  }
-  const isRead = method === 'GET' || method === 'HEAD';
-  if (v2.config.v2.anonymousRead && isRead && authorization === undefined) {
-    await answerAnonymous(v2, call);
-    return;
-  }
-  const login = readV2Login(authorization, v2.identities);
-  await CALLS[readRoute(call)](v2, { ...call, login });
 }
 
 const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
@@ -77,7 +76,7 @@ const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
 };
 
 async function answerAnonymous(v2: V2, call: AnonymousCall): Promise<void> {
-  const id = readRoute(call);
+  const id = readRoute(call.context);
   if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call).handle);
   else if (id === 'v2Prefixes') await sendPrefixes(v2, call);
   else {
@@ -116,7 +115,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 } satisfies Partial<Record<V2Id, string>>;
 
 /** Returns the id of the matched route. @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
-function readRoute({ context }: AnonymousCall): V2Id {
+function readRoute(context: RequestContext): V2Id {
   const { routes, allow } = matchOf(context);
   if (context.route !== undefined) return context.route.id as V2Id;
   throw new ServiceError('METHOD_NOT_ALLOWED', { detail: ADVICE[routes[0]?.id ?? ''] ?? '', allow });
@@ -138,7 +137,7 @@ const REQUEST_HEADERS = [
   'Idempotency-Key',
 ];
 
-function answerV2Options({ req, res, context }: AnonymousCall): void {
+function answerV2Options(req: IncomingMessage, res: ServerResponse, context: RequestContext): void {
   const { allow } = matchOf(context);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
   else sendV2(res, { status: 204, headers: { Allow: allow.join(', ') } });

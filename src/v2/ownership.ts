@@ -107,7 +107,7 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   const isAutomatic = (admin: ValueReference): boolean =>
     admin.index === automatic.index && isSameHandle(admin.handle, automatic.handle);
-  if (includesIdentity(changers, identity) || changers.some(isAutomatic)) return true;
+  if (changers.some(isAutomatic) || includesIdentity(changers, identity)) return true;
   const before = await run(adminsOf(current), chars);
   const kept = new Set(admins.map(adminKey));
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
@@ -176,7 +176,7 @@ function includesIdentity(admins: readonly ValueReference[], { handle, index }: 
 }
 
 const isSameHandle = (one: string, other: string): boolean =>
-  foldHandle(one, true) === foldHandle(other, true);
+  one === other || foldHandle(one, true) === foldHandle(other, true);
 
 /** Returns equal keys for equal administrators, to compare thousands of them in a set. */
 const adminKey = ({ handle, index, permissions }: AdminData): string =>

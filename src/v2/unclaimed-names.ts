@@ -18,40 +18,20 @@ export interface UnclaimedNames {
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
 
-/** The names stored in this process while Redis is unavailable. */
-class LocalUnclaimedNames {
-  readonly #names = new LRUCache<string, { names: string[]; until: number }>({
+/** Stores names in Redis, if it is given and available, otherwise in this process. */
+export function createUnclaimedNames(now: () => number, shared?: RedisCommands): UnclaimedNames {
+  const local = new LRUCache<string, { names: string[]; until: number }>({
     // The `max` option would preallocate memory for all requests.
     maxSize: MAX_REQUESTS,
     sizeCalculation: () => 1,
   });
-
-  constructor(private readonly now: () => number) {}
-
-  add(request: string, name: string): void {
-    this.#set(request, [...this.#get(request), name]);
-  }
-
-  take(request: string): string | undefined {
-    const [name, ...others] = this.#get(request);
-    if (others.length === 0) this.#names.delete(request);
-    else this.#set(request, others);
-    return name;
-  }
-
-  #get(request: string): readonly string[] {
-    const found = this.#names.get(request);
-    return found === undefined || found.until <= this.now() ? [] : found.names;
-  }
-
-  #set(request: string, names: string[]): void {
-    this.#names.set(request, { names, until: this.now() + LIFE_MS });
-  }
-}
-
-/** Stores names in Redis, if it is given and available, otherwise in this process. */
-export function createUnclaimedNames(now: () => number, shared?: RedisCommands): UnclaimedNames {
-  const local = new LocalUnclaimedNames(now);
+  const storeLocally = (request: string, names: string[]): void => {
+    local.set(request, { names, until: now() + LIFE_MS });
+  };
+  const localNames = (request: string): string[] => {
+    const { names, until } = local.get(request) ?? { names: [], until: 0 };
+    return until <= now() ? [] : names;
+  };
   const runShared: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
@@ -60,11 +40,15 @@ export function createUnclaimedNames(now: () => number, shared?: RedisCommands):
       const isShared = await runShared('leave', (redis) =>
         redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
       );
-      if (isShared === undefined) local.add(request, name);
+      if (isShared === undefined) storeLocally(request, [...localNames(request), name]);
     },
     async take(request) {
       const name = await runShared('claim', (redis) => redis.lpop(redisKey(request)));
-      return name ?? local.take(request);
+      if (name != null) return name;
+      const [first, ...others] = localNames(request);
+      if (others.length === 0) local.delete(request);
+      else storeLocally(request, others);
+      return first;
     },
   };
 }

@@ -168,7 +168,8 @@ async function replace(
   const { text: handle } = origin.handle;
   const values = await buildRecord(v2, call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
-  const answer = await send(requestsOf(origin, plan), { indexes: indexesOfPlan(plan) });
+  const { requests, indexes } = requestsOf(origin, plan);
+  const answer = await send(requests, { indexes });
   // The record was deleted after the read, so a plan by index cannot change it.
   if (plan.kind === 'by-index' && answer !== undefined && isGone(answer)) return undefined;
   if (answer !== undefined) assertDone(answer);
@@ -181,21 +182,21 @@ async function replace(
 const isGone = (answer: RecordAnswer): boolean =>
   answer.status >= 300 && refusalError(answer, 'write').code === 'V2_NOT_FOUND';
 
-function requestsOf(origin: OriginRecord, plan: WritePlan): SendRequest<RecordAnswer>[] {
-  if (plan.kind === 'whole') return [origin.put({ values: plan.values, overwrite: true })];
-  const { add, change, remove: indexes } = plan;
+interface PlannedRequests {
+  requests: SendRequest<RecordAnswer>[];
+  /** The indexes that they write or remove; undefined if they replace the whole record. */
+  indexes?: number[];
+}
+
+function requestsOf(origin: OriginRecord, plan: WritePlan): PlannedRequests {
+  if (plan.kind === 'whole') return { requests: [origin.put({ values: plan.values, overwrite: true })] };
+  const { add, change, remove } = plan;
   const requests: SendRequest<RecordAnswer>[] = [];
   if (add.length > 0) requests.push(origin.putValues({ values: add, overwrite: false }));
   if (change.length > 0) requests.push(origin.putValues({ values: change, overwrite: true }));
-  if (indexes.length > 0) requests.push(origin.remove({ indexes }));
-  return requests;
+  if (remove.length > 0) requests.push(origin.remove({ indexes: remove }));
+  return { requests, indexes: [...[...add, ...change].map(({ index }) => index), ...remove] };
 }
-
-/** Returns the indexes that a plan writes or removes; undefined for a plan that replaces the whole record. */
-const indexesOfPlan = (plan: WritePlan): number[] | undefined =>
-  plan.kind === 'whole'
-    ? undefined
-    : [...[...plan.add, ...plan.change].map(({ index }) => index), ...plan.remove];
 
 /** Asserts a successful write. @throws ServiceError for a Handle server refusal */
 function assertDone(answer: RecordAnswer): true {

@@ -1,22 +1,13 @@
 // Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
 // record.
+import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { compileGlobs } from '../handle/handle.js';
 import { RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 
-/** The configuration under `deletion`. */
-export interface DeletionRules {
-  /** Whether whole handles may be deleted. */
-  handles: boolean;
-  /** Whether single values may be deleted (`?index=`). */
-  values: boolean;
-  /** Patterns of handles that may always be deleted; `*` matches any text. */
-  allowedFor: readonly string[];
-}
-
 /** Whether a deletion is allowed. The default is no, because identifiers should persist. */
 export function allowsDeletion(
-  { handles, values, allowedFor }: DeletionRules,
+  { handles, values, allowedFor }: Config['deletion'],
   scope: 'handle' | 'values',
   handle: string,
 ): boolean {

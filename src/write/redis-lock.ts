@@ -110,7 +110,7 @@ class RedisLock {
   readonly #lifeMs: number;
   readonly #traceMs: number;
   /** Undefined until a request has been sent. */
-  #names: LockNames | undefined;
+  #names: ReturnType<typeof lockNames> | undefined;
   /** Send time of the last request, even if unconfirmed, because Redis may have executed it. */
   #requestedAt = -Infinity;
   /** Send time of the last confirmed request. */
@@ -211,16 +211,10 @@ const pause = ({ after }: Clock, ms: number): Promise<void> =>
 const notLocked = (detail: string): ServiceError =>
   new ServiceError('LOCK_UNAVAILABLE', { detail, retryAfterMs: 1000 });
 
-interface LockNames {
-  lock: string;
-  next: string;
-  trace: string;
-}
-
 /**
  * Returns the Redis names for a key. The braces are the Redis Cluster hash tag, so all names share a slot.
  */
-function lockNames(keyPrefix: string, key: string): LockNames {
+function lockNames(keyPrefix: string, key: string) {
   const name = `${keyPrefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
   return { lock: `${name}:lock`, next: `${name}:wanted`, trace: `${name}:held` };
 }

@@ -1,16 +1,11 @@
 // The write path of every interface: rule, body, condition, fence, requests, settlement.
 import type { IncomingMessage } from 'node:http';
+import type { Config } from '../config/schema.js';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
-import {
-  type DeletionRules,
-  type WriteAnswer,
-  allowsDeletion,
-  combineOutcomes,
-  judgeWrite,
-} from './decisions.js';
+import { type WriteAnswer, allowsDeletion, combineOutcomes, judgeWrite } from './decisions.js';
 import type { HandleLock, Held } from './lock.js';
 import { type OriginRecord, type SendRequest, assertAcceptsWrites } from './origin-record.js';
 
@@ -74,7 +69,7 @@ export type CarryOut = <Body, Current, Result>(write: Write<Body, Current, Resul
  */
 const MAX_TRIES = 3;
 
-export function createCarryOut(rules: DeletionRules, lock: HandleLock, host: Host): CarryOut {
+export function createCarryOut(rules: Config['deletion'], lock: HandleLock, host: Host): CarryOut {
   return async function carryOut<Body, Current, Result>(write: Write<Body, Current, Result>) {
     const { req, context, deletion, read } = write;
     const { handle, refusal } = write.origin;

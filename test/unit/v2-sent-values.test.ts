@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
+import { adminValue, automaticAdmin, places, planWrite, sent, textValue } from '../support/v2-values.js';
 
 /** Converts an ePIC v2 value, with text content by default, and returns the first value to send. */
 const first = (members: object): HandleValue =>
@@ -118,7 +118,9 @@ describe('ePIC v2 values sent upstream', () => {
     it('is copied from the existing record when the list contains none', () => {
       const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
       const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
-      expect(sent([{ type: 'URL', parsed_data: 'x' }], current)[1]).toEqual(theirs);
+      const next = sent([{ type: 'URL', parsed_data: 'x' }], current);
+      expect(planWrite({ current, isFull: true, next })).toMatchObject({ values: [{ index: 1 }, theirs] });
+      expect(JSON.stringify(planWrite({ current, isFull: true, next }))).not.toContain('timestamp');
     });
 
     it('moves to a free index when its existing index is taken', () => {

@@ -51,9 +51,9 @@ describe('outcome of a multi-step write', () => {
 });
 
 describe('deletion', () => {
-  const none = { handles: false, values: false, allowedFor: [] };
+  const none = { handles: false, values: false, allowedFor: [] as string[] };
 
-  test.each([
+  test.each<[string, typeof none, 'handle' | 'values', boolean]>([
     ['of a handle by default', none, 'handle', false],
     ['of values by default', none, 'values', false],
     ['of a handle with deletion.handles', { ...none, handles: true }, 'handle', true],
@@ -63,7 +63,7 @@ describe('deletion', () => {
     ['of a handle in deletion.allowedFor', { ...none, allowedFor: ['21.T1/TEST-*'] }, 'handle', true],
     ['of values in deletion.allowedFor', { ...none, allowedFor: ['21.T1/TEST-*'] }, 'values', true],
     ['of a handle not in deletion.allowedFor', { ...none, allowedFor: ['21.T1/OTHER-*'] }, 'handle', false],
-  ] as const)('%s by %j: %s is %s', (_what, rules, scope, expected) => {
+  ])('%s by %j: %s is %s', (_what, rules, scope, expected) => {
     expect(allowsDeletion(rules, scope, '21.T1/TEST-1')).toBe(expected);
   });
 });

@@ -10,6 +10,7 @@ import { LOG_LEVELS } from '../../config/schema-server.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import type { JsonLimits } from '../../handle/json.js';
 import type { Hooks } from '../../hooks.js';
 import {
   completeReply,
@@ -21,11 +22,10 @@ import {
 } from '../../http/error-reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import {
+  FIRST_ISSUE,
   createMemoryBudget,
   createWithBody,
-  type JsonLimits,
   parseJsonBody,
-  parseUpToIssue,
   type WithBody,
 } from '../../http/request-body.js';
 import { RouteTable } from '../../http/route-table.js';
@@ -244,7 +244,7 @@ const createReadJson =
   (req, schema) =>
     withBody(req, async (body, memory) => {
       const json = await parseJsonBody(req, body, memory, BODY_RULES);
-      const parsed = parseUpToIssue(schema, json);
+      const parsed = schema.safeParse(json, FIRST_ISSUE);
       if (parsed.success) return parsed.data;
       throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });

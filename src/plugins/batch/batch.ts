@@ -8,7 +8,7 @@ import type { HandlerParts, Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
-import { indentJson, writeJson } from '../../handle/json.js';
+import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
 import { VARY } from '../../http/cache-headers.js';
 import { contextOf } from '../../http/context.js';
@@ -23,7 +23,7 @@ import {
 import { forbidSniffing } from '../../http/raw-response.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
 import { acceptsGzip, type Body, frameOf } from '../../http/reply.js';
-import { type JsonLimits, parseJsonBody, parseUpToIssue } from '../../http/request-body.js';
+import { FIRST_ISSUE, parseJsonBody } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
@@ -214,7 +214,7 @@ export function readBatchQuery(query: string): BatchRequest {
  * BAD_PARAMETER
  */
 export function readBatchBody(body: unknown, query: string): BatchRequest {
-  const parsed = parseUpToIssue(batchBody, body);
+  const parsed = batchBody.safeParse(body, FIRST_ISSUE);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
   const { handles, type = [], index = [] } = parsed.data;
   const parameters = readParameters(query);

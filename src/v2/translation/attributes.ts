@@ -1,13 +1,13 @@
 // Fields of a request value and their errors; permissions, TTL and references in both directions.
 import { z } from 'zod';
 import { ServiceError } from '../../errors.js';
+import type { JsonLimits } from '../../handle/json.js';
 import {
   DEFAULT_PERMISSIONS,
   type Ttl,
   type ValueReference,
   lastFourPermissions,
 } from '../../handle/value.js';
-import type { JsonLimits } from '../../http/request-body.js';
 
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;

@@ -15,7 +15,7 @@ import {
   encodeVlist,
 } from '../../handle/value-data.js';
 import type { Ttl, ValueReference } from '../../handle/value.js';
-import { parseUpToIssue } from '../../http/request-body.js';
+import { FIRST_ISSUE } from '../../http/request-body.js';
 import type { Steps } from '../../time-slicer.js';
 import {
   MAX_ITEMS,
@@ -154,7 +154,7 @@ function bytesOfText(text: string, reject: Reject): Buffer {
 }
 
 function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject): T {
-  const parsed = parseUpToIssue(schema, given);
+  const parsed = schema.safeParse(given, FIRST_ISSUE);
   if (!parsed.success) throw reject(firstIssue(parsed.error));
   return parsed.data;
 }
@@ -308,7 +308,7 @@ export function* readInputs(body: unknown): Steps<V2Input[]> {
 }
 
 function readInput(given: unknown, position: number): V2Input {
-  const parsed = parseUpToIssue(bodyValue, given);
+  const parsed = bodyValue.safeParse(given, FIRST_ISSUE);
   if (!parsed.success) throw bodyError(firstIssue(parsed.error, `[${position}]`));
   const { idx, type, ttl_type, ttl, refs, ...permissions } = parsed.data;
   return {

@@ -127,12 +127,16 @@ function adminsToAdd(
     return index;
   };
   const kept = current.filter(({ type }) => type === ADMIN_TYPE);
-  if (kept.length > 0) return kept.map((value) => ({ ...restate(value), index: freeIndex(value.index) }));
+  if (kept.length > 0) return kept.map((value) => moveTo(freeIndex(value.index), value));
   const { admin, permissions } = automaticAdmin;
   const value = { handle: admin.handle, index: admin.index, permissions };
   const index = freeIndex(automaticAdmin.index);
   return [{ index, type: ADMIN_TYPE, data: { format: 'admin', value }, ttl: DEFAULT_TTL_SECONDS }];
 }
+
+/** Returns the stored value itself if it keeps its index, so that it is known to be unchanged. */
+const moveTo = (index: number, value: HandleValue): HandleValue =>
+  index === value.index ? value : { ...restate(value), index };
 
 /** Strips a stored value's timestamp, to send the value back. */
 function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
@@ -213,6 +217,7 @@ export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePla
 
 function isUnchanged(value: HandleValue, before: HandleValue | undefined): before is HandleValue {
   if (before === undefined) return false;
+  if (value === before) return true;
   const bytes = bytesOfRecordData(value.data);
   const isSame = value.data === before.data || bytes.equals(bytesOfRecordData(before.data));
   return isSame && canonicalForm(value, bytes) === canonicalForm(before, bytes);
