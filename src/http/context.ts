@@ -47,7 +47,7 @@ export interface RequestContext extends Place {
 /** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => unknown;
 
-/** Judges a request before an upstream request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+/** Judges a request before an upstream request, and keeps its caller in the context. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
 export type Admit = (
   req: IncomingMessage,
   res: ServerResponse,

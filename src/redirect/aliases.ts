@@ -34,8 +34,7 @@ interface AliasChain {
  */
 export async function followAliases(
   first: ResolvedHandle,
-  { redirects: { host, values }, query, run }: RedirectCall,
-  resolve: (handle: HandleRef) => Promise<Resolution>,
+  { context: { caller }, redirects: { host, values }, query, onlyIfCached, run }: RedirectCall,
 ): Promise<AliasChain> {
   const isSelected = selectsAll(query) ? undefined : createValueFilter(query);
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
@@ -49,6 +48,7 @@ export async function followAliases(
     return alias === undefined ? undefined : host.refOf(alias);
   }
 
+  const { authoritative } = query;
   const aliases: string[] = [];
   const seen = new Set<string>();
   let end = first;
@@ -58,7 +58,10 @@ export async function followAliases(
     aliases.push(end.handle.text);
     seen.add(end.handle.key);
     if (aliases.length > MAX_ALIASES || seen.has(next.key)) throw new ServiceError('REDIRECT_ALIAS_LOOP');
-    end = { handle: next, resolution: await resolve(next) };
+    end = {
+      handle: next,
+      resolution: await host.resolver.resolve(next, { authoritative, onlyIfCached, caller }),
+    };
     found = await readFrom(end);
     earliest = earlier(earliest, end.resolution);
   }

@@ -165,7 +165,7 @@ export interface RedirectExtension {
 export interface Extensions {
   readonly types: readonly string[];
   readonly patterns: readonly RegExp[];
-  readonly dependencyOf: DependencyOf | undefined;
+  readonly dependencyOf: DependencyOf;
   readonly startRequest: readonly StartRequest[];
   readonly readLinks: readonly ReadLinks[];
   readonly pages: Pages | undefined;
@@ -183,10 +183,11 @@ export const joinExtensions = (all: readonly RedirectExtension[]): Extensions =>
 const withDefault = (patterns: readonly RegExp[]): readonly RegExp[] =>
   patterns.length === 0 ? [/HS_ALIAS/i] : patterns;
 
-function joinDependencies([first, ...others]: readonly DependencyOf[]): DependencyOf | undefined {
-  if (first === undefined || others.length === 0) return first;
+function joinDependencies(all: readonly DependencyOf[]): DependencyOf {
+  const [first] = all;
+  if (first !== undefined && all.length === 1) return first;
   return (handle, now) => {
-    const found = [first, ...others].map((each) => each(handle, now));
+    const found = all.map((each) => each(handle, now));
     if (found.includes(undefined)) return undefined;
     return { isCurrent: (at) => found.every((each) => each?.isCurrent(at)) };
   };
