@@ -1,7 +1,7 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { type HandleValue, createValueFilter, selectsAll } from '../handle/value.js';
+import type { HandleValue } from '../handle/value.js';
 import type { FromEntry, Resolution } from '../resolver/loader.js';
 import type { RedirectCall } from './call.js';
 import { isOfType, textOf } from './values.js';
@@ -36,11 +36,10 @@ export async function followAliases(
   first: ResolvedHandle,
   { context: { caller }, redirects: { host, values }, query, onlyIfCached, run }: RedirectCall,
 ): Promise<AliasChain> {
-  const isSelected = selectsAll(query) ? undefined : createValueFilter(query);
+  const { isSelected } = query;
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];
-    const { entry } = resolution;
-    const all = await run(values.read(entry), entry.values.length);
+    const all = await values.read(resolution.entry, run);
     return isSelected === undefined ? all : all.filter(isSelected);
   }
   function nextIn(found: readonly HandleValue[]): HandleRef | undefined {

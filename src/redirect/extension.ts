@@ -92,7 +92,7 @@ type StartRequest = (request: RedirectRequest) => StartedRequest | Promise<Start
 type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
 /** A record that is answered with a redirect or with its page. */
-interface LinkedRecord {
+export interface LinkedRecord {
   handle: string;
   /** The redirect target; undefined if the handle shows its record page. */
   target: string | undefined;

@@ -145,7 +145,7 @@ async function gatherLinks(request: ResolvedRequest, target: RedirectTarget): Pr
   const all: RecordLinks[] = [];
   if (readLinks.length === 0) return all;
   const { length } = resolution.entry.values;
-  const values = await run(selectedValues(resolution.entry, query), length);
+  const values = await selectedValues(resolution.entry, query, run);
   const to = target.url?.ok === true ? target.url.url : undefined;
   const record = { handle: handle.text, target: to, headers: target.headers };
   for (const read of readLinks) all.push(await run(read(values, record), length));
@@ -227,7 +227,7 @@ async function sendRecordPage(
   const { redirects, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
   const { entry } = resolution;
-  const values = await run(selectedValues(entry, query), entry.values.length);
+  const values = await selectedValues(entry, query, run);
   const { clock } = redirects.host;
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
   const making = pages.record({ ...shown, now: clock.now(), wallTime: clock.wall() });

@@ -1,8 +1,9 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
 import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
+import type { RunSteps } from '../../http/request-work.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
-import type { Steps } from '../../time-slicer.js';
+import { groupsOf } from '../../time-slicer.js';
 import type { RedirectValues } from '../../redirect/values.js';
 import {
   type HandleLists,
@@ -145,9 +146,7 @@ async function mapInGroups<Given, Made>(
   make: (one: Given) => Promise<Made>,
 ): Promise<Made[]> {
   const made: Made[] = [];
-  for (let at = 0; at < all.length; at += READ_AT_ONCE) {
-    made.push(...(await Promise.all(all.slice(at, at + READ_AT_ONCE).map(make))));
-  }
+  for (const group of groupsOf(all, READ_AT_ONCE)) made.push(...(await Promise.all(group.map(make))));
   return made;
 }
 
@@ -175,8 +174,7 @@ interface ReadingRequest {
   caller: Caller | undefined;
   /** A caller exempt from miss accounting: the client did not request the prefix records. */
   unjudged: Caller | undefined;
-  /** Runs steps over a record of `chars` characters. */
-  run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
+  run: RunSteps;
 }
 
 /** Maximum upstream reads per request, enough for a chain of 21 levels. Records in memory do not count. */
@@ -217,7 +215,10 @@ export class RequestListReader implements ListReader {
       const record = await this.#read(handle);
       if (record === undefined) return NOTHING;
       this.used.push(record);
-      return this.#request.run(this.#listsOf(record), record.entry.values.length);
+      const { values, parseList } = this.#sources;
+      const { run } = this.#request;
+      const found = await values.read(record.entry, run);
+      return run(listsIn(found, parseList), record.entry.values.length);
     });
   }
 
@@ -238,11 +239,6 @@ export class RequestListReader implements ListReader {
     this.readsOthers = true;
     const record = await this.#read(handle);
     return this.#noted(record, namespaceOf(record?.entry));
-  }
-
-  *#listsOf({ entry }: FromEntry): Steps<HandleLists> {
-    const { values, parseList } = this.#sources;
-    return yield* listsIn(yield* values.read(entry), parseList);
   }
 
   /**

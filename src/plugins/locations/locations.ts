@@ -35,8 +35,7 @@ import {
 } from './location-list.js';
 import { type Namespace, createOtherRecords, createPrefixRecords, toPrefixHandle } from './other-records.js';
 import { ERRORS, type LocationsConfig, readLocationsFile } from './plugin.js';
-import { findTarget } from './target.js';
-import { writeLocations } from './template.js';
+import { findTarget, writeLocations } from './target.js';
 
 const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'];
 

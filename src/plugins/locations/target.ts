@@ -1,5 +1,6 @@
-// Finds a record's redirect target: a location, or else a URL value. Pure.
+// Finds a record's redirect target: a location, or else a URL value; writes the locations for `action=showurls`. Pure.
 import type { HandleValue } from '../../handle/value.js';
+import { escapeText } from '../../html/html.js';
 import {
   type ChosenTarget,
   type FoundTarget,
@@ -22,7 +23,14 @@ import {
   type WantedAttribute,
 } from './select.js';
 import { createSettings, type GatheredLists } from './gather.js';
-import { type Attributes, type HandleLists, isYes, type LocationList } from './location-list.js';
+import {
+  type Attributes,
+  changeInPieces,
+  type HandleLists,
+  isYes,
+  type Location,
+  type LocationList,
+} from './location-list.js';
 import { fillTemplate, hrefOf, templateForms, type TemplateForms, wellFormed } from './template.js';
 
 interface TargetRequest {
@@ -332,3 +340,48 @@ function titleOf(title: string | undefined, language: string | undefined): strin
   );
   return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
 }
+
+// Writes all locations.
+
+/** Maximum length of the written locations: each of thousands of templates can repeat a long handle. */
+const MAX_XML_CHARS = 1024 * 1024;
+
+/**
+ * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings
+ * "action=showurls …"). An XML comment states the number of omitted locations.
+ */
+export function* writeLocations(locations: readonly Location[], handle: string): Steps<string> {
+  const forms = templateForms(handle);
+  const elements: string[] = [];
+  let chars = 0;
+  for (const { attributes } of locations) {
+    const element = yield* writeElement(attributes, forms);
+    chars += element.length;
+    if (chars > MAX_XML_CHARS) break;
+    elements.push(element);
+    yield;
+  }
+  const left = locations.length - elements.length;
+  const remark = left === 0 ? '' : `<!-- ${left} more locations are left out: at most 1 MiB is shown -->\n`;
+  return `<locations>\n${elements.join('')}${remark}</locations>\n`;
+}
+
+/** Omits `xmlns`, because in the XHTML or SVG namespace an `onfocus` attribute would run as a script. */
+function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<string> {
+  const href = attributes.has('href') ? undefined : hrefOf(attributes, forms);
+  const written: string[] = [];
+  for (const [name, text] of [...attributes, ...(href === undefined ? [] : [['href', href] as const])]) {
+    if (name === 'xmlns' || !/^[A-Za-z_][\w.-]*$/.test(name)) continue;
+    written.push(`${name}="${yield* changeInPieces(text, escapeXml)}"`);
+  }
+  return `<location ${written.join(' ')}/>\n`;
+}
+
+/**
+ * Escapes white space so that parsers preserve it, and replaces invalid characters with U+FFFD (XML 1.0
+ * sections 2.2 and 3.3.3).
+ */
+const escapeXml = (text: string): string =>
+  escapeText(text)
+    .replace(/[\t\n\r]/g, (space) => `&#${space.charCodeAt(0)};`)
+    .replace(/[^\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');

@@ -24,9 +24,7 @@ function createPages(config: Config): Pages {
     securityHeaders,
     front: renderPage(frontPage(branding)),
     problem: (view) => renderPage(problemPage({ ...view, branding })),
-    *record(view) {
-      return renderPage(yield* recordPage(view));
-    },
+    record: (view) => recordPage(view, renderPage),
   };
 }
 
