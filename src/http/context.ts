@@ -59,15 +59,6 @@ export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
 
-/**
- * Returns the caller without its network, for reads that do not count as misses: with a login,
- * or not requested by the client.
- */
-export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
-  const { caller } = contextOf(res);
-  return caller && { ...caller, network: undefined };
-};
-
 /** Returns the request id, generated on first use because a hit needs none. */
 export const requestIdOf = (context: RequestContext): string => (context.requestId ??= randomUUID());
 

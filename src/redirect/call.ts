@@ -6,7 +6,7 @@ import type { Dependency, PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { toBytes } from '../handle/bytes.js';
-import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
+import { type HandleRef, handleToPath, hasPrefix, prefixRecordOf } from '../handle/handle.js';
 import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
 import {
@@ -193,13 +193,6 @@ export function notFoundError(handle: string, end: string): ServiceError {
   const responseCode = hasPrefix(handle) ? handleNotFound : protocolError;
   return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
 }
-
-/**
- * Whether the text can be a handle: a prefix starts with a digit (`10.5072`, `2014`, `0.NA`) or contains a
- * dot (`loc.music`). Anything else, for example `/foo/21.T11998/x`, is a mistyped API path: response code 100
- * would make clients treat the handle as missing.
- */
-export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
 export function refusedError(handle: string, { status, members, retryAfter }: Refused): ServiceError {
   const { responseCode, message } = members;

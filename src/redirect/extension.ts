@@ -4,6 +4,7 @@ import type { Dependency } from '../cache/prepared-cache.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
+import type { RequestContext } from '../http/context.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
@@ -19,7 +20,9 @@ export type HeaderLine = readonly [name: string, value: string];
 export interface RedirectRequest {
   req: IncomingMessage;
   res: ServerResponse;
+  context: RequestContext;
   handle: HandleRef;
+  resolution: FromEntry;
   query: RedirectQuery;
   /** The values that affect redirects and match the query; none if the handle does not exist. */
   values: readonly HandleValue[];
@@ -83,7 +86,7 @@ export interface StartedRequest {
   /** The record, besides that of the handle, that `failure` and `contact` depend on. */
   record?: FromEntry | undefined;
   /** Returns undefined if URL values alone decide. */
-  find?: (record: FromEntry) => Promise<Finding | undefined>;
+  find?: () => Promise<Finding | undefined>;
 }
 
 type StartRequest = (request: RedirectRequest) => StartedRequest | Promise<StartedRequest>;

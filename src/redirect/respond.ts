@@ -90,12 +90,9 @@ async function sendMissing(
 }
 
 /** Finds the target by plugins; without a result, the URL values decide. */
-async function findingOf(
-  { values, resolution }: FoundRecord,
-  started: readonly StartedRequest[],
-): Promise<Finding> {
+async function findingOf({ values }: FoundRecord, started: readonly StartedRequest[]): Promise<Finding> {
   for (const each of started) {
-    const finding = await each.find?.(resolution);
+    const finding = await each.find?.();
     if (finding !== undefined) return finding;
   }
   return { result: plainTarget(values), used: [], isOfRecordAlone: true, isComplete: true };

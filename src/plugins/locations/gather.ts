@@ -1,9 +1,9 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
 import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
-import type { RunSteps } from '../../http/request-work.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
 import { groupsOf } from '../../time-slicer.js';
+import type { RedirectRequest } from '../../redirect/extension.js';
 import type { RedirectValues } from '../../redirect/values.js';
 import {
   type HandleLists,
@@ -160,21 +160,12 @@ export interface ListSources {
   prefixRecords: PrefixRecords | undefined;
 }
 
-/** The handle's prefix record, already loaded. */
-export interface PrefixOfHandle {
-  /** A prefix handle, for example 0.NA/21.T11998. */
-  handle: HandleRef;
-  record: PrefixRecord | undefined;
-}
-
-interface ReadingRequest {
-  authoritative: boolean;
-  prefix: PrefixOfHandle;
-  /** The client, charged for its cache misses. */
-  caller: Caller | undefined;
+/** A request whose prefix record is already read. */
+export interface ReadingRequest extends RedirectRequest {
+  /** A prefix handle, for example 0.NA/21.T11998, and its record. */
+  prefix: { handle: HandleRef; record: PrefixRecord | undefined };
   /** A caller exempt from miss accounting: the client did not request the prefix records. */
   unjudged: Caller | undefined;
-  run: RunSteps;
 }
 
 /** Maximum upstream reads per request, enough for a chain of 21 levels. Records in memory do not count. */
@@ -262,11 +253,12 @@ export class RequestListReader implements ListReader {
 
   async #find(handle: HandleRef): Promise<FromEntry | undefined> {
     const { otherRecords } = this.#sources;
-    const { authoritative, caller } = this.#request;
+    const { context, query } = this.#request;
+    const { authoritative } = query;
     let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);
     if (found === undefined && this.#asksLeft > 0) {
       this.#asksLeft -= 1;
-      found = await otherRecords.ask(handle, { authoritative, caller });
+      found = await otherRecords.ask(handle, { authoritative, caller: context.caller });
     }
     if (found !== undefined && !found.hasFailed) return found.record;
     this.isComplete = false;
