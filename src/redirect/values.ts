@@ -69,6 +69,10 @@ export function textOf({ data }: HandleValue): string | undefined {
 export const isOfType = ({ type }: HandleValue, wanted: string): boolean =>
   type.length === wanted.length && beginsWith(type, wanted);
 
+/** Returns the values of a type, in record order. */
+export const valuesOfType = (values: readonly HandleValue[], wanted: string): HandleValue[] =>
+  values.filter((value) => isOfType(value, wanted));
+
 /** Whether the type is `URL` in either of its two spellings. */
 export const isUrl = (value: HandleValue): boolean => isOfType(value, 'URL') || isOfType(value, '0.TYPE/URL');
 

@@ -3,7 +3,6 @@ import { partial } from '../support/partial.js';
 import { BlockList } from 'node:net';
 import { fc, test } from '../support/property.js';
 import { describe, expect, test as example } from 'vitest';
-import { handleRef } from '../../src/handle/handle.js';
 import { isInRanges, readAddress, readRanges } from '../../src/plugins/locations/addresses.js';
 import { candidatesOf, selectLocation } from '../../src/plugins/locations/select.js';
 import { gatherLists } from '../../src/plugins/locations/gather.js';
@@ -111,15 +110,12 @@ describe('location list processing', () => {
       const reads: string[] = [];
       const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
       const gathered = await gatherLists(included, {
-        handle: handleRef('h/x', false),
-        reader: {
-          readLists(handle) {
-            reads.push(handle);
-            return Promise.resolve(included);
-          },
-          readNamespace: () => Promise.resolve(NO_NAMESPACE),
-          readIncludedNamespace: () => Promise.resolve(NO_NAMESPACE),
+        readLists(handle) {
+          reads.push(handle);
+          return Promise.resolve(included);
         },
+        readNamespace: () => Promise.resolve(NO_NAMESPACE),
+        readIncludedNamespace: () => Promise.resolve(NO_NAMESPACE),
       });
       expect(reads).toHaveLength(200);
       expect(gathered.included.flat()).toHaveLength(200);

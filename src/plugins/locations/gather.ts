@@ -1,8 +1,7 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
-import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
+import type { HandleRef } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
-import { groupsOf } from '../../time-slicer.js';
 import type { RedirectRequest } from '../../redirect/extension.js';
 import type { RedirectValues } from '../../redirect/values.js';
 import {
@@ -38,8 +37,8 @@ export interface GatheredLists {
 /** Reads lists from other handles; an unreadable handle yields no lists. */
 interface ListReader {
   readLists: (name: string) => Promise<HandleLists>;
-  /** Reads the namespace of the record's prefix, or the global namespace. */
-  readNamespace: (handle: HandleRef) => Promise<Namespace>;
+  /** Reads the namespace of a prefix, by default that of the record's prefix. */
+  readNamespace: (handle?: HandleRef) => Promise<Namespace>;
   /** Reads the namespace of a prefix that a list includes. */
   readIncludedNamespace: (handle: HandleRef) => Promise<Namespace>;
 }
@@ -54,14 +53,11 @@ const MAX_INCLUDED = 200;
 /** Maximum number of concurrent reads. */
 const READ_AT_ONCE = 10;
 
-export async function gatherLists(
-  own: HandleLists,
-  { handle, reader }: { handle: HandleRef; reader: ListReader },
-): Promise<GatheredLists> {
+export async function gatherLists(own: HandleLists, reader: ListReader): Promise<GatheredLists> {
   const keep = createBound(own);
   const included = await followIncludes([own], { reader, keep });
   const settings = createSettings([own, ...included.flat()].flatMap(({ lists }) => lists));
-  const prefix = keep(await readPrefixLists(handle, { settings, reader }));
+  const prefix = keep(await readPrefixLists(settings, reader));
   const prefixIncluded = await followIncludes(prefix, { reader, keep });
   return { own, included, prefix, prefixIncluded };
 }
@@ -83,14 +79,10 @@ export const createSettings =
     lists.find(({ settings }) => settings.has(name))?.settings.get(name);
 
 /** Returns the prefix's lists, then the global lists, or else those of the handle in `nshdl`. */
-async function readPrefixLists(
-  handle: HandleRef,
-  { settings, reader }: { settings: Settings; reader: ListReader },
-): Promise<readonly HandleLists[]> {
+async function readPrefixLists(settings: Settings, reader: ListReader): Promise<readonly HandleLists[]> {
   if (isYes(settings('no_nslocs'))) return [];
   const override = textIn(settings('overridePrefix'));
-  const prefixHandle = override === '' ? prefixRecordOf(handle) : toPrefixHandle(override);
-  const own = await reader.readNamespace(prefixHandle);
+  const own = await reader.readNamespace(override === '' ? undefined : toPrefixHandle(override));
   const global = own.usesGlobal ? await reader.readNamespace(GLOBAL_NAMESPACE) : NO_NAMESPACE;
   const ofFile = [own, global].flatMap(({ listOfFile = [] }) => listOfFile);
   const named = [...own.listHandles, ...global.listHandles];
@@ -107,16 +99,15 @@ async function followIncludes(
   { reader, keep }: { reader: ListReader; keep: KeepWithinBound },
 ): Promise<HandleLists[][]> {
   const levels: HandleLists[][] = [];
-  let level = first;
   let left = MAX_INCLUDED;
-  while (levels.length < MAX_LEVELS && left > 0) {
-    const handles = await includedHandles(includesOf(level, left), reader);
+  let includes = includesOf(first, left);
+  while (includes.length > 0 && levels.length < MAX_LEVELS) {
+    const handles = await includedHandles(includes, reader);
     const read = await readAll(handles.slice(0, left), reader);
     left -= read.length;
     const kept = keep(read);
-    if (kept.length === 0) break;
-    levels.push(kept);
-    level = kept;
+    if (kept.length > 0) levels.push(kept);
+    includes = includesOf(kept, left);
   }
   return levels;
 }
@@ -146,7 +137,9 @@ async function mapInGroups<Given, Made>(
   make: (one: Given) => Promise<Made>,
 ): Promise<Made[]> {
   const made: Made[] = [];
-  for (const group of groupsOf(all, READ_AT_ONCE)) made.push(...(await Promise.all(group.map(make))));
+  for (let at = 0; at < all.length; at += READ_AT_ONCE) {
+    made.push(...(await Promise.all(all.slice(at, at + READ_AT_ONCE).map(make))));
+  }
   return made;
 }
 
@@ -213,7 +206,7 @@ export class RequestListReader implements ListReader {
     });
   }
 
-  async readNamespace(handle: HandleRef): Promise<Namespace> {
+  async readNamespace(handle = this.#request.prefix.handle): Promise<Namespace> {
     const { prefixRecords } = this.#sources;
     const { prefix, unjudged } = this.#request;
     if (prefixRecords === undefined) return NO_NAMESPACE;

@@ -135,6 +135,9 @@ const sizeOf = (list: LocationList | undefined): number =>
     0,
   );
 
+/** The value types that control redirects, in upper case. */
+export const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'] as const;
+
 export interface HandleLists {
   /** Lists from the 10320/loc values, in record order. */
   lists: readonly LocationList[];
@@ -159,10 +162,11 @@ const CHARS_PER_ELEMENT = 50;
  * itself.
  */
 export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
+  const [locations = [], links = [], headers = []] = TYPES.map((type) => textsOf(values, type));
   let left = MAX_ELEMENTS;
-  function* read(type: string): Steps<LocationList[]> {
+  function* read(texts: readonly string[]): Steps<LocationList[]> {
     const lists: LocationList[] = [];
-    for (const text of textsOf(values, type)) {
+    for (const text of texts) {
       const list = yield* parse(text);
       yield;
       left -= list === undefined ? ELEMENTS_PER_LIST : elementsOf(list);
@@ -172,9 +176,9 @@ export function* listsIn(values: readonly HandleValue[], parse: ParseLocationLis
     return lists;
   }
   return {
-    lists: yield* read('10320/LOC'),
-    links: yield* read('10320/LINKS'),
-    headers: textsOf(values, '10320/HEADERS').filter((text) => (left -= elementsOfLines(text)) >= 0),
+    lists: yield* read(locations),
+    links: yield* read(links),
+    headers: headers.filter((text) => (left -= elementsOfLines(text)) >= 0),
   };
 }
 
@@ -183,10 +187,7 @@ const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_EL
 
 /** Returns the number of elements to count towards `MAX_ELEMENTS`. */
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
-  [...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)].reduce(
-    (sum, elements) => sum + elements,
-    0,
-  );
+  sumOf([...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)]);
 
 /**
  * Whether any value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL

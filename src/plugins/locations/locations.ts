@@ -17,6 +17,7 @@ import { candidatesOf } from './select.js';
 import { type ListSources, type ReadingRequest, RequestListReader, gatherLists } from './gather.js';
 import {
   type HandleLists,
+  TYPES,
   createLocationListParser,
   listsIn,
   mayRedirect,
@@ -25,8 +26,6 @@ import {
 import { type Namespace, createOtherRecords, createPrefixRecords, toPrefixHandle } from './other-records.js';
 import { ERRORS, type LocationsConfig, readLocationsFile } from './plugin.js';
 import { findTarget, writeLocations } from './target.js';
-
-const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'];
 
 export const start = (host: Host): Started => ({
   redirect: (settings) => createLocations(settings as LocationsConfig, host),
@@ -117,7 +116,7 @@ async function findLocation(
   const reader = new RequestListReader(sources, request);
   const chars = resolution.entry.values.length;
   const own = await run(listsIn(values, sources.parseList), chars);
-  const gathered = await gatherLists(own, { handle, reader });
+  const gathered = await gatherLists(own, reader);
   const { used, readsOthers, isComplete } = reader;
   const finding = { used, isOfRecordAlone: !readsOthers, isComplete };
   const shown = query.show === 'locations' ? candidatesOf(gathered, values).locations : [];

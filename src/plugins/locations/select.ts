@@ -1,7 +1,7 @@
 // Selects a location by locatt, content negotiation, address, country, score and weight. Pure.
 import type { HandleValue } from '../../handle/value.js';
 import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
-import { isOfType, isUrl, isUrlSubtype, textOf } from '../../redirect/values.js';
+import { isUrl, isUrlSubtype, textOf, valuesOfType } from '../../redirect/values.js';
 import { type Steps, mapInSteps } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import { createSettings, type GatheredLists, type Settings } from './gather.js';
@@ -318,7 +318,7 @@ function legacyLocations(
   values: readonly HandleValue[],
   { settings, hasList }: { settings: Settings; hasList: boolean },
 ): Candidate[] {
-  const urls = values.filter((value) => isOfType(value, 'URL'));
+  const urls = valuesOfType(values, 'URL');
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
   return [
@@ -332,7 +332,7 @@ function legacyLocations(
  * URL values alone, showurls").
  */
 function plainLocations(values: readonly HandleValue[]): Candidate[] {
-  const urls = values.filter((value) => isUrl(value));
+  const urls = values.filter(isUrl);
   return (urls.length > 0 ? urls : values.filter(isUrlSubtype)).map((value, at) =>
     legacyOf(value, at === 0 ? 1 : 0),
   );
