@@ -8,7 +8,7 @@ import { ServiceError } from '../errors.js';
 import { type HandleRef, handleInUrl } from '../handle/handle.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
-import { freshnessRules, isOnlyIfCached } from '../http/cache-headers.js';
+import { cacheHeaders, freshnessRules, isOnlyIfCached } from '../http/cache-headers.js';
 import type { Admit, RequestContext } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { createAnswerRecord } from '../http/record-reply.js';
@@ -20,7 +20,7 @@ import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import { runToEnd } from '../time-slicer.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ResolvedHandle } from './aliases.js';
-import { type RedirectCall, type Redirects, createRenderError, headersOf, sendRedirect } from './call.js';
+import { type RedirectCall, type Redirects, createRenderError, sendRedirect } from './call.js';
 import { joinExtensions } from './extension.js';
 import { createReadAllParameters, redirectToHandle } from './form.js';
 import { NO_PARAMETERS, type RedirectQuery, readRedirectQuery } from './request.js';
@@ -90,17 +90,8 @@ function createRoute(
   refusalOfHandle: RefusalOfHandle | undefined,
   sendFront: RedirectHandler | undefined,
 ): RedirectHandler {
-  const { bodies, refOf, runStepsOf } = redirects.host;
+  const { bodies, refOf } = redirects.host;
   const readAllParameters = createReadAllParameters(bodies);
-  const callOf = (
-    req: IncomingMessage,
-    res: ServerResponse,
-    context: RequestContext,
-    query: RedirectQuery,
-  ): RedirectCall => {
-    const onlyIfCached = isOnlyIfCached(req);
-    return { req, res, context, redirects, query, onlyIfCached, run: runStepsOf(res) };
-  };
   async function answerFront(
     req: IncomingMessage,
     res: ServerResponse,
@@ -116,7 +107,7 @@ function createRoute(
       // Applies the traffic rules again, because the request line lacks the handle, which is in the form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
-      await respondToHandle(callOf(req, res, context, readRedirectQuery(parameters)), handle);
+      await respondToHandle(redirects, req, res, { context, handle, query: readRedirectQuery(parameters) });
     }
   }
 
@@ -130,7 +121,7 @@ function createRoute(
       query = readRedirectQuery(parameters);
     }
     const handle = refOf(parseHandleInUrl(path.slice(1)));
-    return respondToHandle(callOf(req, res, context, query), handle);
+    return respondToHandle(redirects, req, res, { context, handle, query });
   };
 }
 
@@ -144,16 +135,23 @@ function parseHandleInUrl(rawPath: string): string {
   return handle;
 }
 
-async function respondToHandle(call: RedirectCall, handle: HandleRef): Promise<void> {
-  const { req, res, context, redirects, query, onlyIfCached } = call;
+async function respondToHandle(
+  redirects: Redirects,
+  req: IncomingMessage,
+  res: ServerResponse,
+  { context, handle, query }: { context: RequestContext; handle: HandleRef; query: RedirectQuery },
+): Promise<void> {
+  const { resolver, runStepsOf } = redirects.host;
   const { authoritative } = query;
+  const onlyIfCached = isOnlyIfCached(req);
+  const call = { req, res, context, redirects, query, onlyIfCached, run: runStepsOf(res) };
   context.handle = handle;
   const admit = (): Caller | Promise<Caller> => context.caller ?? redirects.admit(req, res, context);
   // An anonymous GET without parameters is admitted only if it may need more than memory.
   if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
     await admit();
   const read = { authoritative, onlyIfCached, admit, client: context.client.network };
-  const first = { handle, resolution: await redirects.host.resolver.read(handle, read) };
+  const first = { handle, resolution: await resolver.read(handle, read) };
   if (await sendPlain(call, first)) return;
   await admit();
   if (query.show === 'api') await redirects.answerRecord(req, res, { ...first, query });
@@ -166,8 +164,9 @@ async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHan
   if (query !== NO_PARAMETERS || resolution.kind !== 'entry' || resolution.stale !== undefined) return false;
   const found = findUrl(resolution.entry, redirects);
   if (found === undefined) return false;
-  const { host, extensions } = redirects;
-  const dependency = extensions.dependencyOf(handle, host.clock.now());
+  const { host, extensions, redirectFreshness: freshness } = redirects;
+  const now = host.clock.now();
+  const dependency = extensions.dependencyOf(handle, now);
   if (dependency === undefined) return false;
   context.result = resultOf(resolution, query);
   context.exists = existsBy(resolution);
@@ -177,7 +176,7 @@ async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHan
     resolution,
     status: 302,
     url: found.url,
-    headers: headersOf(call, resolution),
+    headers: cacheHeaders({ resolution, authoritative: false, now, freshness }),
     lines: extensions.readLinks.flatMap((read) => runToEnd(read(found.values, record)).onRedirect()),
     varies: [],
     dependencyOf: () => dependency,
