@@ -25,6 +25,24 @@ export function runToEnd<T>(steps: Steps<T>): T {
   return result.value;
 }
 
+/** Calls `work` with each item in a separate step, then `finish` with the results. */
+export function* mapInSteps<T, R, F>(
+  items: Iterable<T>,
+  work: (item: T, at: number) => R,
+  finish: (results: R[]) => F,
+): Steps<F> {
+  const results: R[] = [];
+  for (const item of items) {
+    results.push(work(item, results.length));
+    yield;
+  }
+  return finish(results);
+}
+
+/** Returns the items in groups, so that a step has several. */
+export const groupsOf = <T>(items: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
+
 /** Wraps short work in a single step, so that simultaneous requests spread over several event-loop turns. */
 export function* inOneStep<T>(work: () => T): Steps<T> {
   yield;

@@ -17,7 +17,7 @@ export interface Admission {
   judgeHits: Listener | undefined;
   /** Returns the refusal of a judged request, if any; undefined if no judge concerns hits. */
   refusalOf: ((req: IncomingMessage) => ServiceError | undefined) | undefined;
-  /** Judges a request once, and returns its caller. */
+  /** Judges a request once, and returns its caller, which the context keeps. */
   admit: Admit;
   /**
    * Judges a native message that misses in memory, and returns its caller. Used only for TCP, because UDP
@@ -66,10 +66,11 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
     admit(req, res, context) {
       const { client } = context;
       // The target of a miss is not parsed a second time if there is no judge.
-      if (judges.length === 0) return callerOf(client, req.headers);
-      return maybe(judgeOnce(req, res, context), (judgements) =>
-        callerOf(client, req.headers, admittedClass(judgements)),
-      );
+      if (judges.length === 0) return (context.caller = callerOf(client, req.headers));
+      return maybe(judgeOnce(req, res, context), (judgements) => {
+        context.caller = callerOf(client, req.headers, admittedClass(judgements));
+        return context.caller;
+      });
     },
     admitMessage(given, handle) {
       const address = plainAddress(given);

@@ -33,6 +33,13 @@ export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
   return { text: PREFIX_RECORDS + spelled, key: PREFIX_RECORDS + prefix, prefix: GLOBAL_PREFIX };
 }
 
+/**
+ * Whether the text can be a handle: a prefix starts with a digit (`10.5072`, `2014`, `0.NA`) or contains a
+ * dot (`loc.music`). Anything else, for example `/foo/21.T11998/x`, is a mistyped API path: response code 100
+ * would make clients treat the handle as missing.
+ */
+export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
+
 export type ParsedHandle =
   { ok: true; handle: string } | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
 

@@ -47,7 +47,7 @@ export interface RequestContext extends Place {
 /** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => unknown;
 
-/** Judges a request before an upstream request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+/** Judges a request before an upstream request, and keeps its caller in the context. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
 export type Admit = (
   req: IncomingMessage,
   res: ServerResponse,
@@ -58,15 +58,6 @@ export type Admit = (
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
-
-/**
- * Returns the caller without its network, for reads that do not count as misses: with a login,
- * or not requested by the client.
- */
-export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
-  const { caller } = contextOf(res);
-  return caller && { ...caller, network: undefined };
-};
 
 /** Returns the request id, generated on first use because a hit needs none. */
 export const requestIdOf = (context: RequestContext): string => (context.requestId ??= randomUUID());

@@ -104,7 +104,7 @@ const handleBy = (
       if (sendPrepared(req, res, context.target.raw)) return;
     }
     begin(req, res, context);
-    if (route?.admitsMisses !== true) context.caller = await admit(req, res, context);
+    if (route?.admitsMisses !== true) await admit(req, res, context);
     await handler(req, res, context);
   };
 

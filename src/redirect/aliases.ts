@@ -1,7 +1,7 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { type HandleValue, createValueFilter, selectsAll } from '../handle/value.js';
+import type { HandleValue } from '../handle/value.js';
 import type { FromEntry, Resolution } from '../resolver/loader.js';
 import type { RedirectCall } from './call.js';
 import { isOfType, textOf } from './values.js';
@@ -34,14 +34,12 @@ interface AliasChain {
  */
 export async function followAliases(
   first: ResolvedHandle,
-  { redirects: { host, values }, query, run }: RedirectCall,
-  resolve: (handle: HandleRef) => Promise<Resolution>,
+  { context: { caller }, redirects: { host, values }, query, onlyIfCached, run }: RedirectCall,
 ): Promise<AliasChain> {
-  const isSelected = selectsAll(query) ? undefined : createValueFilter(query);
+  const { isSelected } = query;
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];
-    const { entry } = resolution;
-    const all = await run(values.read(entry), entry.values.length);
+    const all = await values.read(resolution.entry, run);
     return isSelected === undefined ? all : all.filter(isSelected);
   }
   function nextIn(found: readonly HandleValue[]): HandleRef | undefined {
@@ -49,6 +47,7 @@ export async function followAliases(
     return alias === undefined ? undefined : host.refOf(alias);
   }
 
+  const { authoritative } = query;
   const aliases: string[] = [];
   const seen = new Set<string>();
   let end = first;
@@ -58,7 +57,10 @@ export async function followAliases(
     aliases.push(end.handle.text);
     seen.add(end.handle.key);
     if (aliases.length > MAX_ALIASES || seen.has(next.key)) throw new ServiceError('REDIRECT_ALIAS_LOOP');
-    end = { handle: next, resolution: await resolve(next) };
+    end = {
+      handle: next,
+      resolution: await host.resolver.resolve(next, { authoritative, onlyIfCached, caller }),
+    };
     found = await readFrom(end);
     earliest = earlier(earliest, end.resolution);
   }

@@ -1,13 +1,21 @@
-// A request of the redirect interface, and its responses: pages if a plugin renders them, errors as pages or problem JSON.
+// A request of the redirect interface, and its responses: redirects, pages if a plugin renders them, errors as pages or
+// problem JSON.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
-import type { PreparedCache } from '../cache/prepared-cache.js';
+import type { Dependency, PreparedCache } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
+import { toBytes } from '../handle/bytes.js';
+import { type HandleRef, handleToPath, hasPrefix, prefixRecordOf } from '../handle/handle.js';
 import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
-import { HTML_TYPE } from '../html/html.js';
-import type { FreshnessRules } from '../http/cache-headers.js';
+import { HTML_TYPE, escapeText } from '../html/html.js';
+import {
+  type Freshness,
+  type FreshnessRules,
+  cacheHeaders,
+  recordLines,
+  varyOf,
+} from '../http/cache-headers.js';
 import { type Admit, type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import {
   type ErrorReply,
@@ -17,11 +25,15 @@ import {
   problemOf,
   renderRecordError,
 } from '../http/error-reply.js';
+import { prepareResponse } from '../http/prepared-responses.js';
+import { linesOf } from '../http/raw-response.js';
 import type { AnswerRecord } from '../http/record-reply.js';
-import { type TextReply, sendText } from '../http/reply.js';
+import { type Representation, type TextReply, sendMade, sendText } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readParameters } from '../http/target.js';
-import type { Extensions } from './extension.js';
+import type { FromEntry } from '../resolver/loader.js';
+import type { Extensions, HeaderLine } from './extension.js';
+import { combineHeaderLines } from './link-header.js';
 import { type RedirectQuery, prefersJson, readShow } from './request.js';
 import type { RedirectValues } from './values.js';
 
@@ -45,6 +57,8 @@ export interface RedirectCall {
   context: RequestContext;
   redirects: Redirects;
   query: RedirectQuery;
+  /** Whether the request wants only stored records. */
+  onlyIfCached: boolean;
   run: RunSteps;
 }
 
@@ -52,6 +66,69 @@ export interface RedirectCall {
 export const sendCompressible = ({ req, res, redirects }: RedirectCall, reply: TextReply): Promise<void> =>
   sendText(req, res, { ...reply, gzipMinBytes: redirects.config.http.gzipMinBytes });
 
+/** Returns the cache headers of a response that `resolution` bounds. */
+export const headersOf = (
+  { query: { authoritative }, redirects }: RedirectCall,
+  resolution: FromEntry,
+  freshness: Freshness = redirects.redirectFreshness,
+): Record<string, string> =>
+  cacheHeaders({ resolution, authoritative, now: redirects.host.clock.now(), freshness });
+
+/** The redirect of a record. */
+interface RecordRedirect {
+  handle: HandleRef;
+  resolution: FromEntry;
+  status: number;
+  url: string;
+  headers: Record<string, string>;
+  /** The headers of the record and of its typed links. */
+  lines: readonly HeaderLine[];
+  /** Request headers that affect the URL. */
+  varies: readonly string[];
+  /** Returns what the redirect depends on besides its record; undefined for a redirect that must not be repeated. */
+  dependencyOf: (() => Dependency | undefined) | undefined;
+}
+
+/** Sends a redirect. A hit that depends only on its record and on the record of its prefix is prepared. */
+export async function sendRedirect(call: RedirectCall, to: RecordRedirect): Promise<void> {
+  const { req, res, context, redirects } = call;
+  const { handle, resolution, status, dependencyOf } = to;
+  const { host, prepared } = redirects;
+  const ofRecord = dependencyOf ? recordLines(host, resolution, () => [handle, prefixRecordOf(handle)]) : [];
+  const isRepeatable = isPreparable(call, to);
+  const dependency = isRepeatable || ofRecord.length > 0 ? dependencyOf?.() : undefined;
+  const lines = combineHeaderLines(to.lines).flat();
+  const made = representRedirect(to.url, to.varies, dependency ? [...lines, ...ofRecord] : lines);
+  await sendMade(req, res, to, made);
+  if (!isRepeatable || dependency === undefined) return;
+  const { raw: target } = context.target;
+  prepareResponse(prepared, { target, handle, entry: resolution.entry, status, made, dependency });
+}
+
+/** Whether a prepared response may repeat the redirect; it recognises only two redirect statuses. */
+const isPreparable = ({ req, context }: RedirectCall, { status, resolution }: RecordRedirect): boolean =>
+  (status === 301 || status === 302) &&
+  req.method !== 'POST' &&
+  context.result === 'hit' &&
+  resolution.from === 'memory';
+
+/** Represents a redirect, with a link to the target in the body, as RFC 9110 §15.4 recommends. */
+export function representRedirect(
+  url: string,
+  varies: readonly string[] = [],
+  lines: readonly string[] = [],
+): Representation {
+  const link = escapeText(url);
+  const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
+  return {
+    encoding: 'identity',
+    isWorthGzip: false,
+    body,
+    etag: undefined,
+    common: linesOf(['Vary', varyOf(varies), 'Location', url, ...lines]),
+    ofBody: linesOf(['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)]),
+  };
+}
 /** The error of a redirect, for its response. */
 interface RedirectProblem {
   handle: string | undefined;
@@ -116,13 +193,6 @@ export function notFoundError(handle: string, end: string): ServiceError {
   const responseCode = hasPrefix(handle) ? handleNotFound : protocolError;
   return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
 }
-
-/**
- * Whether the text can be a handle: a prefix starts with a digit (`10.5072`, `2014`, `0.NA`) or contains a
- * dot (`loc.music`). Anything else, for example `/foo/21.T11998/x`, is a mistyped API path: response code 100
- * would make clients treat the handle as missing.
- */
-export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
 export function refusedError(handle: string, { status, members, retryAfter }: Refused): ServiceError {
   const { responseCode, message } = members;

@@ -4,6 +4,7 @@ import type { Dependency } from '../cache/prepared-cache.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
+import type { RequestContext } from '../http/context.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
@@ -19,7 +20,9 @@ export type HeaderLine = readonly [name: string, value: string];
 export interface RedirectRequest {
   req: IncomingMessage;
   res: ServerResponse;
+  context: RequestContext;
   handle: HandleRef;
+  resolution: FromEntry;
   query: RedirectQuery;
   /** The values that affect redirects and match the query; none if the handle does not exist. */
   values: readonly HandleValue[];
@@ -83,7 +86,7 @@ export interface StartedRequest {
   /** The record, besides that of the handle, that `failure` and `contact` depend on. */
   record?: FromEntry | undefined;
   /** Returns undefined if URL values alone decide. */
-  find?: (record: FromEntry) => Promise<Finding | undefined>;
+  find?: () => Promise<Finding | undefined>;
 }
 
 type StartRequest = (request: RedirectRequest) => StartedRequest | Promise<StartedRequest>;
@@ -92,7 +95,7 @@ type StartRequest = (request: RedirectRequest) => StartedRequest | Promise<Start
 type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
 /** A record that is answered with a redirect or with its page. */
-interface LinkedRecord {
+export interface LinkedRecord {
   handle: string;
   /** The redirect target; undefined if the handle shows its record page. */
   target: string | undefined;
@@ -165,7 +168,7 @@ export interface RedirectExtension {
 export interface Extensions {
   readonly types: readonly string[];
   readonly patterns: readonly RegExp[];
-  readonly dependencyOf: DependencyOf | undefined;
+  readonly dependencyOf: DependencyOf;
   readonly startRequest: readonly StartRequest[];
   readonly readLinks: readonly ReadLinks[];
   readonly pages: Pages | undefined;
@@ -183,10 +186,11 @@ export const joinExtensions = (all: readonly RedirectExtension[]): Extensions =>
 const withDefault = (patterns: readonly RegExp[]): readonly RegExp[] =>
   patterns.length === 0 ? [/HS_ALIAS/i] : patterns;
 
-function joinDependencies([first, ...others]: readonly DependencyOf[]): DependencyOf | undefined {
-  if (first === undefined || others.length === 0) return first;
+function joinDependencies(all: readonly DependencyOf[]): DependencyOf {
+  const [first] = all;
+  if (first !== undefined && all.length === 1) return first;
   return (handle, now) => {
-    const found = [first, ...others].map((each) => each(handle, now));
+    const found = all.map((each) => each(handle, now));
     if (found.includes(undefined)) return undefined;
     return { isCurrent: (at) => found.every((each) => each?.isCurrent(at)) };
   };

@@ -1,25 +1,32 @@
-// Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`.
+// Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`. A redirect by a URL value alone is
+// all here; `respond.ts` has the rest.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
+import type { Entry } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
-import { handleInUrl, handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleInUrl } from '../handle/handle.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
-import { freshnessRules } from '../http/cache-headers.js';
+import { cacheHeaders, freshnessRules, isOnlyIfCached } from '../http/cache-headers.js';
 import type { Admit, RequestContext } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
-import { forbidSniffing } from '../http/raw-response.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendText } from '../http/reply.js';
-import { type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { defineRoutes } from '../http/route-table.js';
-import { readHandle, readParameters } from '../http/target.js';
-import { type Redirects, createRenderError } from './call.js';
+import { readHandle } from '../http/target.js';
+import { existsBy, resultOf } from '../resolver/loader.js';
+import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
+import { runToEnd } from '../time-slicer.js';
+import type { Caller } from '../upstream/caller.js';
+import type { ResolvedHandle } from './aliases.js';
+import { type RedirectCall, type Redirects, createRenderError, sendRedirect } from './call.js';
 import { joinExtensions } from './extension.js';
-import { NO_PARAMETERS, readRedirectParameters, readRedirectQuery } from './request.js';
-import { respondToHandle } from './respond.js';
-import { createRedirectValues } from './values.js';
+import { createReadAllParameters, redirectToHandle } from './form.js';
+import { NO_PARAMETERS, type RedirectQuery, readRedirectQuery } from './request.js';
+import { respondToRecord } from './respond.js';
+import { plainTarget, toRedirectUrl } from './target.js';
+import { createRedirectValues, isFamily, isOfType } from './values.js';
 
 export const redirectRoutes = defineRoutes(
   { interface: 'redirect' },
@@ -42,7 +49,8 @@ interface RedirectInterface {
   renderError: RenderError;
 }
 
-const MAX_FORM_BYTES = 16 * 1024;
+/** Equals HDLProxy's file (recording "page: /robots.txt"). */
+const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 
 export function createRedirect(
   config: Config,
@@ -83,7 +91,7 @@ function createRoute(
   sendFront: RedirectHandler | undefined,
 ): RedirectHandler {
   const { bodies, refOf } = redirects.host;
-  const withBody = createWithBody(bodies, MAX_FORM_BYTES);
+  const readAllParameters = createReadAllParameters(bodies);
   async function answerFront(
     req: IncomingMessage,
     res: ServerResponse,
@@ -108,7 +116,7 @@ function createRoute(
     const path = withoutFragment(target.path);
     let query = NO_PARAMETERS;
     if (path === '/' || target.query !== '' || req.method === 'POST') {
-      const parameters = formParameters(withoutFragment(target.query), await readForm(req, withBody));
+      const parameters = await readAllParameters(req, withoutFragment(target.query));
       if (path === '/') return answerFront(req, res, { context, parameters });
       query = readRedirectQuery(parameters);
     }
@@ -117,57 +125,84 @@ function createRoute(
   };
 }
 
-/** Equals HDLProxy's file (recording "page: /robots.txt"). */
-const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
-
 /** Drops a fragment, which only broken clients send (recording "more: # in the request line"). */
 const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';
-
-/** Decodes `+` as a space in posted forms and in `hdl`, and keeps it in other query parameters. */
-function formParameters(query: string, form: string): URLSearchParams {
-  const parameters = readRedirectParameters(query);
-  const handle = readParameters(query).get('hdl');
-  if (handle !== null) parameters.set('hdl', handle);
-  for (const [name, value] of readParameters(form)) parameters.append(name, value);
-  return parameters;
-}
-
-const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
-
-/**
- * Ignores the body of a GET, whose response may be cached for other clients, and any `charset`, because forms
- * are always UTF-8 (URL Standard, section 5).
- */
-function readForm(req: IncomingMessage, withBody: WithBody): string | Promise<string> {
-  if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return '';
-  return withBody(req, async (body, memory) =>
-    new TextDecoder().decode(await decompress(req, body, memory, FORM_RULES)),
-  );
-}
-
-const FORM_RULES = {
-  maxBodyBytes: MAX_FORM_BYTES,
-  codes: { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' },
-} as const;
-
-/**
- * Redirects the form's GET to the handle's own URL, which readers can share. HDLProxy's form posts `hdl=`
- * instead.
- */
-function redirectToHandle(res: ServerResponse, handle: string, parameters: URLSearchParams): void {
-  parameters.delete('hdl');
-  const pairs = [...parameters].map((pair) => pair.map(encodeURIComponent).join('='));
-  const query = pairs.length === 0 ? '' : `?${pairs.join('&')}`;
-  res.setHeader('Cache-Control', 'no-store');
-  res.setHeader('Location', `/${handleToPath(handle)}${query}`);
-  forbidSniffing(res);
-  res.statusCode = 302;
-  res.end();
-}
 
 /** @throws ServiceError if the percent-encoded path is not a handle */
 function parseHandleInUrl(rawPath: string): string {
   const handle = handleInUrl(readHandle(rawPath));
   if (handle === '') throw new ServiceError('EMPTY_HANDLE');
   return handle;
+}
+
+async function respondToHandle(
+  redirects: Redirects,
+  req: IncomingMessage,
+  res: ServerResponse,
+  { context, handle, query }: { context: RequestContext; handle: HandleRef; query: RedirectQuery },
+): Promise<void> {
+  const { resolver, runStepsOf } = redirects.host;
+  const { authoritative } = query;
+  const onlyIfCached = isOnlyIfCached(req);
+  const call = { req, res, context, redirects, query, onlyIfCached, run: runStepsOf(res) };
+  context.handle = handle;
+  const admit = (): Caller | Promise<Caller> => context.caller ?? redirects.admit(req, res, context);
+  // An anonymous GET without parameters is admitted only if it may need more than memory.
+  if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
+    await admit();
+  const read = { authoritative, onlyIfCached, admit, client: context.client.network };
+  const first = { handle, resolution: await resolver.read(handle, read) };
+  if (await sendPlain(call, first)) return;
+  await admit();
+  if (query.show === 'api') await redirects.answerRecord(req, res, { ...first, query });
+  else await respondToRecord(call, first);
+}
+
+/** Sends a redirect that depends only on the record's URL values; returns false if there is none. */
+async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHandle): Promise<boolean> {
+  const { context, redirects, query } = call;
+  if (query !== NO_PARAMETERS || resolution.kind !== 'entry' || resolution.stale !== undefined) return false;
+  const found = findUrl(resolution.entry, redirects);
+  if (found === undefined) return false;
+  const { host, extensions, redirectFreshness: freshness } = redirects;
+  const now = host.clock.now();
+  const dependency = extensions.dependencyOf(handle, now);
+  if (dependency === undefined) return false;
+  context.result = resultOf(resolution, query);
+  context.exists = existsBy(resolution);
+  const record = { handle: handle.text, target: found.url, headers: [] };
+  await sendRedirect(call, {
+    handle,
+    resolution,
+    status: 302,
+    url: found.url,
+    headers: cacheHeaders({ resolution, authoritative: false, now, freshness }),
+    lines: extensions.readLinks.flatMap((read) => runToEnd(read(found.values, record)).onRedirect()),
+    varies: [],
+    dependencyOf: () => dependency,
+  });
+  return true;
+}
+
+/** Maximum length of a record that is parsed for a plain redirect; longer records are parsed in slices. */
+const MAX_PLAIN_CHARS = 16 * 1024;
+
+/**
+ * Synchronously finds the redirect URL in the record's URL values. Returns it with all values; undefined if there is
+ * none, or if an alias, a list or request headers may affect the result.
+ */
+function findUrl(
+  entry: Entry,
+  { config, values: { mayMatter }, extensions: { patterns } }: Redirects,
+): { url: string; values: ParsedValues } | undefined {
+  const { kind, values: text } = entry;
+  if (kind !== 'found' || text.length > MAX_PLAIN_CHARS) return undefined;
+  // A matching record is not parsed here. The patterns only save time: the types decide.
+  if (patterns.some((pattern) => pattern.test(text))) return undefined;
+  const values = valuesOf(entry);
+  const relevant = values.filter(mayMatter);
+  if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
+  const { chosen } = plainTarget(relevant);
+  const to = chosen && toRedirectUrl(chosen.text, config.redirect);
+  return to?.ok === true ? { url: to.url, values } : undefined;
 }

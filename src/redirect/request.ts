@@ -1,5 +1,6 @@
 // Parses redirect query parameters as HDLProxy does, and negotiates JSON, HTML or the format of a link set.
 import Negotiator from 'negotiator';
+import { type HandleValue, createValueFilter, selectsAll } from '../handle/value.js';
 import { type RecordQuery, readParameters } from '../http/target.js';
 
 export interface RedirectQuery extends RecordQuery {
@@ -11,6 +12,8 @@ export interface RedirectQuery extends RecordQuery {
   /** The `format` parameter of a link set. By default, Accept selects the format. */
   linksetFormat: string | undefined;
   followAliases: boolean;
+  /** Whether `index` and `type` select a value; undefined if all are selected. */
+  isSelected: ((value: HandleValue) => boolean) | undefined;
   /** Text to append to the target URL. */
   urlAppend: string;
   /** All parameters, of which plugins read their own. */
@@ -27,14 +30,17 @@ export const readRedirectParameters = (query: string): URLSearchParams =>
 
 /** Reads flags by presence: `auth=false` counts as set (recording "redirect: auth=false"). */
 export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
+  const indexes = parameters.getAll('index').filter(isIndex).map(Number);
+  const types = parameters.getAll('type');
+  const selection = { indexes, types };
   return {
+    ...selection,
+    isSelected: selectsAll(selection) ? undefined : createValueFilter(selection),
     show: readShow(parameters),
     publicOnly: true,
     authoritative: parameters.has('auth') || parameters.has('cert'),
     linksetFormat: parameters.get('format')?.toLowerCase(),
     followAliases: !parameters.has('ignore_aliases'),
-    indexes: parameters.getAll('index').filter(isIndex).map(Number),
-    types: parameters.getAll('type'),
     urlAppend: parameters.get('urlappend') ?? '',
     parameters,
     isDry: parameters.has('redirectionHeaders'),

@@ -1,8 +1,10 @@
 // Selects the record values that affect redirects, and reads their types and texts.
 import type { Entry } from '../cache/entry.js';
-import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
+import type { HandleValue } from '../handle/value.js';
+import type { RunSteps } from '../http/request-work.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
-import type { Steps } from '../time-slicer.js';
+import { groupsOf, mapInSteps } from '../time-slicer.js';
+import type { RedirectQuery } from './request.js';
 
 /** Number of values checked between yields. */
 const VALUES_PER_STEP = 200;
@@ -14,7 +16,7 @@ export interface RedirectValues {
    * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
    * other values.
    */
-  read: (entry: Entry) => Steps<readonly HandleValue[]>;
+  read: (entry: Entry, run: RunSteps) => Promise<readonly HandleValue[]>;
 }
 
 /** `types`: families besides URL, in upper case. */
@@ -28,35 +30,34 @@ export function createRedirectValues(types: readonly string[]): RedirectValues {
   const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
   return {
     mayMatter,
-    *read(entry) {
-      const all = yield* readValues(entry);
+    async read(entry, run) {
+      const { length } = entry.values;
+      const all = await run(readValues(entry), length);
       if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
-      const known = found.get(all);
-      if (known !== undefined) return known;
-      const kept = yield* filterInSteps(all, mayMatter);
+      const kept = found.get(all) ?? (await run(filterInSteps(all, mayMatter), length));
       found.set(all, kept);
       return kept;
     },
   };
 }
 
-/** Returns the values that match the selection, in record order. */
-export function* selectedValues(entry: Entry, selection: Selection): Steps<ParsedValues> {
-  const all = yield* readValues(entry);
-  return selectsAll(selection) ? all : yield* filterInSteps(all, createValueFilter(selection));
+/** Returns the values that match the query, in record order. */
+export async function selectedValues(
+  entry: Entry,
+  { isSelected }: RedirectQuery,
+  run: RunSteps,
+): Promise<ParsedValues> {
+  const { length } = entry.values;
+  const all = await run(readValues(entry), length);
+  return isSelected === undefined ? all : run(filterInSteps(all, isSelected), length);
 }
 
-function* filterInSteps(
-  values: ParsedValues,
-  isKept: (value: HandleValue) => boolean,
-): Steps<readonly HandleValue[]> {
-  const kept: HandleValue[] = [];
-  for (const [at, value] of values.entries()) {
-    if (isKept(value)) kept.push(value);
-    if (at % VALUES_PER_STEP === 0) yield;
-  }
-  return kept;
-}
+const filterInSteps = (values: ParsedValues, isKept: (value: HandleValue) => boolean) =>
+  mapInSteps(
+    groupsOf(values, VALUES_PER_STEP),
+    (some) => some.filter(isKept),
+    (kept) => kept.flat(),
+  );
 
 /** Returns a value's data if it is text. */
 export function textOf({ data }: HandleValue): string | undefined {
@@ -67,6 +68,10 @@ export function textOf({ data }: HandleValue): string | undefined {
 /** Ignores ASCII case, because ePIC records contain `url`. `wanted` must be in upper case. */
 export const isOfType = ({ type }: HandleValue, wanted: string): boolean =>
   type.length === wanted.length && beginsWith(type, wanted);
+
+/** Returns the values of a type, in record order. */
+export const valuesOfType = (values: readonly HandleValue[], wanted: string): HandleValue[] =>
+  values.filter((value) => isOfType(value, wanted));
 
 /** Whether the type is `URL` in either of its two spellings. */
 export const isUrl = (value: HandleValue): boolean => isOfType(value, 'URL') || isOfType(value, '0.TYPE/URL');

@@ -6,9 +6,8 @@ import { textValue } from '../../src/dev-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { createLocationListParser, listsIn } from '../../src/plugins/locations/location-list.js';
 import { namespaceIn } from '../../src/plugins/locations/other-records.js';
-import { writeLocations } from '../../src/plugins/locations/template.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
-import { findTarget } from '../../src/plugins/locations/target.js';
+import { findTarget, writeLocations } from '../../src/plugins/locations/target.js';
 import { toV2 } from '../../src/v2/translation/record.js';
 import { countSteps } from '../support/steps.js';
 import { type Random, below, pick, randomFrom } from './mutate.js';
@@ -168,7 +167,7 @@ function stepsOn(values: readonly HandleValue[]): number {
     ),
   );
   namespaceIn(values);
-  const page = countSteps(valuesTable(values, '/'));
+  const page = countSteps(valuesTable(values, '/', String));
   return own.steps + target.steps + shown.steps + page.steps + countSteps(toV2(values)).steps;
 }
 

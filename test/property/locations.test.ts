@@ -11,8 +11,7 @@ import {
   selectLocation,
 } from '../../src/plugins/locations/select.js';
 import { type LocationList, parseLocationList } from '../../src/plugins/locations/location-list.js';
-import { responseHeaders } from '../../src/plugins/locations/target.js';
-import { writeLocations } from '../../src/plugins/locations/template.js';
+import { responseHeaders, writeLocations } from '../../src/plugins/locations/target.js';
 import { jumble, noise, values } from '../support/arbitraries.js';
 import { finish } from '../support/steps.js';
 import { rounds } from '../support/property-rounds.js';

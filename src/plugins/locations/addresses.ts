@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type * as Maxmind from 'maxmind';
 import type { CountryResponse } from 'maxmind';
-import type { Steps } from '../../time-slicer.js';
+import { type Steps, groupsOf, mapInSteps } from '../../time-slicer.js';
 
 /** The number of 0.0.0.0: IPv4 addresses are numbered after all IPv6 addresses. */
 const IPV4_FROM = 1n << 128n;
@@ -25,24 +25,12 @@ const RANGES_PER_STEP = 200;
  * Parses comma-separated addresses and ranges. As in Java, an empty item means 127.0.0.1 (recordings
  * "addresses …").
  */
-export function* readRanges(text: string): Steps<AddressRanges> {
-  const found: Interval[] = [];
-  let count = 0;
-  for (let at = 0, end = 0; end !== -1; at = end + 1) {
-    end = text.indexOf(',', at);
-    const range = readRange(text.slice(at, end === -1 ? undefined : end).trim());
-    if (range !== undefined) found.push(range);
-    if (++count % RANGES_PER_STEP === 0) yield;
-  }
-  return merge(found.sort(byFirst));
-}
-
-/** Returns the number of comma-separated items that `readRanges` would parse. */
-export function countRanges(text: string): number {
-  let count = 1;
-  for (let at = text.indexOf(','); at !== -1; at = text.indexOf(',', at + 1)) count++;
-  return count;
-}
+export const readRanges = (text: string): Steps<AddressRanges> =>
+  mapInSteps(
+    groupsOf(text.split(','), RANGES_PER_STEP),
+    (some) => some.map((range) => readRange(range.trim())).filter((range) => range !== undefined),
+    (found) => merge(found.flat().sort(byFirst)),
+  );
 
 const byFirst = ([one]: Interval, [other]: Interval): number => (one < other ? -1 : one > other ? 1 : 0);
 

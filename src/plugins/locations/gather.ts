@@ -1,8 +1,8 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
-import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
+import type { HandleRef } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
-import type { Steps } from '../../time-slicer.js';
+import type { RedirectRequest } from '../../redirect/extension.js';
 import type { RedirectValues } from '../../redirect/values.js';
 import {
   type HandleLists,
@@ -37,8 +37,8 @@ export interface GatheredLists {
 /** Reads lists from other handles; an unreadable handle yields no lists. */
 interface ListReader {
   readLists: (name: string) => Promise<HandleLists>;
-  /** Reads the namespace of the record's prefix, or the global namespace. */
-  readNamespace: (handle: HandleRef) => Promise<Namespace>;
+  /** Reads the namespace of a prefix, by default that of the record's prefix. */
+  readNamespace: (handle?: HandleRef) => Promise<Namespace>;
   /** Reads the namespace of a prefix that a list includes. */
   readIncludedNamespace: (handle: HandleRef) => Promise<Namespace>;
 }
@@ -53,14 +53,11 @@ const MAX_INCLUDED = 200;
 /** Maximum number of concurrent reads. */
 const READ_AT_ONCE = 10;
 
-export async function gatherLists(
-  own: HandleLists,
-  { handle, reader }: { handle: HandleRef; reader: ListReader },
-): Promise<GatheredLists> {
+export async function gatherLists(own: HandleLists, reader: ListReader): Promise<GatheredLists> {
   const keep = createBound(own);
   const included = await followIncludes([own], { reader, keep });
   const settings = createSettings([own, ...included.flat()].flatMap(({ lists }) => lists));
-  const prefix = keep(await readPrefixLists(handle, { settings, reader }));
+  const prefix = keep(await readPrefixLists(settings, reader));
   const prefixIncluded = await followIncludes(prefix, { reader, keep });
   return { own, included, prefix, prefixIncluded };
 }
@@ -82,14 +79,10 @@ export const createSettings =
     lists.find(({ settings }) => settings.has(name))?.settings.get(name);
 
 /** Returns the prefix's lists, then the global lists, or else those of the handle in `nshdl`. */
-async function readPrefixLists(
-  handle: HandleRef,
-  { settings, reader }: { settings: Settings; reader: ListReader },
-): Promise<readonly HandleLists[]> {
+async function readPrefixLists(settings: Settings, reader: ListReader): Promise<readonly HandleLists[]> {
   if (isYes(settings('no_nslocs'))) return [];
   const override = textIn(settings('overridePrefix'));
-  const prefixHandle = override === '' ? prefixRecordOf(handle) : toPrefixHandle(override);
-  const own = await reader.readNamespace(prefixHandle);
+  const own = await reader.readNamespace(override === '' ? undefined : toPrefixHandle(override));
   const global = own.usesGlobal ? await reader.readNamespace(GLOBAL_NAMESPACE) : NO_NAMESPACE;
   const ofFile = [own, global].flatMap(({ listOfFile = [] }) => listOfFile);
   const named = [...own.listHandles, ...global.listHandles];
@@ -106,16 +99,15 @@ async function followIncludes(
   { reader, keep }: { reader: ListReader; keep: KeepWithinBound },
 ): Promise<HandleLists[][]> {
   const levels: HandleLists[][] = [];
-  let level = first;
   let left = MAX_INCLUDED;
-  while (levels.length < MAX_LEVELS && left > 0) {
-    const handles = await includedHandles(includesOf(level, left), reader);
+  let includes = includesOf(first, left);
+  while (includes.length > 0 && levels.length < MAX_LEVELS) {
+    const handles = await includedHandles(includes, reader);
     const read = await readAll(handles.slice(0, left), reader);
     left -= read.length;
     const kept = keep(read);
-    if (kept.length === 0) break;
-    levels.push(kept);
-    level = kept;
+    if (kept.length > 0) levels.push(kept);
+    includes = includesOf(kept, left);
   }
   return levels;
 }
@@ -161,22 +153,12 @@ export interface ListSources {
   prefixRecords: PrefixRecords | undefined;
 }
 
-/** The handle's prefix record, already loaded. */
-export interface PrefixOfHandle {
-  /** A prefix handle, for example 0.NA/21.T11998. */
-  handle: HandleRef;
-  record: PrefixRecord | undefined;
-}
-
-interface ReadingRequest {
-  authoritative: boolean;
-  prefix: PrefixOfHandle;
-  /** The client, charged for its cache misses. */
-  caller: Caller | undefined;
+/** A request whose prefix record is already read. */
+export interface ReadingRequest extends RedirectRequest {
+  /** A prefix handle, for example 0.NA/21.T11998, and its record. */
+  prefix: { handle: HandleRef; record: PrefixRecord | undefined };
   /** A caller exempt from miss accounting: the client did not request the prefix records. */
   unjudged: Caller | undefined;
-  /** Runs steps over a record of `chars` characters. */
-  run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }
 
 /** Maximum upstream reads per request, enough for a chain of 21 levels. Records in memory do not count. */
@@ -217,11 +199,14 @@ export class RequestListReader implements ListReader {
       const record = await this.#read(handle);
       if (record === undefined) return NOTHING;
       this.used.push(record);
-      return this.#request.run(this.#listsOf(record), record.entry.values.length);
+      const { values, parseList } = this.#sources;
+      const { run } = this.#request;
+      const found = await values.read(record.entry, run);
+      return run(listsIn(found, parseList), record.entry.values.length);
     });
   }
 
-  async readNamespace(handle: HandleRef): Promise<Namespace> {
+  async readNamespace(handle = this.#request.prefix.handle): Promise<Namespace> {
     const { prefixRecords } = this.#sources;
     const { prefix, unjudged } = this.#request;
     if (prefixRecords === undefined) return NO_NAMESPACE;
@@ -238,11 +223,6 @@ export class RequestListReader implements ListReader {
     this.readsOthers = true;
     const record = await this.#read(handle);
     return this.#noted(record, namespaceOf(record?.entry));
-  }
-
-  *#listsOf({ entry }: FromEntry): Steps<HandleLists> {
-    const { values, parseList } = this.#sources;
-    return yield* listsIn(yield* values.read(entry), parseList);
   }
 
   /**
@@ -266,11 +246,12 @@ export class RequestListReader implements ListReader {
 
   async #find(handle: HandleRef): Promise<FromEntry | undefined> {
     const { otherRecords } = this.#sources;
-    const { authoritative, caller } = this.#request;
+    const { context, query } = this.#request;
+    const { authoritative } = query;
     let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);
     if (found === undefined && this.#asksLeft > 0) {
       this.#asksLeft -= 1;
-      found = await otherRecords.ask(handle, { authoritative, caller });
+      found = await otherRecords.ask(handle, { authoritative, caller: context.caller });
     }
     if (found !== undefined && !found.hasFailed) return found.record;
     this.isComplete = false;

@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import { hasFamily, textsOf } from '../../redirect/values.js';
-import type { Steps } from '../../time-slicer.js';
-import { type AddressRanges, countRanges, readRanges } from './addresses.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
+import { type AddressRanges, readRanges } from './addresses.js';
 
 export type Attributes = ReadonlyMap<string, string>;
 
@@ -25,15 +25,12 @@ export interface Include {
   handle: string;
 }
 
-export interface LocationList extends LocationIndex {
+export interface LocationList {
   /** The attributes of the root element. */
   settings: Attributes;
   locations: readonly Location[];
   /** In HDLProxy's order: attributes, then elements. */
   includes: readonly Include[];
-}
-
-interface LocationIndex {
   /** All values of each attribute across the locations. */
   texts: ReadonlyMap<string, ReadonlySet<string>>;
   /** The first location with a `rel` for each `id`, to resolve `anchor-id`. */
@@ -52,31 +49,29 @@ export function* parseLocationList(text: string): Steps<LocationList | undefined
   if (scanned === undefined) return undefined;
   const { root, children } = scanned;
   const found = children.filter(({ name }) => name === 'location' || name === 'loc_template');
-  const ranges = found.reduce(
-    (sum, { attributes }) => sum + countRanges(attributes.get('addresses') ?? ''),
-    0,
-  );
-  if (ranges > MAX_RANGES) return undefined;
+  const counts = found.map(({ attributes }) => countRanges(attributes.get('addresses') ?? ''));
+  if (sumOf(counts) > MAX_RANGES) return undefined;
   const locations: Location[] = [];
+  const texts = new Map<string, Set<string>>();
+  const anchors = new Map<string, Attributes>();
   for (const { attributes } of found) {
-    locations.push(yield* readLocation(attributes));
+    const addresses = attributes.get('addresses');
+    const ranges = addresses === undefined ? undefined : yield* readRanges(addresses);
+    locations.push(readLocation(attributes, ranges));
+    for (const [name, value] of attributes) texts.set(name, (texts.get(name) ?? new Set()).add(value));
+    const id = attributes.get('id');
+    if (id !== undefined && attributes.has('rel') && !anchors.has(id)) anchors.set(id, attributes);
     yield;
   }
-  const index = yield* indexLocations(locations);
-  const settings = root.attributes;
-  const includes = [
-    includeOf('handle', settings.get('include')),
-    includeOf('namespace', settings.get('includeNamespace')),
-    ...children.map(({ name, text: handle }) => {
-      if (name === 'include') return includeOf('handle', handle);
-      return name === 'includenamespace' ? includeOf('namespace', handle) : undefined;
-    }),
-  ].filter((include) => include !== undefined);
-  return { settings, locations, includes, ...index };
+  return { settings: root.attributes, locations, includes: readIncludes(scanned), texts, anchors };
 }
 
-function* readLocation(attributes: Attributes): Steps<Location> {
-  const addresses = attributes.get('addresses');
+/** Returns the number of ranges, at most one more than allowed. */
+const countRanges = (addresses: string): number => addresses.split(',', MAX_RANGES + 1).length;
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+
+function readLocation(attributes: Attributes, addresses: AddressRanges | undefined): Location {
   const score = readDouble(attributes.get('score')) ?? 0;
   return {
     attributes,
@@ -84,25 +79,19 @@ function* readLocation(attributes: Attributes): Steps<Location> {
     weight: Math.max(0, readDouble(attributes.get('weight')) ?? 1),
     score: Number.isNaN(score) ? 0 : score,
     country: attributes.get('country')?.trim().toLowerCase(),
-    addresses: addresses === undefined ? undefined : yield* readRanges(addresses),
+    addresses,
   };
 }
 
-function* indexLocations(locations: readonly Location[]): Steps<LocationIndex> {
-  const texts = new Map<string, Set<string>>();
-  const anchors = new Map<string, Attributes>();
-  for (const { attributes } of locations) {
-    for (const [name, text] of attributes) {
-      const known = texts.get(name);
-      if (known === undefined) texts.set(name, new Set([text]));
-      else known.add(text);
-    }
-    const id = attributes.get('id');
-    if (id !== undefined && attributes.has('rel') && !anchors.has(id)) anchors.set(id, attributes);
-    yield;
-  }
-  return { texts, anchors };
-}
+const readIncludes = ({ root, children }: ScannedDocument): Include[] =>
+  [
+    includeOf('handle', root.attributes.get('include')),
+    includeOf('namespace', root.attributes.get('includeNamespace')),
+    ...children.map(({ name, text }) => {
+      if (name === 'include') return includeOf('handle', text);
+      return name === 'includenamespace' ? includeOf('namespace', text) : undefined;
+    }),
+  ].filter((include) => include !== undefined);
 
 function includeOf(kind: Include['kind'], text: string | undefined): Include | undefined {
   const handle = text?.trim() ?? '';
@@ -146,6 +135,9 @@ const sizeOf = (list: LocationList | undefined): number =>
     0,
   );
 
+/** The value types that control redirects, in upper case. */
+export const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'] as const;
+
 export interface HandleLists {
   /** Lists from the 10320/loc values, in record order. */
   lists: readonly LocationList[];
@@ -170,10 +162,11 @@ const CHARS_PER_ELEMENT = 50;
  * itself.
  */
 export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
+  const [locations = [], links = [], headers = []] = TYPES.map((type) => textsOf(values, type));
   let left = MAX_ELEMENTS;
-  function* read(type: string): Steps<LocationList[]> {
+  function* read(texts: readonly string[]): Steps<LocationList[]> {
     const lists: LocationList[] = [];
-    for (const text of textsOf(values, type)) {
+    for (const text of texts) {
       const list = yield* parse(text);
       yield;
       left -= list === undefined ? ELEMENTS_PER_LIST : elementsOf(list);
@@ -183,9 +176,9 @@ export function* listsIn(values: readonly HandleValue[], parse: ParseLocationLis
     return lists;
   }
   return {
-    lists: yield* read('10320/LOC'),
-    links: yield* read('10320/LINKS'),
-    headers: textsOf(values, '10320/HEADERS').filter((text) => (left -= elementsOfLines(text)) >= 0),
+    lists: yield* read(locations),
+    links: yield* read(links),
+    headers: headers.filter((text) => (left -= elementsOfLines(text)) >= 0),
   };
 }
 
@@ -194,10 +187,7 @@ const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_EL
 
 /** Returns the number of elements to count towards `MAX_ELEMENTS`. */
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
-  [...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)].reduce(
-    (sum, elements) => sum + elements,
-    0,
-  );
+  sumOf([...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)]);
 
 /**
  * Whether any value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL
@@ -231,7 +221,7 @@ interface ScannedElement {
   /** In lower case, because HDLProxy matches element names case-insensitively. */
   name: string;
   /** Attribute names are case-sensitive. */
-  attributes: ReadonlyMap<string, string>;
+  attributes: Map<string, string>;
   /** Text directly inside the element. */
   text: string;
 }
@@ -260,8 +250,10 @@ export function* scanDocument(text: string): Steps<ScannedDocument | undefined> 
   const tree = new OpenTree();
   let steppedAt = 0;
   for (let at = 0, open = text.indexOf('<'); open !== -1; open = text.indexOf('<', at)) {
-    yield* tree.addText(text, at, open);
-    const tag = yield* readTag(text, open);
+    const { child } = tree;
+    if (child !== undefined) child.text += yield* decodeEntities(text.slice(at, open));
+    const tag = readTag(text, open);
+    if (tag?.kind === 'start') yield* decodeAttributes(tag.attributes);
     if (tag === undefined || !tree.add(tag)) return undefined;
     if (tree.isComplete) break;
     at = tag.end;
@@ -282,9 +274,9 @@ class OpenTree {
     return this.#depth === 0 && this.document !== undefined;
   }
 
-  *addText(text: string, from: number, to: number): Steps<void> {
-    const child = this.#depth === 2 ? this.document?.children.at(-1) : undefined;
-    if (child !== undefined && from < to) child.text += yield* decodeEntities(text.slice(from, to));
+  /** The child of the root that is open; undefined within other elements. */
+  get child(): ScannedElement | undefined {
+    return this.#depth === 2 ? this.document?.children.at(-1) : undefined;
   }
 
   /** Returns false if the document is rejected. */
@@ -304,31 +296,30 @@ class OpenTree {
   }
 }
 
-interface AttributesOfTag {
+function* decodeAttributes(attributes: Map<string, string>): Steps<void> {
+  for (const [name, text] of attributes) attributes.set(name, yield* decodeEntities(text));
+}
+
+interface StartTag {
+  kind: 'start';
+  name: string;
+  /** With entities as written. */
   attributes: Map<string, string>;
   end: number;
   isEmpty: boolean;
 }
 
-interface StartTag extends AttributesOfTag {
-  kind: 'start';
-  name: string;
-}
-
 type Tag = StartTag | { kind: 'end' | 'document type' | 'other'; end: number };
 
 /** Returns undefined for an unterminated tag. */
-function* readTag(text: string, open: number): Steps<Tag | undefined> {
+function readTag(text: string, open: number): Tag | undefined {
   if (text.startsWith('<!--', open)) return tagUntil('other', text, { from: open + 4, mark: '-->' });
   if (text.startsWith('<![CDATA[', open)) return tagUntil('other', text, { from: open, mark: ']]>' });
   if (text.startsWith('</', open)) return tagUntil('end', text, { from: open, mark: '>' });
   if (text.startsWith('<!', open)) return tagUntil('document type', text, { from: open, mark: '>' });
   // Unlike HDLProxy, skips an XML declaration instead of reading it as an empty root.
   if (text.startsWith('<?', open)) return tagUntil('other', text, { from: open, mark: '>' });
-  const nameAt = endOfMatch(SPACE, text, open + 1);
-  const nameEnd = endOfMatch(NAME, text, nameAt);
-  const read = yield* readAttributes(text, nameEnd);
-  return read && { kind: 'start', name: text.slice(nameAt, nameEnd).toLowerCase(), ...read };
+  return readStartTag(text, open);
 }
 
 function tagUntil(
@@ -342,6 +333,8 @@ function tagUntil(
 
 const SPACE = /\s*/y;
 const NAME = /[^\s=>"'/]*/y;
+/** White space, and the quotes, slashes and equals signs that belong to no attribute. */
+const BETWEEN = /[\s="'/]*/y;
 const BARE_VALUE = /[^\s>]*/y;
 
 function endOfMatch(pattern: RegExp, text: string, at: number): number {
@@ -350,26 +343,24 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number {
 }
 
 /** The last duplicate wins; an attribute without a value is `NULL` (recording "link: every attribute"). */
-function* readAttributes(text: string, from: number): Steps<AttributesOfTag | undefined> {
+function readStartTag(text: string, open: number): StartTag | undefined {
+  const nameAt = endOfMatch(SPACE, text, open + 1);
+  const end = endOfMatch(NAME, text, nameAt);
+  const name = text.slice(nameAt, end).toLowerCase();
   const attributes = new Map<string, string>();
-  let at = endOfMatch(SPACE, text, from);
+  let at = endOfMatch(BETWEEN, text, end);
   while (at < text.length && attributes.size <= MAX_ATTRIBUTES) {
-    if (text[at] === '>') return { attributes, end: at + 1, isEmpty: text[at - 1] === '/' };
+    if (text[at] === '>')
+      return { kind: 'start', name, attributes, end: at + 1, isEmpty: text[at - 1] === '/' };
     const nameEnd = endOfMatch(NAME, text, at);
     const equals = endOfMatch(SPACE, text, nameEnd);
-    if (nameEnd === at) {
-      // Skips a lone quote, slash or equals sign.
-      at += 1;
-    } else if (text[equals] === '=') {
-      const value = readValue(text, endOfMatch(SPACE, text, equals + 1));
-      if (value === undefined) return undefined;
-      attributes.set(text.slice(at, nameEnd), yield* decodeEntities(value.text));
-      at = value.end;
-    } else {
-      attributes.set(text.slice(at, nameEnd), 'NULL');
-      at = nameEnd;
-    }
-    at = endOfMatch(SPACE, text, at);
+    const value =
+      text[equals] === '='
+        ? readValue(text, endOfMatch(SPACE, text, equals + 1))
+        : { text: 'NULL', end: nameEnd };
+    if (value === undefined) return undefined;
+    attributes.set(text.slice(at, nameEnd), value.text);
+    at = endOfMatch(BETWEEN, text, value.end);
   }
   return undefined;
 }
@@ -411,13 +402,16 @@ const MAX_ENTITY_CHARS = 10;
 /** Converts long text in pieces. No piece ends inside an entity or a surrogate pair. */
 export function* changeInPieces(text: string, change: (piece: string) => string): Steps<string> {
   if (text.length <= PIECE_CHARS) return change(text);
-  const changed: string[] = [];
+  return yield* mapInSteps(piecesOf(text), change, (changed) => changed.join(''));
+}
+
+function piecesOf(text: string): string[] {
+  const pieces: string[] = [];
   for (let at = 0, end = 0; at < text.length; at = end) {
     end = endOfPiece(text, at + PIECE_CHARS);
-    changed.push(change(text.slice(at, end)));
-    yield;
+    pieces.push(text.slice(at, end));
   }
-  return changed.join('');
+  return pieces;
 }
 
 function endOfPiece(text: string, end: number): number {

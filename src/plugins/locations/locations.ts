@@ -3,31 +3,21 @@ import { readFileSync } from 'node:fs';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
-import { prefixRecordOf } from '../../handle/handle.js';
-import type { HandleValue } from '../../handle/value.js';
-import { contextOf, unjudgedCaller } from '../../http/context.js';
+import { hasPrefix, prefixRecordOf } from '../../handle/handle.js';
 import type {
   Finding,
-  FoundTarget,
   RedirectExtension,
   RedirectRequest,
   StartedRequest,
 } from '../../redirect/extension.js';
-import { hasPrefix } from '../../redirect/call.js';
 import { createRedirectValues } from '../../redirect/values.js';
-import type { FromEntry } from '../../resolver/loader.js';
 import { runToEnd } from '../../time-slicer.js';
 import { openCountries } from './addresses.js';
 import { candidatesOf } from './select.js';
-import {
-  type GatheredLists,
-  type ListSources,
-  type PrefixOfHandle,
-  RequestListReader,
-  gatherLists,
-} from './gather.js';
+import { type ListSources, type ReadingRequest, RequestListReader, gatherLists } from './gather.js';
 import {
   type HandleLists,
+  TYPES,
   createLocationListParser,
   listsIn,
   mayRedirect,
@@ -35,10 +25,7 @@ import {
 } from './location-list.js';
 import { type Namespace, createOtherRecords, createPrefixRecords, toPrefixHandle } from './other-records.js';
 import { ERRORS, type LocationsConfig, readLocationsFile } from './plugin.js';
-import { findTarget } from './target.js';
-import { writeLocations } from './template.js';
-
-const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'];
+import { findTarget, writeLocations } from './target.js';
 
 export const start = (host: Host): Started => ({
   redirect: (settings) => createLocations(settings as LocationsConfig, host),
@@ -57,12 +44,13 @@ function createLocations(config: LocationsConfig, host: Host): RedirectExtension
     otherRecords,
     prefixRecords,
   };
-  const chooseTarget = createChooseTarget(config);
+  const { allowedHeaders, countryDatabase } = config.redirect;
+  const countryOf = countryDatabase === undefined ? undefined : openCountries(countryDatabase);
   return {
     types: TYPES,
     pattern: /10320\/|HS_ALIAS/i,
     dependencyOf: prefixRecords?.plainPrefixOf,
-    startRequest: (request) => startRequest(request, sources, chooseTarget),
+    startRequest: (request) => startRequest(request, sources, { allowedHeaders, countryOf }),
   };
 }
 
@@ -79,25 +67,27 @@ function listsOfFile(path: string | undefined): ReadonlyMap<string, HandleLists>
   );
 }
 
-/** Reads the record of the prefix. */
+/** Reads the record of the prefix, for a limited network too: it still gets redirects for cached records. */
 async function startRequest(
   request: RedirectRequest,
   sources: ListSources,
-  chooseTarget: ChooseTarget,
+  settings: TargetSettings,
 ): Promise<StartedRequest> {
-  const { handle, values, res } = request;
+  const { handle, values, context } = request;
+  const { caller } = context;
+  const unjudged = caller && { ...caller, network: undefined };
   const prefixHandle = prefixRecordOf(handle);
-  const prefix = hasPrefix(handle.text)
-    ? await sources.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
+  const record = hasPrefix(handle.text)
+    ? await sources.prefixRecords?.read(prefixHandle, unjudged)
     : undefined;
   return {
-    failure: prefix && inactiveError(handle.text, prefix.namespace),
-    contact: prefix?.namespace.contact,
-    record: prefix?.record,
-    async find(resolution) {
+    failure: record && inactiveError(handle.text, record.namespace),
+    contact: record?.namespace.contact,
+    record: record?.record,
+    async find() {
       if (!mayRedirect(values)) return undefined;
-      const listed = { values, resolution, prefix: { handle: prefixHandle, record: prefix } };
-      return findLocation(request, listed, sources, chooseTarget);
+      const prefix = { handle: prefixHandle, record };
+      return findLocation({ ...request, prefix, unjudged }, sources, settings);
     },
   };
 }
@@ -111,69 +101,35 @@ function inactiveError(handle: string, { isInactive, statusMessage }: Namespace)
   });
 }
 
-interface ListedRecord {
-  values: readonly HandleValue[];
-  resolution: FromEntry;
-  prefix: PrefixOfHandle;
+interface TargetSettings {
+  /** Lower-case names of the headers that 10320/headers may set. */
+  allowedHeaders: readonly string[];
+  countryOf: ((address: string) => string | undefined) | undefined;
 }
 
 async function findLocation(
-  request: RedirectRequest,
-  { values, resolution, prefix }: ListedRecord,
+  request: ReadingRequest,
   sources: ListSources,
-  chooseTarget: ChooseTarget,
+  { allowedHeaders, countryOf }: TargetSettings,
 ): Promise<Finding> {
-  const { res, handle, query, run } = request;
-  const { caller } = contextOf(res);
-  // A limited network still gets redirects for cached records, which may require reading prefix records.
-  const unjudged = unjudgedCaller(res);
-  const { authoritative } = query;
-  const reader = new RequestListReader(sources, { authoritative, prefix, caller, unjudged, run });
-  const ownChars = resolution.entry.values.length;
-  const own = await run(listsIn(values, sources.parseList), ownChars);
-  const gathered = await gatherLists(own, { handle, reader });
-  const chars = ownChars + reader.chars;
-  const shown = { gathered, values, chars };
-  return {
-    result:
-      (query.show === 'locations' ? await showLocations(request, shown) : undefined) ??
-      (await chooseTarget(request, shown)),
-    used: reader.used,
-    isOfRecordAlone: !reader.readsOthers,
-    isComplete: reader.isComplete,
-  };
-}
-
-interface ReadLists {
-  gathered: GatheredLists;
-  values: readonly HandleValue[];
-  /** Total characters of all records involved. */
-  chars: number;
-}
-
-/** Returns undefined for a record without locations, whose page is shown instead. */
-async function showLocations({ handle, run }: RedirectRequest, { gathered, values }: ReadLists) {
-  const { locations } = candidatesOf(gathered, values);
-  if (locations.length === 0) return undefined;
-  // Templates can expand a small record into a large text.
-  const text = await run(writeLocations(locations, handle.text), Infinity);
-  return { contentType: 'text/xml;charset=utf-8', text };
-}
-
-type ChooseTarget = (request: RedirectRequest, lists: ReadLists) => Promise<FoundTarget>;
-
-function createChooseTarget({ redirect }: LocationsConfig): ChooseTarget {
-  const { allowedHeaders, countryDatabase } = redirect;
-  const countryOf = countryDatabase === undefined ? undefined : openCountries(countryDatabase);
-  return async function chooseTarget({ req, res, handle, query, run }, { gathered, values, chars }) {
-    const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
-    const facts = {
-      headers: { accept, acceptLanguage, userAgent },
-      address: contextOf(res).client.address,
-      countryOf,
-      random: Math.random(),
-    };
-    const request = { handle: handle.text, values, query, ...facts };
-    return run(findTarget(request, gathered, allowedHeaders), chars);
-  };
+  const { req, context, handle, query, values, resolution, run } = request;
+  const reader = new RequestListReader(sources, request);
+  const chars = resolution.entry.values.length;
+  const own = await run(listsIn(values, sources.parseList), chars);
+  const gathered = await gatherLists(own, reader);
+  const { used, readsOthers, isComplete } = reader;
+  const finding = { used, isOfRecordAlone: !readsOthers, isComplete };
+  const shown = query.show === 'locations' ? candidatesOf(gathered, values).locations : [];
+  // Without locations, the page is shown.
+  if (shown.length > 0) {
+    // Templates can expand a small record into a large text.
+    const text = await run(writeLocations(shown, handle.text), Infinity);
+    return { ...finding, result: { contentType: 'text/xml;charset=utf-8', text } };
+  }
+  const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
+  const headers = { accept, acceptLanguage, userAgent };
+  const { address } = context.client;
+  const facts = { handle: handle.text, values, query, headers, address, countryOf, random: Math.random() };
+  const result = await run(findTarget(facts, gathered, allowedHeaders), chars + reader.chars);
+  return { ...finding, result };
 }

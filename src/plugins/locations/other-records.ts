@@ -19,7 +19,7 @@ import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';
-import { isOfType, textOf } from '../../redirect/values.js';
+import { textOf, valuesOfType } from '../../redirect/values.js';
 import { type HandleLists, isYes, scanDocument } from './location-list.js';
 
 interface OtherRecord {
@@ -193,9 +193,7 @@ const MAX_SHOWN_CHARS = 500;
  * empty value.
  */
 export function namespaceIn(values: readonly HandleValue[]): Namespace {
-  const [first] = values
-    .filter((value) => isOfType(value, 'HS_NAMESPACE'))
-    .sort((one, other) => one.index - other.index);
+  const [first] = valuesOfType(values, 'HS_NAMESPACE').sort((one, other) => one.index - other.index);
   const text = (first && textOf(first)) ?? '';
   const children = (text.length <= MAX_CHARS && runToEnd(scanDocument(text))?.children) || [];
   const locs = children.filter(({ name }) => name === 'locs');

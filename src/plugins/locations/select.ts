@@ -1,8 +1,8 @@
 // Selects a location by locatt, content negotiation, address, country, score and weight. Pure.
 import type { HandleValue } from '../../handle/value.js';
 import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
-import { isOfType, isUrl, isUrlSubtype, textOf } from '../../redirect/values.js';
-import type { Steps } from '../../time-slicer.js';
+import { isUrl, isUrlSubtype, textOf, valuesOfType } from '../../redirect/values.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import { createSettings, type GatheredLists, type Settings } from './gather.js';
 import {
@@ -28,19 +28,24 @@ interface RequestFacts {
 /** The last selector that removed locations; `only` if no selector did. */
 type Reason = WantedAttribute['by'] | 'address' | 'country' | 'score' | 'weight' | 'only';
 
-export interface Choice<Candidate extends Location> {
+export interface Candidate extends Location {
+  /** The URL value behind a legacy location. */
+  value?: HandleValue;
+}
+
+export interface Choice {
   location: Candidate;
   by: Reason;
   /** Whether a repeated request may get a different location. */
   isRandom: boolean;
 }
 
-interface Narrowed<Candidate> {
+interface Narrowed {
   left: readonly Candidate[];
   by: Reason;
 }
 
-type Narrow = <Candidate extends Location>(candidates: Narrowed<Candidate>) => Narrowed<Candidate>;
+type Narrow = (candidates: Narrowed) => Narrowed;
 
 /** The selectors that `choose_by` may name, except `weighted`. */
 const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
@@ -74,21 +79,24 @@ export function readChooseBy(text: string | undefined): string[] {
  * Applies the selectors in order, then draws by weight. A sole location wins regardless of its country, score
  * or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
  */
-export function* selectLocation<Candidate extends Location>(
+export function selectLocation(
   locations: readonly Candidate[],
   chooseBy: readonly string[],
   facts: RequestFacts,
-): Steps<Choice<Candidate> | undefined> {
-  let narrowed: Narrowed<Candidate> = { left: locations, by: 'only' };
-  for (const narrow of chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? [])) {
-    if (narrowed.left.length <= 1) break;
-    narrowed = narrow(narrowed);
-    yield;
-  }
-  const { left, by } = narrowed;
-  const [first] = left;
-  if (first === undefined) return undefined;
-  return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
+): Steps<Choice | undefined> {
+  let narrowed: Narrowed = { left: locations, by: 'only' };
+  return mapInSteps(
+    chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? []),
+    (narrow) => {
+      if (narrowed.left.length > 1) narrowed = narrow(narrowed);
+    },
+    () => {
+      const { left, by } = narrowed;
+      const [first] = left;
+      if (first === undefined) return undefined;
+      return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
+    },
+  );
 }
 
 /** Ignores an attribute that matches no location. */
@@ -119,18 +127,18 @@ const byCountry =
  * Keeps the locations with the highest score. Negative scores never win, so the result may be empty
  * (recording "score: all negative, no URL value").
  */
-function selectByScore<Candidate extends Location>(candidates: Narrowed<Candidate>): Narrowed<Candidate> {
+function selectByScore(candidates: Narrowed): Narrowed {
   const best = candidates.left.reduce((highest, location) => Math.max(highest, location.score), 0);
   const left = candidates.left.filter(({ score }) => score === best);
   return left.length === candidates.left.length ? candidates : { left, by: 'score' };
 }
 
 /** Keeps the matching locations, unless none or all match. */
-function keepMatching<Candidate>(
-  candidates: Narrowed<Candidate>,
+function keepMatching(
+  candidates: Narrowed,
   by: Reason,
   matches: (candidate: Candidate) => boolean,
-): Narrowed<Candidate> {
+): Narrowed {
   const left = candidates.left.filter(matches);
   return left.length === 0 || left.length === candidates.left.length ? candidates : { left, by };
 }
@@ -139,10 +147,7 @@ function keepMatching<Candidate>(
  * Draws by weight. If all weights are 0 or one is NaN, the draw is skewed by rounding as in HDLProxy: of n
  * locations, the first has probability 0.5/n and the last 1.5/n.
  */
-function draw<Candidate extends Location>(
-  locations: readonly Candidate[],
-  random: number,
-): Choice<Candidate> | undefined {
+function draw(locations: readonly Candidate[], random: number): Choice | undefined {
   const sum = locations.reduce((total, { weight }) => total + weight, 0);
   if (!(sum > 0)) {
     const location = locations[Math.min(locations.length - 1, Math.round(random * locations.length))];
@@ -154,10 +159,7 @@ function draw<Candidate extends Location>(
   return location && { location, by: 'weight', isRandom: weighted.length > 1 };
 }
 
-function drawByWeight<Candidate extends Location>(
-  locations: readonly Candidate[],
-  random: number,
-): Candidate | undefined {
+function drawByWeight(locations: readonly Candidate[], random: number): Candidate | undefined {
   const weightOf = ({ weight }: Location): number => (weight === Infinity ? 1 : weight);
   let rest = random * locations.reduce((sum, location) => sum + weightOf(location), 0);
   return locations.find((location) => (rest -= weightOf(location)) < 0) ?? locations.at(-1);
@@ -249,11 +251,6 @@ const sortByQuality = (entries: readonly WeightedEntry[]): WeightedEntry[] =>
 
 // Collects the candidate locations of a redirect and their settings, and computes `Vary`. Pure.
 
-export interface Candidate extends Location {
-  /** The URL value behind a legacy location. */
-  value?: HandleValue;
-}
-
 export interface Candidates {
   locations: readonly Candidate[];
   /** The selectors to apply before the weighted draw. */
@@ -315,7 +312,7 @@ function legacyLocations(
   values: readonly HandleValue[],
   { settings, hasList }: { settings: Settings; hasList: boolean },
 ): Candidate[] {
-  const urls = values.filter((value) => isOfType(value, 'URL'));
+  const urls = valuesOfType(values, 'URL');
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
   return [
@@ -329,7 +326,7 @@ function legacyLocations(
  * URL values alone, showurls").
  */
 function plainLocations(values: readonly HandleValue[]): Candidate[] {
-  const urls = values.filter((value) => isUrl(value));
+  const urls = values.filter(isUrl);
   return (urls.length > 0 ? urls : values.filter(isUrlSubtype)).map((value, at) =>
     legacyOf(value, at === 0 ? 1 : 0),
   );

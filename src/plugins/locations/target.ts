@@ -1,5 +1,6 @@
-// Finds a record's redirect target: a location, or else a URL value. Pure.
+// Finds a record's redirect target: a location, or else a URL value; writes the locations for `action=showurls`. Pure.
 import type { HandleValue } from '../../handle/value.js';
+import { escapeText } from '../../html/html.js';
 import {
   type ChosenTarget,
   type FoundTarget,
@@ -22,7 +23,14 @@ import {
   type WantedAttribute,
 } from './select.js';
 import { createSettings, type GatheredLists } from './gather.js';
-import { type Attributes, type HandleLists, isYes, type LocationList } from './location-list.js';
+import {
+  type Attributes,
+  changeInPieces,
+  type HandleLists,
+  isYes,
+  type Location,
+  type LocationList,
+} from './location-list.js';
 import { fillTemplate, hrefOf, templateForms, type TemplateForms, wellFormed } from './template.js';
 
 interface TargetRequest {
@@ -49,30 +57,32 @@ export function* findTarget(
   if (!takesPart(gathered)) {
     return { chosen: firstUrl(values), status: 302, isRandom: false, variation: NO_VARIATION, headers };
   }
-  const query = readLocationQuery(request.query.parameters);
-  const looksUpCountry = query.country === undefined && request.countryOf !== undefined;
   const candidates = candidatesOf(gathered, values);
-  const choice = yield* pickLocation(candidates, query, request);
+  const choice = yield* pickLocation(candidates, request);
   const chosen = choice && chosenBy(choice, candidates.locations, handle);
   const { location, isRandom = false } = (chosen && choice) ?? {};
   return {
     chosen,
     status: redirectStatus(location?.attributes.get('http_sc') ?? candidates.status),
     isRandom,
-    variation: variationOf(candidates, { looksUpCountry }),
+    variation: variationOf(candidates, {
+      looksUpCountry: request.countryOf !== undefined && !request.query.parameters.has('country'),
+    }),
     headers,
   };
 }
 
-function* pickLocation(
+function pickLocation(
   { locations, chooseBy, mayHave }: Candidates,
-  query: LocationQuery,
-  { headers, address, countryOf, random }: TargetRequest,
-): Steps<Choice<Candidate> | undefined> {
-  const wanted = [...query.attributes, ...negotiatedAttributes(headers, query.wantsMetadata)];
-  return yield* selectLocation(locations, chooseBy, {
+  { query: { parameters }, headers, address, countryOf, random }: TargetRequest,
+): Steps<Choice | undefined> {
+  // `metadata` counts as an action only, not as a parameter.
+  const wantsMetadata = parameters.get('action')?.toLowerCase() === 'metadata';
+  const wanted = [...readLocationAttributes(parameters), ...negotiatedAttributes(headers, wantsMetadata)];
+  return selectLocation(locations, chooseBy, {
     attributes: wanted.filter(({ name, value }) => mayHave(name, value)),
-    country: query.country ?? countryOf?.(query.address ?? address),
+    // `ip` replaces the client address in the country lookup.
+    country: parameters.get('country') ?? countryOf?.(parameters.get('ip') ?? address),
     address,
     random,
   });
@@ -81,17 +91,13 @@ function* pickLocation(
 /**
  * Returns undefined if the chosen location has no address (recording "loc xml: one location without href").
  */
-function chosenBy(
-  choice: Choice<Candidate>,
-  locations: readonly Candidate[],
-  handle: string,
-): ChosenTarget | undefined {
+function chosenBy(choice: Choice, locations: readonly Candidate[], handle: string): ChosenTarget | undefined {
   const { attributes, value } = choice.location;
   const text = hrefOf(attributes, templateForms(handle));
   return text === undefined ? undefined : { text, value, reason: () => describeTarget(choice, locations) };
 }
 
-const REASONS: Record<Choice<Candidate>['by'], string> = {
+const REASONS: Record<Choice['by'], string> = {
   locatt: 'it has the requested attributes',
   accept: 'the Accept headers prefer it',
   address: 'it is for the address of the client',
@@ -102,10 +108,7 @@ const REASONS: Record<Choice<Candidate>['by'], string> = {
 };
 
 /** Describes the choice. Readers count locations from one; the ids of a list usually begin with 0. */
-function describeTarget(
-  { location, by, isRandom }: Choice<Candidate>,
-  locations: readonly Candidate[],
-): string {
+function describeTarget({ location, by, isRandom }: Choice, locations: readonly Candidate[]): string {
   const { value } = location;
   const url = value && `the ${value.type} value at index ${value.index}`;
   const count = locations.length;
@@ -120,23 +123,6 @@ function describeTarget(
 /** Compares the text exactly, with no trimming (recording "http_sc=" 303" on the location"). */
 const redirectStatus = (text: string | undefined): number =>
   text !== undefined && ['301', '302', '303', '307', '308'].includes(text) ? Number(text) : 302;
-
-interface LocationQuery {
-  /** Location attributes from `locatt`. */
-  attributes: readonly WantedAttribute[];
-  wantsMetadata: boolean;
-  country: string | undefined;
-  /** Address from `ip`, which replaces the client address in the country lookup. */
-  address: string | undefined;
-}
-
-/** Reads `metadata` as an action only, not as a parameter. */
-const readLocationQuery = (parameters: URLSearchParams): LocationQuery => ({
-  attributes: readLocationAttributes(parameters),
-  wantsMetadata: parameters.get('action')?.toLowerCase() === 'metadata',
-  country: parameters.get('country') ?? undefined,
-  address: parameters.get('ip') ?? undefined,
-});
 
 /** Maximum `locatt` parameters, because each is compared with every location. */
 const MAX_LOCATION_ATTRIBUTES = 50;
@@ -332,3 +318,48 @@ function titleOf(title: string | undefined, language: string | undefined): strin
   );
   return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
 }
+
+// Writes all locations.
+
+/** Maximum length of the written locations: each of thousands of templates can repeat a long handle. */
+const MAX_XML_CHARS = 1024 * 1024;
+
+/**
+ * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings
+ * "action=showurls …"). An XML comment states the number of omitted locations.
+ */
+export function* writeLocations(locations: readonly Location[], handle: string): Steps<string> {
+  const forms = templateForms(handle);
+  const elements: string[] = [];
+  let chars = 0;
+  for (const { attributes } of locations) {
+    const element = yield* writeElement(attributes, forms);
+    chars += element.length;
+    if (chars > MAX_XML_CHARS) break;
+    elements.push(element);
+    yield;
+  }
+  const left = locations.length - elements.length;
+  const remark = left === 0 ? '' : `<!-- ${left} more locations are left out: at most 1 MiB is shown -->\n`;
+  return `<locations>\n${elements.join('')}${remark}</locations>\n`;
+}
+
+/** Omits `xmlns`, because in the XHTML or SVG namespace an `onfocus` attribute would run as a script. */
+function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<string> {
+  const href = attributes.has('href') ? undefined : hrefOf(attributes, forms);
+  const written: string[] = [];
+  for (const [name, text] of [...attributes, ...(href === undefined ? [] : [['href', href] as const])]) {
+    if (name === 'xmlns' || !/^[A-Za-z_][\w.-]*$/.test(name)) continue;
+    written.push(`${name}="${yield* changeInPieces(text, escapeXml)}"`);
+  }
+  return `<location ${written.join(' ')}/>\n`;
+}
+
+/**
+ * Escapes white space so that parsers preserve it, and replaces invalid characters with U+FFFD (XML 1.0
+ * sections 2.2 and 3.3.3).
+ */
+const escapeXml = (text: string): string =>
+  escapeText(text)
+    .replace(/[\t\n\r]/g, (space) => `&#${space.charCodeAt(0)};`)
+    .replace(/[^\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');

@@ -5,10 +5,12 @@ import { type Html, type SitePage, html } from '../../html/html.js';
 import type { FromEntry, StaleReason } from '../../resolver/loader.js';
 import type { ChosenTarget, RecordView, RedirectTarget, RedirectUrl } from '../../redirect/extension.js';
 import { type ShownValue, describeAccess, joinedItems, renderData, shownPart } from './value-html.js';
-import type { Steps } from '../../time-slicer.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
 
-export function* recordPage(view: RecordView): Steps<SitePage> {
-  const values = yield* valuesTable(view.values, jsonUrlOf(view.handle));
+export const recordPage = <F>(view: RecordView, render: (page: SitePage) => F): Steps<F> =>
+  valuesTable(view.values, jsonUrlOf(view.handle), (values) => render(pageOf(view, values)));
+
+function pageOf(view: RecordView, values: Html): SitePage {
   return {
     title: view.handle,
     main: html`<h1><span class="kind">Handle</span><bdi id="handle" dir="ltr">${view.handle}</bdi></h1>
@@ -132,20 +134,26 @@ function expiryText(staleAt: number, now: number, dateOf: (time: number) => stri
  * Renders the values; permissions common to all values become a sentence below the table. `jsonUrl` is the
  * full record's URL.
  */
-export function* valuesTable(values: readonly HandleValue[], jsonUrl: string): Steps<Html> {
-  if (values.length === 0) return html`<p>The record has no public value that matches the request.</p>`;
+export function valuesTable<F>(
+  values: readonly HandleValue[],
+  jsonUrl: string,
+  finish: (table: Html) => F,
+): Steps<F> {
   const shown = shownPart(values);
-  yield;
   const [access = '', ...others] = new Set(shown.map(({ permissions }) => describeAccess(permissions)));
   const isShared = others.length === 0;
   const names = ['Index', 'Type', 'Data', 'TTL', 'Changed', ...(isShared ? [] : ['Permissions'])];
-  const rows: Html[] = [];
-  for (const value of shown) {
-    rows.push(renderRow(names, value));
-    yield;
-  }
-  return html`${restNote(values, shown, jsonUrl)} ${renderTable(names, rows)}
-  ${isShared ? html`<p class="quiet">Permissions of each value: ${access}.</p>` : undefined}`;
+  return mapInSteps(
+    shown,
+    (value) => renderRow(names, value),
+    (rows) =>
+      finish(
+        rows.length === 0
+          ? html`<p>The record has no public value that matches the request.</p>`
+          : html`${restNote(values, shown, jsonUrl)} ${renderTable(names, rows)}
+            ${isShared ? html`<p class="quiet">Permissions of each value: ${access}.</p>` : undefined}`,
+      ),
+  );
 }
 
 function restNote(

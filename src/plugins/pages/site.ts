@@ -1,7 +1,7 @@
 // Renders the pages of the redirect interface with the name, logo and colour of the service.
 import type { Started } from '../../plugin.js';
 import type { Config } from '../../config/schema.js';
-import { handleToPath } from '../../handle/handle.js';
+import { handleToPath, hasPrefix } from '../../handle/handle.js';
 import {
   type Html,
   type PageBranding,
@@ -11,7 +11,6 @@ import {
   html,
 } from '../../html/html.js';
 import { type Problem, problemOf } from '../../http/error-reply.js';
-import { hasPrefix } from '../../redirect/call.js';
 import type { Pages, ProblemView } from '../../redirect/extension.js';
 import { recordPage } from './record-page.js';
 
@@ -24,9 +23,7 @@ function createPages(config: Config): Pages {
     securityHeaders,
     front: renderPage(frontPage(branding)),
     problem: (view) => renderPage(problemPage({ ...view, branding })),
-    *record(view) {
-      return renderPage(yield* recordPage(view));
-    },
+    record: (view) => recordPage(view, renderPage),
   };
 }
 

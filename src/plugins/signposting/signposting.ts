@@ -3,8 +3,8 @@ import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { handleInUrl, handleToPath, upperAscii } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
-import type { Steps } from '../../time-slicer.js';
-import type { HeaderLine, ReadLinks } from '../../redirect/extension.js';
+import { groupsOf, mapInSteps } from '../../time-slicer.js';
+import type { HeaderLine, LinkedRecord, ReadLinks, RecordLinks } from '../../redirect/extension.js';
 import { type ParsedLink, parseLinks, relationsOf } from '../../redirect/link-header.js';
 import { LINKSET_JSON, LINKSET_TEXT } from '../../redirect/request.js';
 import { toRedirectUrl } from '../../redirect/target.js';
@@ -42,63 +42,29 @@ export function createSignposting({ signposting }: SignpostingConfig): ReadLinks
   const { publicUrl, types } = signposting;
   if (publicUrl === undefined) return undefined;
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
-  return function* readSignposts(values, { handle, target, headers }) {
-    const path = handleToPath(handle);
-    const urls = { page: `${publicUrl}/${path}`, record: `${publicUrl}/api/handles/${path}`, target };
-    const found = [
-      { href: pidOf(handle), rel: 'cite-as' },
-      ...(yield* readLinkValues(values, relations, pidOf)),
-    ];
-    const own = headers.flatMap(([name, value]) => (name.toLowerCase() === 'link' ? parseLinks(value) : []));
-    // Generated links with the same relation are omitted.
-    const taken = new Set(own.flatMap(relationsOf));
-    const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
-    const landing = target ?? urls.page;
-    const shown = links.filter(({ anchor }) => anchor === landing);
-    const [json, text] = [LINKSET_JSON, LINKSET_TEXT].map((type) => {
-      const format = type === LINKSET_JSON ? 'json' : 'text';
-      return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
-    });
-    return {
-      // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
-      onRedirect: () => linkLines([json, ...shown]),
-      // The record page describes the target. Without a target, the page itself is the landing page.
-      onPage() {
-        const ofPage = target === undefined ? shown : [{ href: target, rel: 'describes' }];
-        return linkLines([json, text, ...ofPage.map((link) => ({ ...link, anchor: undefined }))]);
+  return function readSignposts(values, record) {
+    const links: TypedLink[] = [{ href: pidOf(record.handle), rel: 'cite-as' }];
+    return mapInSteps(
+      groupsOf(values, VALUES_PER_STEP),
+      (some) => {
+        if (links.length <= MAX_LINKS)
+          links.push(...some.flatMap((value) => readLink(value, relations) ?? []));
       },
-      linkset(contentType) {
-        const all = [...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))];
-        return contentType === LINKSET_TEXT ? `${all.join(',\n')}\n` : writeLinkset(all.flatMap(parseLinks));
-      },
-    };
+      () => linksOfRecord(links.slice(0, 1 + MAX_LINKS), record, publicUrl),
+    );
   };
 }
 
-/** Writes a link of the record; a link set has no URL that could be the default anchor (RFC 9264 §4.1). */
-const withAnchor = ({ text, parameters }: ParsedLink, anchor: string): string =>
-  parameters.has('anchor') ? text : `${text}; anchor="${anchor}"`;
-
-/** Returns a link for each typed value that is an http(s) URL or a handle. */
-function* readLinkValues(
-  values: readonly HandleValue[],
-  relations: ReadonlyMap<string, string>,
-  pidOf: (handle: string) => string,
-): Steps<TypedLink[]> {
-  const links: TypedLink[] = [];
-  for (const [at, value] of values.entries()) {
-    if (at % VALUES_PER_STEP === VALUES_PER_STEP - 1) yield;
-    const rel = relations.get(upperAscii(value.type));
-    const text = textOf(value);
-    if (rel === undefined || text === undefined || text.length > MAX_URI_CHARS) continue;
-    const href = linkTarget(text, pidOf);
-    if (href !== undefined) links.push({ href, rel });
-    if (links.length === MAX_LINKS) break;
-  }
-  return links;
+/** Returns the link of a typed value that is an http(s) URL or a handle. */
+function readLink(value: HandleValue, relations: ReadonlyMap<string, string>): TypedLink | undefined {
+  const rel = relations.get(upperAscii(value.type));
+  const text = textOf(value);
+  if (rel === undefined || text === undefined || text.length > MAX_URI_CHARS) return undefined;
+  const href = linkTarget(text);
+  return href === undefined ? undefined : { href, rel };
 }
 
-function linkTarget(text: string, pidOf: (handle: string) => string): string | undefined {
+function linkTarget(text: string): string | undefined {
   const plain = text.replace(/[\0-\x1f\x7f-\x9f]+/g, '').trim();
   const given = toRedirectUrl(plain, { allowedHosts: undefined });
   const handle = handleInUrl(plain);
@@ -107,6 +73,43 @@ function linkTarget(text: string, pidOf: (handle: string) => string): string | u
 }
 
 const isWebUrl = (url: string): boolean => url.length <= MAX_URI_CHARS && /^https?:/i.test(url);
+
+/** `found`: the links of the record's values, and its persistent URI. */
+function linksOfRecord(
+  found: readonly TypedLink[],
+  { handle, target, headers }: LinkedRecord,
+  publicUrl: string,
+): RecordLinks {
+  const path = handleToPath(handle);
+  const urls = { page: `${publicUrl}/${path}`, record: `${publicUrl}/api/handles/${path}`, target };
+  const own = headers.flatMap(([name, value]) => (name.toLowerCase() === 'link' ? parseLinks(value) : []));
+  // Generated links with the same relation are omitted.
+  const taken = new Set(own.flatMap(relationsOf));
+  const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
+  const landing = target ?? urls.page;
+  const shown = links.filter(({ anchor }) => anchor === landing);
+  const [json, text] = [LINKSET_JSON, LINKSET_TEXT].map((type) => {
+    const format = type === LINKSET_JSON ? 'json' : 'text';
+    return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
+  });
+  return {
+    // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
+    onRedirect: () => linkLines([json, ...shown]),
+    // The record page describes the target. Without a target, the page itself is the landing page.
+    onPage() {
+      const ofPage = target === undefined ? shown : [{ href: target, rel: 'describes' }];
+      return linkLines([json, text, ...ofPage.map((link) => ({ ...link, anchor: undefined }))]);
+    },
+    linkset(contentType) {
+      const all = [...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))];
+      return contentType === LINKSET_TEXT ? `${all.join(',\n')}\n` : writeLinkset(all.flatMap(parseLinks));
+    },
+  };
+}
+
+/** Writes a link of the record; a link set has no URL that could be the default anchor (RFC 9264 §4.1). */
+const withAnchor = ({ text, parameters }: ParsedLink, anchor: string): string =>
+  parameters.has('anchor') ? text : `${text}; anchor="${anchor}"`;
 
 /**
  * Returns the links of the FAIR profile for a landing page, its record and its items. Returns no links for a

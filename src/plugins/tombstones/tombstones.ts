@@ -1,7 +1,7 @@
 // Responds to withdrawn handles with 410, and says what they were and since when they are withdrawn.
 import { ServiceError } from '../../errors.js';
 import { upperAscii } from '../../handle/handle.js';
-import { type HandleValue, selectsAll } from '../../handle/value.js';
+import type { HandleValue } from '../../handle/value.js';
 import type { Host } from '../../host.js';
 import type { Started } from '../../plugin.js';
 import type { RedirectRequest, StartedRequest } from '../../redirect/extension.js';
@@ -20,8 +20,7 @@ export function start(_host: Host, { tombstones }: TombstonesConfig): Started {
 /** Leaves the record page, and requests for some values, as they are. */
 function startTombstone({ query, values, res }: RedirectRequest, type: string): StartedRequest {
   const tombstone = values.find((value) => isOfType(value, type));
-  if (tombstone === undefined || query.show !== 'redirect' || !selectsAll(query) || leadsOn(values))
-    return {};
+  if (tombstone === undefined || query.show !== 'redirect' || query.isSelected || leadsOn(values)) return {};
   res.setHeader('X-Robots-Tag', 'noindex');
   const detail = describeTombstone(tombstone);
   return { failure: new ServiceError(ERRORS.REDIRECT_WITHDRAWN, { ...(detail !== '' && { detail }) }) };
