@@ -11,7 +11,7 @@ const DATED_PHRASES = [
     { before, after: 'Z"},{"index":' },
     { before, after: '' },
   ])
-  .map((phrase, index) => ({ ...phrase, code: codeAt(index) }));
+  .map((phrase, index) => ({ ...phrase, code: phraseCode(index) }));
 /** The digits after the century. */
 const DIGITS = String.raw`\d\d-\d\d-\d\dT\d\d:\d\d:\d\d`;
 
@@ -49,14 +49,14 @@ const AS_IS = '\0';
 /** Maximum length of a text to compress, because compression takes about 10 ms per MiB. */
 const MAX_CHARS = 16 * 1024;
 
-const CODES = new Map(PHRASES.map((phrase, index) => [phrase, codeAt(DATED_PHRASES.length + index)]));
+const CODES = new Map(PHRASES.map((phrase, index) => [phrase, phraseCode(DATED_PHRASES.length + index)]));
 const PHRASE = createPhrasePattern();
 const CONTROL = /[\0-\x1f]/;
 /** A code, with the packed digits that follow some. */
 const CODE = /[\x01-\x06][^]{6}|[\x07-\x1f]/g;
 
 /** Returns the control character of a phrase; `AS_IS` is none. */
-function codeAt(index: number): string {
+function phraseCode(index: number): string {
   return String.fromCharCode(index + 1);
 }
 
