@@ -147,7 +147,7 @@ function addReport(program: Command): void {
       ),
     )
     .option(...JSON_OPTION)
-    .action(lazy(async () => (await import('./report.js')).reportCommand));
+    .action(lazy(async () => (await import('./report.js')).report));
 }
 
 function addTransfer(program: Command): void {

@@ -15,7 +15,7 @@ interface ReportOptions extends AdminOptions {
 }
 
 /** Prints the report, or writes it to CSV files. */
-export async function reportCommand({ prefix, month, csv, json, ...options }: ReportOptions): Promise<void> {
+export async function report({ prefix, month, csv, json, ...options }: ReportOptions): Promise<void> {
   const query = new URLSearchParams({ prefix, ...(month !== undefined && { month }) });
   const found = (await askAdmin(options, `/reports?${query.toString()}`)) as ResolutionReport;
   if (csv === undefined) {
