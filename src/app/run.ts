@@ -6,6 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
 import { ConfigError, type ConfigSources, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
+import { errorText } from '../errors.js';
 import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { loadStartConfig } from './config.js';
 import { ListenError } from './listen.js';
@@ -50,7 +51,7 @@ export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
 
 /** Returns the message and the exit code of a failed start. */
 export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 } {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = errorText(error);
   const isConfig = error instanceof ConfigError || error instanceof ListenError;
   return isConfig
     ? { text: `${reason}\n`, exitCode: 2 }
@@ -185,13 +186,13 @@ function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions
 const STDIO = [0, 1, 2];
 
 /**
- * Closes a terminal that has gone. Node.js resets terminals at exit, asserts that this succeeds, and never exits when
+ * Closes a terminal that was disconnected. Node.js resets terminals at exit, asserts that this succeeds, and never exits when
  * the assertion fails (seen with 20.20.2, in `node::ResetStdio`); it skips closed files.
  */
 function closeLostTerminals(): void {
   for (const file of STDIO) {
     try {
-      // A terminal that has gone is no longer one; only /dev/null and the like are closed besides.
+      // `isatty` is false for a disconnected terminal. The only other such files are devices like /dev/null, which may be closed.
       if (fstatSync(file).isCharacterDevice() && !isatty(file)) closeSync(file);
     } catch {
       // It is closed already.

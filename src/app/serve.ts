@@ -6,6 +6,7 @@ import { describeOutgoingProxies } from '../config/outgoing-proxy.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
+import { errorText } from '../errors.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
 import { createDrain } from '../server/drain.js';
@@ -43,8 +44,7 @@ export async function serve(
   const admin = await serveAdmin(config, open.app);
   announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
   const probes = await createProbes(config);
-  const { metrics } = open.app.context;
-  const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
+  const cancelProbes = startProbes(probes, open.app.context, open.checks.upstreamAnswered);
   return {
     url: open.url,
     adminUrl: admin.url,
@@ -130,7 +130,7 @@ export function createReload(
     try {
       next = read();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       logger.error({ reason }, 'reload failed, keeping the current configuration');
       return;
     }

@@ -6,6 +6,7 @@ import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
 import { valueFromJson } from '../dev-server/value.js';
+import { errorText } from '../errors.js';
 import { readFileLines } from '../handle/streams.js';
 import { printableText } from '../handle/handle.js';
 import { Failure, print, printNote } from './terminal.js';
@@ -24,10 +25,10 @@ Log in as 300:${DEMO_PREFIX}/SERVERADMIN with the password "serveradmin" to writ
 
 /** Serves until SIGINT or SIGTERM. @throws Failure when the file is unreadable or the port is in use */
 export async function devServer({ host, port, records: file, nativePort }: DevServerOptions): Promise<void> {
-  const given = file === undefined ? {} : await readRecordFile(file).catch(fail);
+  const given = file === undefined ? {} : await readRecordFile(file).catch(throwFailure);
   const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...given };
   const server = createDemoServer({ seed: records, prefixes: ['0.NA', ...prefixesOf(Object.keys(records))] });
-  const { url } = await server.listen(port, host).catch(fail);
+  const { url } = await server.listen(port, host).catch(throwFailure);
   printNote(ANNOUNCEMENT);
   print(`The Handle server is running at ${url}`);
   if (nativePort === undefined) {
@@ -65,8 +66,8 @@ async function serveNative({ host, nativePort, url, onStopped }: NativeOptions):
   return service;
 }
 
-function fail(error: unknown): never {
-  throw new Failure(printableText(error instanceof Error ? error.message : String(error)));
+function throwFailure(error: unknown): never {
+  throw new Failure(printableText(errorText(error)));
 }
 
 /** @throws Error when the file cannot be read, or with the number of an invalid line */

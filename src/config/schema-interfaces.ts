@@ -32,7 +32,7 @@ export const baseUrl = normalised({
 
 const v2Admin = reloadable(
   section({
-    // Where the ePIC service adds its HS_ADMIN value, or at the next free index.
+    // The index of the HS_ADMIN value that the original ePIC service adds; the next free index if it is taken.
     index: fixed(100),
     handle: text({ allowed: 'a handle, with `{prefix}` or `{identity}` in it', pattern: /^[^\s]{1,2048}$/ })
       .prefault('0.NA/{prefix}')
@@ -89,7 +89,7 @@ export const v2 = section({
   admin: v2Admin,
   // A search without `reverseLookup.url` reads every record of the prefix, eight at a time.
   search: fixed({ maxHandles: 2000, concurrency: 8 }),
-  // For other writes to the same handle, of half a second each in practice.
+  // Maximum wait for other writes to the same handle, which take half a second each in practice.
   lockWaitMs: fixed(10_000),
 });
 
@@ -133,7 +133,7 @@ export function contrastOf(one: string, other: string): number {
  */
 const DARKEST_BACK = '#fdeceb';
 
-const isReadable = (given: string): boolean =>
+const hasContrast = (given: string): boolean =>
   /^#(?:[\da-f]{3}|[\da-f]{6})$/i.test(given) && contrastOf(given, DARKEST_BACK) >= 4.5;
 
 const line = text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ });
@@ -151,7 +151,7 @@ export const page = reloadable(
       .describe('URL of a logo next to the name, 36 pixels high; `data:image/…` embeds it.'),
     accentColor: normalised({
       allowed: `a colour such as #00695c or #06c with a contrast of at least 4.5 to ${DARKEST_BACK} (WCAG 2.2 AA)`,
-      read: (given) => (isReadable(given) ? given : undefined),
+      read: (given) => (hasContrast(given) ? given : undefined),
     })
       .optional()
       .describe(

@@ -103,7 +103,7 @@ describe('server.maxConnections limit', () => {
     expect(await statusOn(later)).toBe(200);
     pass();
     pass();
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const answer = exchangeOn(waiting, `GET /api/handles/21.T11998/slow HTTP/1.1\r\nHost: x\r\n\r\n`);
     const head = Object.entries(WRITE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
     body.write(`PUT ${PATH} HTTP/1.1\r\nHost: x\r\n${head.join('')}Content-Length: 500\r\n\r\n[`);
@@ -119,7 +119,7 @@ describe('server.maxConnections limit', () => {
     expect(await statusOn(next)).toBe(200);
     pass();
     await closed(await openSocket(proxy.url));
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await answer).status).toBe(404);
     expect((await exchangeOn(later, GET.slice(20))).status).toBe(200);
     expect((await exchangeOn(first, '/1.1\r\nHost: x\r\n\r\n')).status).toBe(200);
@@ -218,14 +218,14 @@ describe('native listener at its connection limit', () => {
     const silent = await openSocket(urlOf(proxy));
     const slow = await openNativeSocket(proxy.tcpPort);
     const waiting = await openNativeSocket(proxy.tcpPort);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     waiting.write(nativeRequest('21.T11998/held'));
     slow.write(nativeRequest(HANDLE).subarray(0, 30));
     await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
     pass(5000);
     const next = await openNativeSocket(proxy.tcpPort);
     await closed(silent);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     const answers = [waiting, slow, next].map(readToEnd);
     slow.write(nativeRequest(HANDLE).subarray(30));
     next.write(nativeRequest(HANDLE));

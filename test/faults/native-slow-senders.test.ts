@@ -67,14 +67,14 @@ describe('slow native TCP sender', () => {
 
   test('stays connected while its request waits for the Handle server', async () => {
     const proxy = await start(fixed({ native: { tcp: { maxConnections: 1 } } }));
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const waiting = await openNativeSocket(proxy.tcpPort);
     const answer = readToEnd(waiting);
     waiting.write(nativeRequest('21.T11998/held'));
     await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
     vi.advanceTimersByTime(5000);
     expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect(codeOf(readResponse(await answer))).toBe(100);
   });
 });

@@ -77,7 +77,7 @@ describe('pipelined requests', () => {
   test('share a memory bound, beyond which only the excess connections are closed', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(HIT);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const packet = get('/api/handles/21.T11998/hanging').repeat(1000);
     const sockets = await Promise.all(Array.from({ length: 30 }, () => openSocket(proxy.url)));
     for (const socket of sockets) socket.write(packet);
@@ -85,7 +85,7 @@ describe('pipelined requests', () => {
     expect(sockets.filter(({ closed }) => closed).length).toBeLessThan(20);
     expect((await proxy.ask(HIT)).status).toBe(200);
     for (const socket of sockets) socket.destroy();
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     // The server detects a closed connection when it sends the response.
     await expect.poll(() => proxy.connections()).toBe(0);
     const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });

@@ -251,25 +251,25 @@ describe('proxy with several upstream servers', () => {
 
   test('does not delay reads from other servers when one hangs', async () => {
     const { ask } = await start();
-    b.hold.begin('GET');
+    b.hold.holdReplies('GET');
     const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
     await expect.poll(() => b.asked).toBeGreaterThan(0);
     for (let at = 0; at < 20; at++) expect((await ask(`/api/handles/21.T1/m${at}`)).status).toBe(404);
     expect(a.asked).toBe(20);
-    b.hold.end('GET');
+    b.hold.sendHeld('GET');
     expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
   });
 
   test('does not delay batches from other servers when one hangs', async () => {
     const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
-    b.hold.begin('GET');
+    b.hold.holdReplies('GET');
     const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
     // Four is the concurrency limit for all batches together.
     await expect.poll(() => b.asked).toBe(4);
     const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
     const elements = JSON.parse(body.toString()) as { status: number }[];
     expect(elements.map(({ status }) => status)).toEqual([200, 400, 404]);
-    b.hold.end('GET');
+    b.hold.sendHeld('GET');
     for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
   });
 });

@@ -52,7 +52,7 @@ describe('write whose client disconnects', () => {
 
   test('completes when the client leaves while the write is queued for an upstream connection', async () => {
     const proxy = await startAndRead(fixed({ upstream: { connections: 1 } }));
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
     const body = numberedBody(2);
     first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
@@ -64,7 +64,7 @@ describe('write whose client disconnects', () => {
       .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
       .not.toContain('stored');
     second.resetAndDestroy();
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
     await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
   });

@@ -83,7 +83,7 @@ describe('half-closed client connection', () => {
 
     test('when the client half-closes during an upstream request', async () => {
       const proxy = await startWithHit();
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const socket = await openSocket(proxy.url);
       const received = restOf(socket);
       socket.write(get('/api/handles/21.T11998/located'));
@@ -92,7 +92,7 @@ describe('half-closed client connection', () => {
       await once(socket, 'finish');
       // A response to a different request shows that the proxy has read the FIN.
       await proxy.ask(HIT);
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
     });
   });
@@ -129,7 +129,7 @@ describe('half-closed client connection', () => {
 
     test('no later than the response when the client has closed both directions', async () => {
       const proxy = await startWithHit();
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];
       for (const socket of [reset, gone]) socket.write(get('/api/handles/21.T11998/located'));
       gone.destroy();
@@ -137,7 +137,7 @@ describe('half-closed client connection', () => {
       reset.resetAndDestroy();
       // A full close looks like a half-close until a response is sent.
       await expect.poll(() => proxy.connections()).toBe(1);
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       await expect.poll(() => proxy.connections()).toBe(0);
     });
   });

@@ -33,7 +33,7 @@ describe('purge', () => {
   describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
     beforeEach(async () => {
       demo.heal();
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       change('old');
       expect(await seen(two.one)).toEqual(['old', 'old', 'old']);
       expect(await seen(two.other)).toEqual(['old', 'old', 'old']);
@@ -114,12 +114,12 @@ describe('purge', () => {
     ])('of %s voids earlier loads on every instance', async (_what, body) => {
       await purge(two.one, { all: true });
       change('old');
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const reading = [two.one.ask(pathOf(A)), two.other.ask(pathOf(A))];
       await expect.poll(() => demo.hold.size, WAIT).toBe(2);
       change('new');
       await purge(two.one, body);
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       await Promise.all(reading);
       expect((await seen(two.one))[0]).toBe('new');
       expect((await seen(two.other))[0]).toBe('new');

@@ -60,12 +60,12 @@ describe('shutdown under load', () => {
   test('adds Connection: close to the response to a request in flight', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const socket = await openSocket(proxy.url);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const answer = exchangeOn(socket, `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`);
     await expect.poll(() => demo.hold.size).toBe(1);
     void proxy.stop();
     await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
   });
 

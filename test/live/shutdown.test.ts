@@ -24,7 +24,7 @@ describe('shutdown', () => {
     'completes a slow request, refuses new connections and exits with code 0 on %s',
     async (signal) => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const slow = ask(proxy.url, PATH);
       await expect.poll(() => demo.hold.size).toBe(1);
       const exited = proxy.stop(signal);
@@ -36,7 +36,7 @@ describe('shutdown', () => {
           (error: unknown) => (error as NodeJS.ErrnoException).code,
         );
       await expect.poll(refusal).toBe('ECONNREFUSED');
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       const answer = await slow;
       expect(answer.status).toBe(200);
       expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
@@ -47,7 +47,7 @@ describe('shutdown', () => {
 
   test('fails /readyz and serves /metrics while requests in flight complete', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const slow = ask(proxy.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
     const exited = proxy.stop();
@@ -57,7 +57,7 @@ describe('shutdown', () => {
     expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
     // The event loop may have stalled on a busy machine.
     await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
   });
@@ -79,13 +79,13 @@ describe('shutdown', () => {
     onTestFinished(() => {
       agent.destroy();
     });
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const request = get(`${proxy.url}${PATH}`, { agent });
     const answered = once(request, 'response');
     await expect.poll(() => demo.hold.size).toBe(1);
     const exited = proxy.stop();
     await isStopping(proxy);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     const [answer] = (await answered) as [IncomingMessage];
     answer.resume();
     await once(answer, 'end');
@@ -117,7 +117,7 @@ describe('shutdown', () => {
 
   test('ignores the duplicate signal that npm forwards after the process group received it', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const slow = ask(proxy.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
     void proxy.stop('SIGINT');
@@ -125,7 +125,7 @@ describe('shutdown', () => {
     const exited = proxy.stop('SIGINT');
     // This response arrives after the signal was handled.
     expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
   });

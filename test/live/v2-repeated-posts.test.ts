@@ -52,7 +52,7 @@ describe('repeated ePIC v2 POST', () => {
     ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
   ])('creates one handle after the client timed out and %s its connection', async (_how, place, leave) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const { size } = demo.hold;
     const body = JSON.stringify([urlTo(place)]);
     const socket = await openSocket(url);
@@ -64,7 +64,7 @@ describe('repeated ePIC v2 POST', () => {
     leave(socket);
     // A response to a different request shows that the proxy has read the close.
     await ask(url, '/api/site');
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     await expect.poll(() => handlesOf(url, place)).toHaveLength(1);
     expect((await post(url, place)).status).toBe(201);
     expect(await handlesOf(url, place)).toHaveLength(1);

@@ -26,7 +26,7 @@ describe('writes beyond the upstream connection limit', () => {
       ...fixed({ upstream: { connections: 1 } }),
       HTTP_MAX_BODY_SIZE: '1KiB',
     });
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const first = putNumbered(proxy.url, '/api/handles/21.T11998/first', 1);
     await expect.poll(() => demo.hold.size).toBe(1);
     demo.reset();
@@ -34,7 +34,7 @@ describe('writes beyond the upstream connection limit', () => {
     const body = numberedBody(2) + ' '.repeat(2000);
     const second = await proxy.ask('/api/handles/21.T11998/second', { method: 'PUT', headers, body });
     expect(second.status).toBe(413);
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     expect((await first).status).toBe(201);
     expect(demo.askedFor('21.T11998/second')).toBe(0);
   });

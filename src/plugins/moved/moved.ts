@@ -2,6 +2,7 @@
 import { readFileSync, statSync, type Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
@@ -10,7 +11,7 @@ import { fillAddress, urlRecord } from '../../upstream/url-record.js';
 import { type MovedConfig, createTableReader } from './plugin.js';
 import { type MovedTable, changesBetween } from './table.js';
 
-/** The usual index of a URL value. The TTL bounds how long a line counts that was removed while nothing ran. */
+/** The usual index of a URL value. The TTL bounds how long a line counts that was removed while no instance ran. */
 const VALUE = { index: 1, ttl: 3600 };
 
 /** Handles of one purge, which is one step of the change feed. */
@@ -37,7 +38,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   }
 
   function load(): void {
-    // Before the file is read: a change while it is read is noticed later. `watchFile` would miss one before its first look.
+    // Before the file is read: a change while it is read is noticed later. `watchFile` would miss a change before its first check.
     version = versionOf(statSync(file, { throwIfNoEntry: false }));
     const next = tableIn(file, readText);
     if (typeof next === 'string') {
@@ -65,7 +66,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   load();
   host.settings.onReload(load);
   const closed = new AbortController();
-  void watch(file, { everyMs, signal: closed.signal }, (found) => {
+  void pollFile(file, { everyMs, signal: closed.signal }, (found) => {
     if (found !== version) load();
   });
   return {
@@ -79,8 +80,8 @@ export function start(host: Host, settings: MovedConfig): Started {
   };
 }
 
-/** Looks at the file again and again, one look at a time, because a network drive may not answer. */
-async function watch(
+/** Checks the file periodically, one check at a time, because a network drive may not respond. */
+async function pollFile(
   file: string,
   { everyMs, signal }: { everyMs: number; signal: AbortSignal },
   onLook: (version: string | undefined) => void,
@@ -93,7 +94,7 @@ async function watch(
   }
 }
 
-/** Returns what tells a version of a file from the next; undefined without a file. */
+/** Returns the properties that identify a version of a file; undefined without a file. */
 const versionOf = (file: Stats | undefined): string | undefined =>
   file && `${file.ino} ${file.mtimeMs} ${file.size}`;
 
@@ -104,5 +105,3 @@ function tableIn(file: string, readText: (text: string) => MovedTable | string):
     return errorText(error);
   }
 }
-
-const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -10,6 +10,7 @@ import type { Host } from '../../host.js';
 import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
+import { errorText } from '../../errors.js';
 import {
   ContentBuffer,
   encodeBlock,
@@ -122,7 +123,7 @@ export class Snapshot {
     const { clock, log } = this.#host;
     const startedAt = clock.monotonic();
     try {
-      const forgetOlder = this.#deletions.begin();
+      const forgetOlder = this.#deletions.startLog();
       const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
       this.#isFailing = false;
@@ -138,7 +139,7 @@ export class Snapshot {
   /** Logs the first of consecutive failures. */
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
-      this.#host.log.warn({ file: this.#options.file, reason: writeFailure(error) }, 'snapshot not written');
+      this.#host.log.warn({ file: this.#options.file, reason: errorText(error) }, 'snapshot not written');
     this.#isFailing = true;
   }
 
@@ -170,7 +171,7 @@ export class Snapshot {
       await this.#restore(handle, { deletions, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#host.log.warn({ file, reason: writeFailure(error) }, 'snapshot rejected');
+        this.#host.log.warn({ file, reason: errorText(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
@@ -206,9 +207,6 @@ export class Snapshot {
     log.info({ file, ...loaded, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot loaded');
   }
 }
-
-export const writeFailure = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 /**
  * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
@@ -365,7 +363,7 @@ class DeletionLog {
    * Starts a new log. Call it before reading the first entry of a snapshot, and call the returned function,
    * which removes older logs, once the snapshot is written.
    */
-  begin(): () => void {
+  startLog(): () => void {
     const before = `${this.#file}.${randomUUID()}`;
     try {
       renameSync(this.#file, before);
@@ -374,7 +372,7 @@ class DeletionLog {
     }
     const older = this.#files().filter((file) => file !== this.#file);
     return () => {
-      for (const file of older) remove(file);
+      for (const file of older) tryRemove(file);
     };
   }
 
@@ -424,7 +422,7 @@ function parseLine(line: string): Deleted {
   return { prefix: '' };
 }
 
-function remove(file: string): void {
+function tryRemove(file: string): void {
   try {
     unlinkSync(file);
   } catch {
