@@ -41,19 +41,25 @@ export function createForwarding(host: Host): Forwarding {
   return { withBody, forwardRequest, forward: createForward(host, withBody, forwardRequest) };
 }
 
-export type Forward = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+/** Forwards a request. `server`: the server of the handle or the list, if the caller has looked it up. */
+export type Forward = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: RequestContext,
+  server?: OriginServer,
+) => Promise<void>;
 
 export function createForward(host: Host, withBody: WithBody, forwardRequest: ForwardRequest): Forward {
   const { resolver, runStepsOf } = host;
   // A record is buffered for its ETag; larger ones are rejected.
   const { maxRecordBytes } = host.settings.current.upstream;
-  return async function forward(req, res) {
-    const context = contextOf(res);
-    if (context.handle === undefined) assertPlain(context.target.path);
+  return async function forward(req, res, context, server) {
+    const { handle, caller } = context;
+    if (handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) =>
-      forwardRequest(req, res, { target, body, subject: context }),
+      forwardRequest(req, res, { target, body, subject: { handle, caller, server } }),
     );
     if (!isRecord(req, response, context)) {
       const body = await learnFrom(response, context, resolver);
