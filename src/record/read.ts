@@ -9,7 +9,7 @@ import { identityOf } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { assertEscaped, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
-import { createAroundMiss } from '../upstream/caller.js';
+import { createAroundMiss } from '../resolver/resolver.js';
 import type { Forward } from './forward.js';
 import { sendAnswer } from './list.js';
 
@@ -25,6 +25,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
   return async function readRecord(req, res, context) {
     if (req.headers.authorization !== undefined) return forwardAdmitted(req, res, context);
     const { target, parameters, client } = context;
+    const onlyIfCached = isOnlyIfCached(req);
     const handle = host.refOf(readHandle(rawHandleOf(target.path) ?? ''));
     context.handle = handle;
     if (target.query !== '') assertEscaped(target.query);
@@ -32,7 +33,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
     if (!query.publicOnly) return forwardAdmitted(req, res, context);
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
-      onlyIfCached: isOnlyIfCached(req),
+      onlyIfCached,
       admit: () => admit(req, res, context),
       client: client.network,
     });
