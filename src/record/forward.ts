@@ -13,7 +13,7 @@ import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { assertPlain, isListRequest, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
+import { assertPlain, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { OriginServer } from '../upstream/contract.js';
@@ -144,9 +144,8 @@ function serverFor(
   if (handle !== undefined) return findServers(handle)[0];
   const verified = handleToVerify(context);
   if (verified !== undefined) return findServers(refOf(verified))[0];
-  const isListed = isListRequest(rawHandleOf(target.path) ?? '-', parameters);
-  if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
-  return main;
+  const prefix = rawHandleOf(target.path) === '' ? parameters.get('prefix') : null;
+  return prefix === null ? main : findServers(refOf(`${prefix}/`))[0];
 }
 
 /** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */
