@@ -136,6 +136,8 @@ export class Resolver {
   /**
    * Resolves a handle: reads memory, then has the request judged, then loads. Synchronous for a fresh
    * entry in memory that is not large.
+   *
+   * @throws ServiceError the refusal of `admit`, also without a promise
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const { authoritative, client } = options;
@@ -163,17 +165,12 @@ export class Resolver {
     const { admit, authoritative, noFallback, onlyIfCached } = options;
     const resolve = (caller: Caller | undefined): Promise<Resolution> =>
       this.resolve(handle, { authoritative, noFallback, onlyIfCached, caller });
-    try {
-      const caller = admit();
-      if (caller instanceof Promise) return caller.then(resolve);
-      // Otherwise memory has not changed since it was read.
-      return authoritative
-        ? resolve(caller)
-        : this.#loadMissing({ handle, authoritative, caller, noFallback, onlyIfCached }, entry);
-    } catch (refusal) {
-      const error = refusal as Error;
-      return Promise.reject(error);
-    }
+    const caller = admit();
+    if (caller instanceof Promise) return caller.then(resolve);
+    // Otherwise memory has not changed since it was read.
+    return authoritative
+      ? resolve(caller)
+      : this.#loadMissing({ handle, authoritative, caller, noFallback, onlyIfCached }, entry);
   }
 
   /**
