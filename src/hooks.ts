@@ -32,7 +32,7 @@ export interface ListRequest {
 }
 
 /** The list of a prefix without a request to its server. */
-interface KnownList {
+export interface KnownList {
   handles: readonly string[];
   page: ListPage;
   /** Time at which the list was requested (ms). */

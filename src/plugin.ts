@@ -4,10 +4,11 @@ import type { Config } from './config/schema.js';
 import type { ConfigPart } from './config/sections.js';
 import type { Hooks, PluginListener } from './hooks.js';
 import type { ErrorEntry, ServiceError } from './errors.js';
+import type { Handler } from './http/context.js';
 import type { RefusalOfHandle } from './http/error-reply.js';
 import type { AdminHandler } from './http/router.js';
 import type { WithBody } from './http/request-body.js';
-import type { Listener, Route } from './http/route-table.js';
+import type { Route } from './http/route-table.js';
 import type { MetricEntry } from './observe/metric-list.js';
 import type { ServerKeys } from './upstream/failure.js';
 import type { RecordSource } from './upstream/contract.js';
@@ -16,7 +17,7 @@ import type { Host } from './host.js';
 /** Handlers on the admin listener, by the `id` of their route. */
 export type AdminHandlers = Readonly<Record<string, AdminHandler>>;
 
-export type PublicHandlers = Readonly<Record<string, Listener>>;
+export type PublicHandlers = Readonly<Record<string, Handler>>;
 
 /** Parts of the public listener for the handlers of its routes, which each reload creates. */
 export interface HandlerParts {

@@ -1,5 +1,5 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
-import { createFindPeriod, createRefOf } from '../upstream/routing.js';
+import { createRefOf, createStalePeriod } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { type Cache, createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../cache/clock.js';
@@ -157,7 +157,7 @@ function createCore(
   const findClient = createFindClient(isTrustedProxy, context);
   const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
-  const staleIfErrorMs = createStalePeriod(settings, context.hooks);
+  const staleIfErrorMs = createStalePeriod(settings, context.hooks.stalePeriod);
   const cache = createCache(config, servers, context);
   const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {
     pseudonym,
@@ -194,18 +194,6 @@ function createCore(
     async whenRestored() {
       await Promise.all(context.hooks.restored);
     },
-  };
-}
-
-/** Returns a lookup of `cache.staleIfError` by key; the prefixes of plugins take precedence. */
-function createStalePeriod(settings: Live<Config>, { stalePeriod }: Hooks): (key: string) => number {
-  let find: ((key: string) => number) | undefined;
-  settings.onReload(() => {
-    find = undefined;
-  });
-  return (key) => {
-    find ??= createFindPeriod([...stalePeriod, ...settings.current.cache.staleIfError]);
-    return find(key);
   };
 }
 

@@ -11,7 +11,6 @@ import {
   renderRecordError,
 } from '../http/error-reply.js';
 import { createSendPrepared } from '../http/prepared-responses.js';
-import { createChecksLogin, type ChecksLogin } from '../http/identity.js';
 import { createSendRaw } from '../http/raw-response.js';
 import { createBegin, createRequestCheck } from '../http/request-steps.js';
 import type { Route } from '../http/route-table.js';
@@ -19,6 +18,7 @@ import { type Interfaces, answerUnrouted, createRouter } from '../http/router.js
 import { type Owner, ownerOf } from '../http/target.js';
 import { createForwardRead, createReadRecord } from '../record/read.js';
 import { createForwarding, type Forwarding } from '../record/forward.js';
+import { createListHandles } from '../record/list.js';
 import { endpointRoutes, recordRoutes } from '../record/routes.js';
 import { createWriteRoute } from '../record/write.js';
 import { createRedirect, redirectRoutes } from '../redirect/redirect.js';
@@ -49,7 +49,6 @@ export function createPublicListener(
     ...createForwarding(host),
     plugins,
     handlers,
-    checksLogin: createChecksLogin(host.upstreams.checksLogins),
     lock: createSharedLock(settings.current, servers, cache),
     unclaimed: createUnclaimedNames(clock.now, cache.commands),
   };
@@ -102,7 +101,6 @@ interface KeptParts extends Host, Forwarding {
   lock: HandleLock;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
-  checksLogin: ChecksLogin;
 }
 
 interface InterfaceParts extends KeptParts, Admission {
@@ -112,7 +110,7 @@ interface InterfaceParts extends KeptParts, Admission {
 /** Creates the enabled interfaces. */
 function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
   const carryOut = createCarryOut(config.deletion, parts.lock, host);
-  const forwardRead = createForwardRead(config, host, parts.forward, parts.checksLogin);
+  const forwardRead = createForwardRead(host, parts.forward);
   const v2 = config.v2.enabled ? createV2(config, host, { ...parts, carryOut }) : undefined;
   const redirect = config.redirect.enabled
     ? createRedirect(config, host, parts.admit, parts.refusalOfHandle)
@@ -128,6 +126,7 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
       ...redirect?.handlers,
       read: createReadRecord(config, host, parts.admit, forwardRead),
       forwardRead,
+      list: createListHandles(config, host, parts.forward),
       forward: parts.forward,
       write: createWriteRoute(host, parts, carryOut),
       v2: v2?.route,

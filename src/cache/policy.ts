@@ -14,7 +14,7 @@ export interface TtlBounds {
 }
 
 /** The send time of a request. */
-interface RequestTime {
+export interface RequestTime {
   requestedAt: number;
   /** The same time by the wall clock, for the absolute TTLs of values. */
   wallTime: number;

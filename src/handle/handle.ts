@@ -20,6 +20,12 @@ export function handleRef(text: string, caseSensitive: boolean): HandleRef {
   return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
 }
 
+/** Refers to a handle whose key is upper-cased. */
+export const foldedRef = (text: string): HandleRef => handleRef(text, false);
+
+/** Refers to a handle whose key retains the case of its suffix. */
+export const exactRef = (text: string): HandleRef => handleRef(text, true);
+
 /** Creates a reference from a cache key, which is also a valid spelling. */
 export const refOfKey = (key: string): HandleRef => ({
   text: key,

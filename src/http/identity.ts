@@ -1,5 +1,5 @@
 // Claimed identities of logins, for limits and queues. Only the Handle server can verify them.
-import { type HandleRef, foldHandle } from '../handle/handle.js';
+import { foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
 /**
@@ -38,18 +38,6 @@ export function identityIn(text: string): ValueReference {
   const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
   return { index: Number(index ?? 0), handle: handle ?? text };
 }
-
-/**
- * Whether the Handle server rejects a read of the handle if the login is wrong. False for sessions, which
- * anyone can create without logging in.
- */
-export type ChecksLogin = (handle: HandleRef, authorization: string | undefined) => boolean;
-
-/** `checksLogins` returns whether a handle's servers verify the credentials of reads. */
-export const createChecksLogin =
-  (checksLogins: (handle: HandleRef) => boolean): ChecksLogin =>
-  (handle, authorization) =>
-    identityOf(authorization) !== undefined && checksLogins(handle);
 
 export function decodePercent(text: string): string {
   try {

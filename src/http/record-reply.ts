@@ -37,13 +37,14 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     const runSteps = runStepsOf(res);
     const body = bodyOfResolution(resolution, { handle, query });
     const { status, json } = await runSteps(body, charsOf(resolution));
-    const headers = replyHeaders(resolution, query.authoritative, clock.now(), freshness);
+    const now = clock.now();
+    const headers = replyHeaders(resolution, query.authoritative, now, freshness);
     // By its own length: the text of a refusal may be long, although it has no record.
     const made = await runSteps(
       representJson(req, context, { status, json, lines, gzipMinBytes }),
       json.length,
     );
-    await sendMade(req, res, { status, headers }, made);
+    await sendMade(req, res, { status, headers, now }, made);
     if (resolution.kind !== 'entry') return;
     const { entry, from, stale } = resolution;
     if (stale !== undefined) metrics.countStale(stale);

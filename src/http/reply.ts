@@ -165,6 +165,8 @@ interface ReplyHead {
   /** Default: 200. */
   status?: number;
   headers: Record<string, string>;
+  /** The time (ms), if it is already known. */
+  now?: number;
   /** Minimum body length for compression (bytes); without it, the text is not compressed. */
   gzipMinBytes?: number;
 }
@@ -191,7 +193,7 @@ export interface TextReply extends ReplyHead {
 export async function sendMade(
   req: IncomingMessage,
   res: ServerResponse,
-  { status = 200, headers }: ReplyHead,
+  { status = 200, headers, now }: ReplyHead,
   made: Representation,
 ): Promise<void> {
   await endOfTurn();
@@ -199,11 +201,8 @@ export async function sendMade(
   const ofHeaders = linesOf(Object.entries(headers).flat());
   const lines = (ofHeaders + made.common + (isKnown ? '' : made.ofBody)) as HeaderLines;
   const { sendRaw = sendByNode } = contextOf(res);
-  sendRaw(res, {
-    status: isKnown ? 304 : status,
-    lines: exposing(res, lines),
-    body: isKnown || req.method === 'HEAD' ? '' : made.body,
-  });
+  const body = isKnown || req.method === 'HEAD' ? '' : made.body;
+  sendRaw(res, { status: isKnown ? 304 : status, lines: exposing(res, lines), body }, now);
 }
 
 let ending: Promise<void> | undefined;

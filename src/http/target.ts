@@ -84,10 +84,6 @@ export function rawHandleOf(path: string): string | undefined {
   return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
 }
 
-/** Whether the request lists a prefix: `/api/handles?prefix=…`. */
-export const isListRequest = (rawHandle: string, parameters: URLSearchParams): boolean =>
-  rawHandle === '' && parameters.has('prefix');
-
 /** Decodes a handle. @throws ServiceError for an invalid handle */
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);

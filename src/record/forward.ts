@@ -13,7 +13,7 @@ import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { assertPlain, isListRequest, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
+import { assertPlain, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { OriginServer } from '../upstream/contract.js';
@@ -41,19 +41,25 @@ export function createForwarding(host: Host): Forwarding {
   return { withBody, forwardRequest, forward: createForward(host, withBody, forwardRequest) };
 }
 
-export type Forward = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+/** Forwards a request. `server`: the server of the handle or the list, if the caller has looked it up. */
+export type Forward = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: RequestContext,
+  server?: OriginServer,
+) => Promise<void>;
 
 export function createForward(host: Host, withBody: WithBody, forwardRequest: ForwardRequest): Forward {
   const { resolver, runStepsOf } = host;
   // A record is buffered for its ETag; larger ones are rejected.
   const { maxRecordBytes } = host.settings.current.upstream;
-  return async function forward(req, res) {
-    const context = contextOf(res);
-    if (context.handle === undefined) assertPlain(context.target.path);
+  return async function forward(req, res, context, server) {
+    const { handle, caller } = context;
+    if (handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) =>
-      forwardRequest(req, res, { target, body, subject: context }),
+      forwardRequest(req, res, { target, body, subject: { handle, caller, server } }),
     );
     if (!isRecord(req, response, context)) {
       const body = await learnFrom(response, context, resolver);
@@ -138,9 +144,8 @@ function serverFor(
   if (handle !== undefined) return findServers(handle)[0];
   const verified = handleToVerify(context);
   if (verified !== undefined) return findServers(refOf(verified))[0];
-  const isListed = isListRequest(rawHandleOf(target.path) ?? '-', parameters);
-  if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
-  return main;
+  const prefix = rawHandleOf(target.path) === '' ? parameters.get('prefix') : null;
+  return prefix === null ? main : findServers(refOf(`${prefix}/`))[0];
 }
 
 /** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */

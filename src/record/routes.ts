@@ -9,7 +9,7 @@ export const recordRoutes = defineRoutes(
     // POST is a read on a Handle server, but a cache must write it through (RFC 9111 §4).
     'POST /api/handles/{handle}': { id: 'resolveHandleByPost', handler: 'forwardRead' },
     'DELETE /api/handles/{handle}': { id: 'deleteHandle', handler: 'write' },
-    'GET /api/handles/?': { id: 'listHandles', interface: 'list', handler: 'forwardRead' },
+    'GET /api/handles/?': { id: 'listHandles', interface: 'list', handler: 'list' },
     // Without a handle (recordings "empty handle: …").
     'PUT /api/handles/?': { id: 'writeWithoutHandle', handler: 'forward' },
     'POST /api/handles/?': { id: 'resolveWithoutHandle', handler: 'forward' },

@@ -1,8 +1,9 @@
 // Loads one handle: reads the shared tier, then the upstream, and stores the outcome; keeps recent failures.
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
-  type TtlBounds,
   type EntryState,
+  type RequestTime,
+  type TtlBounds,
   isNewerThanSecondary,
   isStorable,
   judge,
@@ -11,7 +12,7 @@ import {
 import type { KeptEntry, Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Outcome, Refused } from '../handle/outcome.js';
+import type { Answer, Outcome, Refused } from '../handle/outcome.js';
 import type { HandleRead } from '../upstream/contract.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import { scopeOf } from '../upstream/failure.js';
@@ -61,12 +62,12 @@ export class Loader {
 
   constructor(deps: LoaderDeps) {
     this.#deps = deps;
-    this.#failures = new FailureCache({ ttlMs: deps.retryAfterMs, now: deps.now });
+    this.#failures = new FailureCache({ ttlMs: deps.retryAfterMs, maxEntries: MAX_FAILURES, now: deps.now });
   }
 
   /** Joins the load in flight of the handle, or starts a load. */
   join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const since = this.#deps.trustedSince();
+    const { trustedSince: since } = this.#deps;
     return this.#flight.join(task.handle.key, { start: () => this.start(task), since });
   }
 
@@ -131,14 +132,35 @@ export class Loader {
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
-    const entry = makeEntry(outcome, { requestedAt, wallTime }, this.#deps.ttlBoundsOf(key));
-    if (outcome.kind === 'found' && outcome.parsed) keepLoaded(entry.values, outcome.parsed);
-    const isKept = this.#isKept(task, entry);
-    const stored = isKept && this.#deps.store.accepts(key, kept.ticket);
+    return this.#storeAnswer(task, kept, outcome, { requestedAt, wallTime });
+  }
+
+  #storeAnswer(
+    task: LoadTask,
+    kept: Lookup,
+    answer: Answer,
+    at: RequestTime,
+  ): FromEntry | Promise<FromEntry> {
+    const { store, ttlBoundsOf, now } = this.#deps;
+    const { authoritative, handle } = task;
+    const { key } = handle;
+    const entry = makeEntry(answer, at, ttlBoundsOf(key));
+    // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
+    // (HDLProxy would serve the deleted record again).
+    const isKept = isStorable(entry, now()) && !(authoritative && entry.kind !== 'found');
+    const stored = isKept && store.accepts(key, kept.ticket);
+    const storing = authoritative
+      ? this.#replace(key, { entry, isKept, kept })
+      : isKept
+        ? store.set(key, entry, kept.ticket)
+        : kept.entry && store.forget(key);
+    keepLoaded(answer);
+    const resolution: FromEntry = { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
+    if (!(storing instanceof Promise)) return resolution;
     // The next read on any instance must not find the older record.
-    if (task.authoritative) await this.#replace(key, { entry, isKept, kept });
-    else this.#store(key, { entry, isKept, kept });
-    return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
+    if (authoritative) return storing.then(() => resolution);
+    storing.catch(exceptServiceError);
+    return resolution;
   }
 
   /** @throws ServiceError also for the handle's failure a moment ago, without a request */
@@ -160,20 +182,6 @@ export class Loader {
     return (
       this.judge(entry) === 'stale' && isNewerThanSecondary(entry, requestedAt, this.#deps.ttlBoundsOf(key))
     );
-  }
-
-  /**
-   * Whether to store an entry. An answer with a TTL of 0, or an authoritative answer without public values,
-   * evicts the stored entry instead (HDLProxy would serve the deleted record again).
-   */
-  #isKept({ authoritative }: LoadTask, entry: Entry): boolean {
-    return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
-  }
-
-  #store(key: string, { entry, isKept, kept }: LoadedEntry): void {
-    const { store } = this.#deps;
-    const storing = isKept ? store.set(key, entry, kept.ticket) : kept.entry && store.forget(key);
-    if (storing instanceof Promise) storing.catch(exceptServiceError);
   }
 
   #replace(key: string, { entry, isKept, kept }: LoadedEntry): Promise<void> {
@@ -205,37 +213,20 @@ export function exceptServiceError(failure: unknown): void {
 /** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
 const MAX_FAILURES = 100_000;
 
+/** The error that all readers share; true if it says nothing about the handle. */
+type KnownFailure = ServiceError | true;
+
 /** Recent failures of loads. Until one expires, its handle is not requested again (RFC 8767 §5, RFC 9520 §3.2). */
-class FailureCache {
-  /** The error that all readers share; true if it says nothing about the handle. */
-  readonly #failures: ExpiringMap<ServiceError | true>;
-
-  constructor(options: { ttlMs: number; now: () => number }) {
-    this.#failures = new ExpiringMap({ ...options, maxEntries: MAX_FAILURES });
-  }
-
-  /** Whether the last load has failed, so that a stale entry is served without a new load. */
-  has(key: string): boolean {
-    return this.#failures.has(key);
-  }
-
+class FailureCache extends ExpiringMap<KnownFailure> {
   /** @throws ServiceError the failure that all readers of the key share */
   assertNone(key: string): void {
-    const failure = this.#failures.get(key);
+    const failure = this.get(key);
     if (failure instanceof ServiceError) throw failure;
   }
 
   add(key: string, failure?: unknown): void {
     const isShared = failure instanceof ServiceError && isOfHandle(failure);
-    this.#failures.set(key, isShared ? withinBounds(failure) : (this.#failures.get(key) ?? true));
-  }
-
-  delete(key: string): void {
-    this.#failures.delete(key);
-  }
-
-  deleteUnder(prefix: string): void {
-    this.#failures.deleteUnder(prefix);
+    this.set(key, isShared ? withinBounds(failure) : (this.get(key) ?? true));
   }
 }
 

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { StoredValues } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { countContainers, parseJson, stepElements } from '../handle/json.js';
+import type { Answer } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 
@@ -31,7 +32,9 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
 let loaded: { text: Bytes; values: ParsedValues } = { text: '' as Bytes, values: NO_VALUES };
 
 /** Retains the parsed values of a loaded record, unless it is large, until the next such load. */
-export function keepLoaded(text: Bytes, values: ParsedValues): void {
+export function keepLoaded(answer: Answer): void {
+  if (answer.kind !== 'found' || answer.parsed === undefined) return;
+  const { values: text, parsed: values } = answer;
   if (text.length <= LARGE_CHARS) loaded = { text, values };
 }
 

@@ -8,7 +8,7 @@ import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
-import { type AroundMiss, type Caller, OWN_WORK, createAroundMiss } from '../upstream/caller.js';
+import { type AroundMiss, type Caller, OWN_WORK } from '../upstream/caller.js';
 import type { HandleRead, ResolveOptions, UpstreamClient } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
 import { type TimeSlicer, inOneStep } from '../time-slicer.js';
@@ -40,7 +40,7 @@ interface ResolverDeps extends LoaderDeps {
   staleAfterMs: number;
   refOf: RefOf;
   /** Runs or rejects reads that miss in memory; by default all are run. */
-  aroundMiss?: AroundMiss;
+  aroundMiss?: readonly AroundMiss[];
   /** Functions that read elsewhere than at configured servers. */
   aroundRead?: readonly unknown[];
   clock?: Clock;
@@ -97,7 +97,7 @@ export function createResolver(
     },
     staleAfterMs,
     refOf,
-    aroundMiss: createAroundMiss(hooks.aroundMiss),
+    aroundMiss: hooks.aroundMiss,
     aroundRead: hooks.read,
     slicer,
     onHit: hooks.hit,
@@ -122,9 +122,13 @@ export class Resolver {
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
   readonly #rechecks = new SerialFlight();
+  readonly #aroundMiss: AroundMiss;
+  readonly refOf: RefOf;
 
   constructor(deps: ResolverDeps) {
     this.#deps = deps;
+    this.#aroundMiss = createAroundMiss(deps.aroundMiss ?? []);
+    this.refOf = deps.refOf;
     this.#loader = new Loader(deps);
     this.#configuredLoader = new Loader(deps);
   }
@@ -132,10 +136,12 @@ export class Resolver {
   /**
    * Resolves a handle: reads memory, then has the request judged, then loads. Synchronous for a fresh
    * entry in memory that is not large.
+   *
+   * @throws ServiceError the refusal of `admit`, also without a promise
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
     const { authoritative, client } = options;
-    const isLarge = authoritative ? undefined : this.isLargeInMemory(handle);
+    const isLarge = authoritative ? undefined : this.#deps.memory.isLarge(handle.key);
     if (isLarge === undefined) return this.#readAdmitted(handle, undefined, options);
     const readNow = (): FromEntry | Promise<Resolution> => {
       const entry = this.#deps.memory.peek(handle.key);
@@ -159,17 +165,12 @@ export class Resolver {
     const { admit, authoritative, noFallback, onlyIfCached } = options;
     const resolve = (caller: Caller | undefined): Promise<Resolution> =>
       this.resolve(handle, { authoritative, noFallback, onlyIfCached, caller });
-    try {
-      const caller = admit();
-      if (caller instanceof Promise) return caller.then(resolve);
-      // Otherwise memory has not changed since it was read.
-      return authoritative
-        ? resolve(caller)
-        : this.#loadMissing({ handle, authoritative, caller, noFallback, onlyIfCached }, entry);
-    } catch (refusal) {
-      const error = refusal as Error;
-      return Promise.reject(error);
-    }
+    const caller = admit();
+    if (caller instanceof Promise) return caller.then(resolve);
+    // Otherwise memory has not changed since it was read.
+    return authoritative
+      ? resolve(caller)
+      : this.#loadMissing({ handle, authoritative, caller, noFallback, onlyIfCached }, entry);
   }
 
   /**
@@ -182,9 +183,9 @@ export class Resolver {
     const { authoritative, caller } = options;
     const task = { handle, ...options };
     if (authoritative) {
-      return this.#miss(caller, () => this.#readAuthoritatively({ ...task, newerThan: 0 }));
+      return this.#aroundMiss(caller, () => this.#readAuthoritatively({ ...task, newerThan: 0 }), isUnknown);
     }
-    const isLarge = this.isLargeInMemory(handle);
+    const isLarge = this.#deps.memory.isLarge(handle.key);
     if (isLarge === undefined) return this.#loadMissing(task, undefined);
     const resolveNow = (): Promise<Resolution> => {
       const entry = this.#deps.memory.peek(handle.key);
@@ -210,12 +211,7 @@ export class Resolver {
   }
 
   #loadMissing(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
-    return this.#miss(named.caller, () => this.#load(named, entry));
-  }
-
-  #miss(caller: Caller | undefined, read: () => Promise<Resolution>): Promise<Resolution> {
-    const { aroundMiss } = this.#deps;
-    return aroundMiss === undefined ? read() : aroundMiss(caller, read, isUnknown);
+    return this.#aroundMiss(named.caller, () => this.#load(named, entry), isUnknown);
   }
 
   #load(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
@@ -300,8 +296,6 @@ export class Resolver {
     return aroundRead.length === 0 ? [this.#loader] : [this.#loader, this.#configuredLoader];
   }
 
-  readonly refOf: RefOf = (text) => this.#deps.refOf(text);
-
   /**
    * Reads from the upstream without joining a load in flight, which may predate a change. Later callers do
    * not join earlier loads either.
@@ -313,7 +307,7 @@ export class Resolver {
   }
 
   #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
-    const isStale = this.#loader.judge(entry) === 'stale';
+    const isStale = entry !== undefined && this.#loader.judge(entry) === 'stale';
     const kept = isStale ? { entry, from: 'memory' as const } : load.kept;
     return kept instanceof Promise
       ? kept.then((found) => this.#answerOrStale(key, found, load))
@@ -350,6 +344,19 @@ export class Resolver {
     this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK });
   }
 }
+
+/** Runs reads inside all functions of a list, the first outermost. */
+export const createAroundMiss =
+  (all: readonly AroundMiss[]): AroundMiss =>
+  (caller, read, isUnknown) => {
+    const [outermost, ...others] = all;
+    if (outermost === undefined) return read();
+    const inner = others.reduceRight<typeof read>(
+      (next, around) => () => around(caller, next, isUnknown),
+      read,
+    );
+    return outermost(caller, inner, isUnknown);
+  };
 
 const isUnknown = (resolution: Resolution): boolean =>
   resolution.kind === 'entry' && resolution.entry.kind === 'not-found';

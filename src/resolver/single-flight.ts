@@ -13,11 +13,14 @@ export class SingleFlight<L extends Load> {
   readonly #loads = new Map<string, L>();
 
   /**
-   * Joins the load in flight of the key, or starts a load. Loads started before `since` (ms) are not joined.
+   * Joins the load in flight of the key, or starts a load. Loads started before `since()` (ms) are not joined.
    */
-  join(key: string, { start, since }: { start: () => L; since: number }): { load: L; collapsed: boolean } {
+  join(
+    key: string,
+    { start, since }: { start: () => L; since: () => number },
+  ): { load: L; collapsed: boolean } {
     const running = this.#loads.get(key);
-    if (running && running.startedAt >= since) return { load: running, collapsed: true };
+    if (running && running.startedAt >= since()) return { load: running, collapsed: true };
     const load = start();
     this.#loads.set(key, load);
     const remove = (): void => {

@@ -51,9 +51,3 @@ export type AroundMiss = <T>(
   /** Whether the handle is unknown; undefined if the result does not show it. */
   isUnknown: (answer: T) => boolean | undefined,
 ) => Promise<T>;
-
-/** Runs reads inside all functions of a list, the first outermost. */
-export const createAroundMiss =
-  (all: readonly AroundMiss[]): AroundMiss =>
-  (caller, read, isUnknown) =>
-    all.reduceRight<typeof read>((inner, around) => () => around(caller, inner, isUnknown), read)();

@@ -147,21 +147,23 @@ const orFail =
  * (its issue 197). Only bytes between a request and its response are examined, because a body may look the same.
  */
 function discardContinue(socket: Socket): void {
-  let isResponseDue = false;
   const write = socket.write.bind(socket) as (...given: unknown[]) => boolean;
-  socket.write = (...given: unknown[]) => {
-    isResponseDue = true;
-    return write(...given);
-  };
   const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
-  socket.read = (size) => {
+  const readFirst = (size?: number): Buffer | null => {
     let chunk = read(size);
-    while (isResponseDue && chunk !== null) {
+    while (chunk !== null) {
       const end = chunk.toString('latin1', 0, 12) === 'HTTP/1.1 100' ? chunk.indexOf('\r\n\r\n') : -1;
-      isResponseDue = end !== -1;
-      if (isResponseDue) chunk = end + 4 < chunk.length ? chunk.subarray(end + 4) : read();
+      if (end === -1) {
+        socket.read = read;
+        return chunk;
+      }
+      chunk = end + 4 < chunk.length ? chunk.subarray(end + 4) : read();
     }
     return chunk;
+  };
+  socket.write = (...given: unknown[]) => {
+    socket.read = readFirst;
+    return write(...given);
   };
 }
 

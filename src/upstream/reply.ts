@@ -184,8 +184,9 @@ function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): St
   } catch (cause) {
     throw invalidResponse('a record with something other than values', reply, { cause });
   }
-  const isTtl = (ttl: unknown): boolean => typeof ttl === 'number' || typeof ttl === 'string';
-  if (!kept.ttls.every(isTtl)) throw invalidResponse('a value whose ttl is neither number nor date', reply);
+  for (const ttl of kept.ttls as unknown[])
+    if (typeof ttl !== 'number' && typeof ttl !== 'string')
+      throw invalidResponse('a value whose ttl is neither number nor date', reply);
   return kept;
 }
 

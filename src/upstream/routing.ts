@@ -1,4 +1,6 @@
 // Routes reads and writes of handles to the responsible server.
+import type { PrefixPeriod } from '../config/fields.js';
+import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import { type Outcome, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type {
@@ -10,7 +12,7 @@ import type {
   UpstreamClient,
 } from './contract.js';
 import { type RecordAnswer, answerWith } from './reply.js';
-import { GLOBAL_PREFIX, type HandleRef, handleRef, refOfKey } from '../handle/handle.js';
+import { GLOBAL_PREFIX, type HandleRef, exactRef, foldedRef, refOfKey } from '../handle/handle.js';
 
 /** Handle server response for a foreign prefix (recording "resolve: handle of unknown prefix"). */
 const MEMBERS = { responseCode: RESPONSE_CODE.notResponsible, message: "That prefix doesn't live here" };
@@ -177,17 +179,34 @@ export type RefOf = (text: string) => HandleRef;
  * set, or if the handle's server distinguishes it.
  */
 export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
-  const refOf: RefOf = (text) => handleRef(text, caseSensitive);
-  if (caseSensitive || !servers.some(keepsCase)) return refOf;
+  if (caseSensitive) return exactRef;
+  if (!servers.some(keepsCase)) return foldedRef;
   const findServers = createPrefixRouting(servers);
   return (text) => {
-    const handle = refOf(text);
-    return findServers(handle).some(keepsCase) ? handleRef(text, true) : handle;
+    const handle = foldedRef(text);
+    return findServers(handle).some(keepsCase) ? exactRef(text) : handle;
   };
 }
 
-/** Creates a lookup of a key's period (ms) by longest matching prefix, 0 without a match. */
-export function createFindPeriod(periods: Config['cache']['staleIfError']): (key: string) => number {
+/**
+ * Creates a lookup of `cache.staleIfError` (ms) by the longest matching prefix of a key, 0 without a match. The prefixes
+ * of plugins, which add theirs later, take precedence.
+ */
+export function createStalePeriod(
+  settings: Live<Config>,
+  ofPlugins: readonly PrefixPeriod[],
+): (key: string) => number {
+  let find: ((key: string) => number) | undefined;
+  settings.onReload(() => {
+    find = undefined;
+  });
+  return function staleIfErrorMs(key) {
+    find ??= createFindPeriod([...ofPlugins, ...settings.current.cache.staleIfError]);
+    return find(key);
+  };
+}
+
+function createFindPeriod(periods: readonly PrefixPeriod[]): (key: string) => number {
   const [only, ...others] = periods;
   if (only?.prefixes.includes('*') && others.length === 0) return () => only.ms;
   const find = createPrefixRouting(periods);

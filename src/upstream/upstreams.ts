@@ -35,8 +35,6 @@ export interface Upstreams {
   findServers: FindServers<OriginServer>;
   /** Returns the responsible server's address; undefined if no server is responsible. */
   serverOf: (handle: HandleRef) => string | undefined;
-  /** Whether every server for the handle verifies the credentials of reads. */
-  checksLogins: (handle: HandleRef) => boolean;
   close: () => Promise<void>;
 }
 
@@ -76,7 +74,6 @@ export function createUpstreams(
     findServers,
     reads: routeReads({ servers, findServers, roots, aroundRead }),
     serverOf: (handle) => findServers(handle)[0]?.url,
-    checksLogins: (handle) => findServers(handle).every(({ checksLogins }) => checksLogins),
     async close() {
       await Promise.all(servers.map((server) => server.close()));
     },

@@ -7,8 +7,8 @@ import type { Hooks } from '../hooks.js';
 import { identityOf } from '../http/identity.js';
 import type { Resolution } from '../resolver/loader.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { Resolver } from '../resolver/resolver.js';
-import { type Caller, createAroundMiss } from '../upstream/caller.js';
+import { type Resolver, createAroundMiss } from '../resolver/resolver.js';
+import type { Caller } from '../upstream/caller.js';
 import type {
   ListOptions,
   OriginServer,

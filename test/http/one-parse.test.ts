@@ -12,8 +12,8 @@ useNock();
 
 /** Returns the arguments of all calls that parse or fold `HANDLE` or its prefix. */
 function foldings(): unknown[] {
-  const { handleRef, recordKey, foldHandle, upperAscii } = vi.mocked(parsing);
-  return [handleRef, recordKey, foldHandle, upperAscii]
+  const { foldedRef, exactRef, handleRef, recordKey, foldHandle, upperAscii } = vi.mocked(parsing);
+  return [foldedRef, exactRef, handleRef, recordKey, foldHandle, upperAscii]
     .flatMap((fold) => fold.mock.calls.map(([text]) => text))
     .filter((text) => text.startsWith('21.T11998'));
 }

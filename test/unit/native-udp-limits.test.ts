@@ -1,12 +1,18 @@
 import { fc } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
-import { AnswerLimit, type LimitVerdict, Reassembly } from '../../src/plugins/native/udp.js';
+import {
+  AnswerLimit,
+  floodedNetworkOf,
+  type LimitVerdict,
+  Reassembly,
+} from '../../src/plugins/native/udp.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/plugins/native/codec.js';
 
 /** Checks the limit for a request and counts its response. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
-  const verdict = limit.judge(address, now);
-  if (verdict === 'answer') limit.count(address, 100);
+  const network = floodedNetworkOf(address);
+  const verdict = limit.judge(network, now);
+  if (verdict === 'answer') limit.count(network, 100);
   return verdict;
 }
 

@@ -36,7 +36,7 @@ describe('parsed values of a cache entry', () => {
 
   test('are retained for the last loaded record', () => {
     const [one, other] = [entryOf(1, 'loaded'), entryOf(1, 'not loaded')];
-    keepLoaded(one.entry.values, one.values);
+    keepLoaded({ kind: 'found', values: one.entry.values, parsed: one.values, ttls: [] });
     expect(valuesOf(other.entry)).toEqual(other.values);
     expect(valuesOf(one.entry)).toBe(one.values);
   });

@@ -287,10 +287,11 @@ const DEFAULT_TTL = 86_400;
 /** Encodes a value. @throws for an unknown data format */
 export function encodeValue(value: HandleValue): Buffer {
   const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
+  const changedAt = timestamp === undefined ? 0 : secondsOf(timestamp);
   const bits = parseInt(lastFourPermissions(permissions), 2);
   return Buffer.concat([
     int32(index),
-    int32(timestamp === undefined ? 0 : secondsOf(timestamp)),
+    int32(changedAt),
     ...(typeof ttl === 'number'
       ? [Buffer.of(RELATIVE), int32(ttl)]
       : [Buffer.of(ABSOLUTE), int32(secondsOf(ttl))]),

@@ -35,7 +35,15 @@ interface UdpListener {
   drain: (timeoutMs: number) => Promise<void>;
 }
 
-type Peer = RemoteInfo;
+/** The sender of a datagram. */
+interface Peer {
+  address: string;
+  port: number;
+  /** The network that a flood of responses would saturate. */
+  network: string;
+  /** Whether a TCP request has proved that the address is genuine. */
+  isProved: boolean;
+}
 
 /** Maximum requests in flight, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
@@ -64,25 +72,25 @@ export function createUdpListener(
   const socket = openSocket(config);
   const limit = new AnswerLimit(config.native.udp.bytesPerSecond);
   const reassembly = new Reassembly();
-  const send: SendPacket = (packet, { port, address }) => {
-    limit.count(address, packet.length);
+  const send: SendPacket = (packet, { port, address, network }) => {
+    limit.count(network, packet.length);
     // Passes no callback, because one would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
-  const sendPrepared = createSendPreparedMessage(native, isProved, send);
-  const isWithinLimit = ({ address }: Peer): boolean => {
-    const isWithin = limit.judge(address, now()) === 'answer';
-    if (!isWithin) countLimited({ reason: 'rate' });
-    return isWithin;
-  };
-  const { respond, pending } = createResponder(send, isWithinLimit, createMessageReport(host));
-  const answerWithin = createBoundedAnswer(native, host, isProved, pending);
-
-  function receive(packet: Buffer, peer: Peer): void {
-    if (packet.length < MIN_BYTES) return;
-    const verdict = limit.judge(peer.address, now());
+  const sendPrepared = createSendPreparedMessage(native, send);
+  const judge = ({ network }: Peer): LimitVerdict => {
+    const verdict = limit.judge(network, now());
     if (verdict !== 'answer') countLimited({ reason: 'rate' });
-    else if (sendPrepared(packet, peer)) return;
+    return verdict;
+  };
+  const { respond, pending } = createResponder(send, judge, createMessageReport(host));
+  const answerWithin = createBoundedAnswer(native, host, pending);
+
+  function receive(packet: Buffer, { address, port }: RemoteInfo): void {
+    if (packet.length < MIN_BYTES) return;
+    const peer = { address, port, network: floodedNetworkOf(address), isProved: isProved(address) };
+    const verdict = judge(peer);
+    if (verdict === 'answer' && sendPrepared(packet, peer)) return;
     const { envelope, isPart, problem } = readPacket(packet);
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
     if (problem !== undefined) respond(peer, () => refuse(problem));
@@ -155,9 +163,9 @@ type SendPacket = (packet: Buffer, peer: Peer) => void;
 
 /** Sends a prepared response; returns false if none exists. */
 const createSendPreparedMessage =
-  ({ answerPrepared }: NativeAnswer, isProved: (address: string) => boolean, send: SendPacket) =>
+  ({ answerPrepared }: NativeAnswer, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
-    const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;
+    const maxBytes = peer.isProved ? Infinity : FULL_PACKET_BYTES;
     const packets = answerPrepared(packet, 'udp', maxBytes);
     if (packets === undefined) return false;
     for (let at = 0; at < packets.length; at += FULL_PACKET_BYTES) {
@@ -168,7 +176,7 @@ const createSendPreparedMessage =
 
 function createResponder(
   send: SendPacket,
-  isWithinLimit: (peer: Peer) => boolean,
+  judge: (peer: Peer) => LimitVerdict,
   report: ReportMessage,
 ): { respond: Respond; pending: ReadonlySet<Promise<unknown>> } {
   const pending = new Set<Promise<unknown>>();
@@ -184,7 +192,7 @@ function createResponder(
     const sent = answered.then((later) => {
       pending.delete(sent);
       // Responses to requests that arrived together are counted only now; clients resend what is dropped.
-      if (isWithinLimit(peer)) sendAll(peer, later);
+      if (judge(peer) === 'answer') sendAll(peer, later);
     });
     pending.add(sent);
   };
@@ -198,11 +206,10 @@ function createResponder(
 function createBoundedAnswer(
   { answer, deny }: NativeAnswer,
   { slicer, metrics }: Host,
-  isProved: (address: string) => boolean,
   pending: ReadonlySet<unknown>,
 ): (incoming: Incoming, peer: Peer) => AnsweredMessage | Promise<AnsweredMessage> {
   const countLimited = metrics.counterOf(METRICS.udpLimited);
-  return function answerWithin(incoming, { address }) {
+  return function answerWithin(incoming, { isProved }) {
     if (pending.size >= MAX_PENDING) {
       countLimited({ reason: 'busy' });
       return deny(incoming, TOO_MANY);
@@ -211,7 +218,7 @@ function createBoundedAnswer(
       if (answered.isTooLong) countLimited({ reason: 'size' });
       return answered;
     };
-    const maxAnswerBytes = isProved(address) ? undefined : PACKET_BYTES;
+    const maxAnswerBytes = isProved ? undefined : PACKET_BYTES;
     const answered = answer({
       ...incoming,
       maxAnswerBytes,
@@ -353,25 +360,24 @@ export class AnswerLimit {
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  judge(address: string, now: number): LimitVerdict {
+  judge(network: string, now: number): LimitVerdict {
     if (this.#bytesPerSecond === 0) return 'answer';
     const second = Math.floor(now / 1000);
     if (second !== this.#second) {
       this.#second = second;
       this.#sent = new Map();
     }
-    const sent = this.#sentTo(address);
+    const sent = this.#sentTo(network);
     if (sent.bytes < this.#bytesPerSecond) return 'answer';
     return ++sent.refused % SLIP === 1 ? 'slip' : 'drop';
   }
 
-  /** Counts bytes sent to an address. */
-  count(address: string, bytes: number): void {
-    if (this.#bytesPerSecond > 0) this.#sentTo(address).bytes += bytes;
+  /** Counts bytes sent to a network. */
+  count(network: string, bytes: number): void {
+    if (this.#bytesPerSecond > 0) this.#sentTo(network).bytes += bytes;
   }
 
-  #sentTo(address: string): SentBytes {
-    const network = floodedNetworkOf(address);
+  #sentTo(network: string): SentBytes {
     const known =
       this.#sent.get(network) ?? (this.#sent.size < MAX_NETWORKS ? undefined : this.#sent.get(''));
     if (known !== undefined) return known;
@@ -382,5 +388,5 @@ export class AnswerLimit {
 }
 
 /** Returns the network that a response flood would saturate: IPv4 /24 or IPv6 /48. */
-const floodedNetworkOf = (address: string): string =>
+export const floodedNetworkOf = (address: string): string =>
   networkOf(address).replace(/:[\da-f]{1,4}::\/56$/, '::/48');
