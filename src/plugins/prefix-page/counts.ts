@@ -1,30 +1,24 @@
-// Counts the reads of the listed prefixes by day, and adds them to those of all instances in Redis.
+// Counts the reads of the listed prefixes by month, and adds them to those of all instances in Redis.
 import type { RedisCommands } from '../../cache/redis/commands.js';
 import type { Host } from '../../host.js';
+
+type Kind = 'found' | 'unknown' | 'failed' | 'current' | 'outdated';
+type Row = Partial<Record<Kind, number>> & { since: number };
 
 interface CountedMonth {
   /** In UTC, such as `2026-11`. */
   month: string;
-  /** Counts of each prefix by day and kind, such as `28.found`; `since` is the start of counting (ms). */
-  rows: ReadonlyMap<string, Record<string, number>>;
+  /** Counts of each prefix by kind; `since` is the start of counting (ms). */
+  rows: ReadonlyMap<string, Row>;
 }
 
 export interface PrefixMonth {
   prefix: string;
   month: string;
   instances: 'all' | 'this';
-  /** Counts by day and kind, as numbers or as Redis sends them. */
-  row: Readonly<Record<string, string | number>>;
+  /** Counts by kind, as numbers or as Redis sends them. */
+  row: Readonly<Partial<Record<Kind | 'since', string | number>>>;
 }
-
-/** Returns the fields of a day, such as `28`. */
-const fieldsOf = (day: string) => ({
-  found: `${day}.found`,
-  unknown: `${day}.unknown`,
-  failed: `${day}.failed`,
-  current: `${day}.current`,
-  outdated: `${day}.outdated`,
-});
 
 const LIFE_MS = 62 * 86_400_000;
 /** Maximum months that wait for Redis; more than two only if the clock is set meanwhile. */
@@ -49,18 +43,14 @@ export function createPageCounts(prefixes: readonly string[], { clock, cache }: 
   const startedAt = clock.monotonic();
   const unsent: CountedMonth[] = [];
   const send = shared && createSend(shared, clock.randomId(), unsent);
-  let fields = fieldsOf('');
-  let counted = startCounting();
+  let counted = startCounting(0);
   let published = Promise.resolve();
 
-  /** Returns new rows. Counts until the next call are those of the day of this call. */
-  function startCounting(): CountedMonth {
+  function startCounting(elapsedMs = clock.monotonic() - startedAt): CountedMonth {
     const now = clock.wall();
-    const date = new Date(now).toISOString();
-    fields = fieldsOf(date.slice(8, 10));
-    const month = date.slice(0, 7);
+    const month = new Date(now).toISOString().slice(0, 7);
     // The wall clock may have been set since the start.
-    const since = Math.max(Date.parse(month), Math.round(now - (clock.monotonic() - startedAt)));
+    const since = Math.max(Date.parse(month), Math.round(now - elapsedMs));
     return { month, rows: new Map(prefixes.map((prefix) => [prefix, { since }])) };
   }
 
@@ -79,9 +69,9 @@ export function createPageCounts(prefixes: readonly string[], { clock, cache }: 
   }
 
   return {
-    add(prefix: string, kind: keyof typeof fields): void {
+    add(prefix: string, kind: Kind): void {
       const row = counted.rows.get(prefix);
-      if (row !== undefined) row[fields[kind]] = (row[fields[kind]] ?? 0) + 1;
+      if (row !== undefined) row[kind] = (row[kind] ?? 0) + 1;
     },
     /** Sends the counts to Redis. While it is unavailable they are kept, for a later call. */
     publish: (): Promise<void> => (published = published.then(publishAll)),
