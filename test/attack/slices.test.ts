@@ -1,7 +1,8 @@
 // Requests wait for a few slices of the work of others, whatever it is: reads, accepted connections, chunks, steps.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
-import { ServerResponse } from 'node:http';
+import { ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { RowStore } from '../../src/cache/memory/row-store.js';
@@ -120,6 +121,31 @@ describe('request cost', () => {
     const { text } = await proxy.ask(`/api/handles?handle=${NAME}&handle=${NAME}`);
     expect(Buffer.byteLength(text)).toBeGreaterThan(3_000_000);
     expect(longest.bytes).toBe(64 * 1024);
+  });
+
+  test('is charged for the indentation of a long refusal, although it has no record', async () => {
+    const refusal = JSON.stringify({ responseCode: 301, message: 'x'.repeat(60_000) });
+    const server = createServer((_req, res) => {
+      res.writeHead(400, { 'Content-Type': 'application/json' }).end(refusal);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const proxy = await startProxy({ UPSTREAM_URL: `http://127.0.0.1:${port}` });
+    const steps = sliceBySteps();
+    /** Returns the number of steps of a request. */
+    const stepsOf = async (query: string): Promise<number> => {
+      const before = steps();
+      const { status, text } = await proxy.ask(`/api/handles/${NAME}${query}`);
+      expect([status, text.includes('x'.repeat(60_000))]).toEqual([400, true]);
+      return steps() - before;
+    };
+    const compact = await stepsOf('');
+    // At least a step per KiB.
+    expect((await stepsOf('?pretty')) - compact).toBeGreaterThanOrEqual(60);
   });
 
   test('is charged for each step of an ePIC v2 search, also of short records', async () => {
