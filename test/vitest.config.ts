@@ -58,6 +58,16 @@ const REPLACING = ['test/http/{one-parse,raw-response,reads}.test.ts', 'test/red
 /** Counts executed blocks of src: V8 counts none in functions that were compiled before, so it needs isolation. */
 const COUNTING = ['test/attack/cost.test.ts'];
 
+/** Tests of the interfaces of the core, which the check runs a second time without any plugin. */
+const CORE = [
+  'test/http/{authoritative,cache-headers,contradicted-entries,not-found,one-load,only-if-cached,stale}.test.ts',
+  'test/http/{bad-input,cors,failed-handles,failure-memory,path-case,questions,refresh-ahead,request-id}.test.ts',
+  'test/http/{forwarded-endpoints,ignored-login,jsonp-login,own-writes,pass-through-{credentials,lists}}.test.ts',
+  'test/http/writes-*.test.ts',
+  'test/redirect/plain.test.ts',
+  'test/v2/!(search).test.ts',
+];
+
 const BROWSER = within('browser');
 
 /** The longest test files of each project, which start first so that the run does not end waiting for them. */
@@ -74,7 +84,7 @@ const LONG = [
 const LONG_FILE = new RegExp(`/test/(${LONG.join('|')})\\.test\\.ts$`);
 
 /** Files that wait run before those that compute, one project after the other, because a worker runs only one. */
-const ORDER = ['full, isolated', 'full', 'browser', 'quick', 'quick, isolated'];
+const ORDER = ['full, isolated', 'full', 'browser', 'full, without plugins', 'quick', 'quick, isolated'];
 
 const placeOf = ({ moduleId, project }: TestSpecification): number =>
   2 * ORDER.indexOf(project.name) + (LONG_FILE.test(moduleId) ? 0 : 1);
@@ -89,6 +99,7 @@ interface Group {
   include: string[];
   exclude?: string[];
   isolate?: boolean;
+  env?: Record<string, string>;
 }
 
 const CORES = Math.min(2, availableParallelism());
@@ -143,6 +154,7 @@ export default defineConfig({
       together('quick, isolated', { include: REPLACING, isolate: true }),
       together('full', { include: FULL, exclude: [...ALONE, ...MEASURED, ...LONG_RUNS, ...COUNTING] }),
       together('full, isolated', { include: COUNTING, isolate: true }),
+      together('full, without plugins', { include: CORE, env: { WITHOUT_PLUGINS: 'true' } }),
       together('browser', { include: BROWSER, exclude: LONG_RUNS }),
       alone('alone', 1, { include: ALONE }),
       alone('unchecked: long', 2, { include: LONG_RUNS }),

@@ -1,9 +1,12 @@
-// The core alone, without any plugin, serves each of its interfaces.
+// The core alone, without any plugin, serves each of its interfaces. The check also runs their tests without plugins
+// (`CORE` in vitest.config.ts).
+import request from 'supertest';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
+import { admin } from '../../src/plugins/admin/plugin.js';
 import type { Asked, Question } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
-import { type Proxy, openProxy } from '../support/proxy.js';
+import { type Proxy, openProxy, startProxy } from '../support/proxy.js';
 import '../support/real-sockets.js';
 import { USER01, urlTo } from '../support/v2.js';
 
@@ -40,6 +43,8 @@ describe('the core without plugins', () => {
     ['a miss', '/api/handles/21.T11998/DEMO', {}, 200],
     ['a hit', '/api/handles/21.T11998/demo?type=URL&pretty', {}, 200],
     ['an unknown handle', '/api/handles/21.T11998/none', {}, 404],
+    ['an authoritative read', '/api/handles/21.T11998/DEMO?auth=true', {}, 200],
+    ['a read of public values', '/api/handles/21.T11998/DEMO?publicOnly=true', {}, 200],
     ['a read with a login', '/api/handles/21.T11998/DEMO', { headers: LOGIN }, 200],
     ['a list', '/api/handles?prefix=21.T11998', { headers: LOGIN }, 200],
     ['a session', '/api/sessions/this', {}, 200],
@@ -73,4 +78,34 @@ describe('the core without plugins', () => {
       answers.push((await proxy.ask(PATH, { method, headers: method === 'GET' ? {} : LOGIN })).status);
     expect(answers).toEqual([200, 404]);
   });
+
+  test('creates and deletes with ePIC v2', async () => {
+    const headers = { ...LOGIN, ...JSON_TYPE };
+    const body = JSON.stringify([urlTo('minted')]);
+    const created = await proxy.ask('/api/v2/handles/21.T11998', { method: 'POST', headers, body });
+    expect(created.status).toBe(201);
+    const { pathname } = new URL(created.headers.location ?? '');
+    expect((await proxy.ask(pathname, { method: 'DELETE', headers })).status).toBe(204);
+    expect((await proxy.ask(pathname, { headers })).status).toBe(404);
+  });
+
+  test('revalidates with 304', async () => {
+    const path = '/api/handles/21.T11998/DEMO';
+    const { etag = '' } = (await proxy.ask(path)).headers;
+    expect((await proxy.ask(path, { headers: { 'If-None-Match': etag } })).status).toBe(304);
+  });
+
+  test('counts, and knows whether it is ready, without the admin listener', async () => {
+    expect(proxy.app.readiness.report()).toEqual({ ready: true, notReady: [] });
+    expect(await proxy.metrics()).not.toEqual([]);
+    expect((await request(proxy.app.admin).get('/healthz')).status).toBe(404);
+  });
+
+  test.each(['/healthz', '/readyz', '/metrics'])(
+    'answers GET %s with the admin plugin alone',
+    async (path) => {
+      const { app } = await startProxy({ UPSTREAM_URL: demo.url }, { plugins: [admin] });
+      expect((await request(app.admin).get(path)).status).toBe(200);
+    },
+  );
 });

@@ -125,6 +125,7 @@ export async function openProxy(
     logger: createLogger({ level: config.log.level, destination: UNREAD }),
     metrics,
     clock: { now, wall: now },
+    ...(process.env['WITHOUT_PLUGINS'] === 'true' && { plugins: [] }),
     ...deps,
   });
   const server = createHttpServer(app.handler, config, app.context, app.connections);
