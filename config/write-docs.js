@@ -1,7 +1,9 @@
-// `npm run docs`: writes config/default.yaml, config/keys.md, the manual page, the Helm chart and the tables of
-// metrics, errors, modules and files. Tests fail if these files are out of date.
+// `npm run docs`: writes config/default.yaml, config/keys.md, the manual page, the completion scripts, the Helm chart,
+// the tables of metrics, errors, modules and files, and the error codes of the OpenAPI documents. Tests fail if these
+// files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
+import { completionScripts } from './completion.js';
 import { chartFiles } from './helm-chart.js';
 import { keyReference } from './key-reference.js';
 import { manPage } from './man-page.js';
@@ -91,6 +93,16 @@ function replaceTable(name, heading, rows) {
   writeFileSync(file, lines.join('\n'));
 }
 
+/** Replaces the error codes of an OpenAPI document. */
+function replaceErrorCodes(name, errors) {
+  const file = path(name);
+  const codes = errors.map(({ code }) => `        - ${code}\n`).join('');
+  const list = /(?<=^ {4}ErrorCode:\n {6}type: string\n {6}enum:\n)(?: {8}- .*\n)+/m;
+  const text = readFileSync(file, 'utf8');
+  if (!list.test(text)) throw new Error(`${name} has no list of error codes`);
+  writeFileSync(file, text.replace(list, codes));
+}
+
 const path = (name) => new URL(`../${name}`, import.meta.url);
 
 writeFileSync(path('config/default.yaml'), manual());
@@ -98,6 +110,9 @@ writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram(
 for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(path('package.json'), 'utf8')))))
   writeFileSync(path(`config/helm/${name}`), text);
 writeFileSync(path('config/keys.md'), keyReference(configKeys(), rowOf));
+for (const [shell, script] of Object.entries(completionScripts(createProgram())))
+  writeFileSync(path(`config/completion/handle-resolver-proxy.${shell}`), script);
+for (const name of ['admin', 'public']) replaceErrorCodes(`config/openapi/${name}.yaml`, allErrors());
 replaceTable('config/metrics.md', 'name', metricRows(allMetrics()));
 replaceTable('config/troubleshooting.md', 'code', errorRows(allErrors()));
 replaceTable('CONTRIBUTING.md', 'module', moduleRows());

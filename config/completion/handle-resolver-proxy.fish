@@ -3,6 +3,7 @@ complete -c handle-resolver-proxy -f
 
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a serve -d 'start the proxy; the default command'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'check the configuration as serve does; print the values that are set and their source, secrets masked'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolve a handle through the proxy and show its cache entries'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every instance'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
@@ -13,7 +14,6 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'load th
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-links -d 'request the URLs of records, and report which are dead, and since when'
-complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a register -d 'write the keys, the site record and the bundle for registering a Handle service'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a dev-server -d 'run a Handle server in memory for tests of other programs; not for production'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'
@@ -27,6 +27,11 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l all -d 'also print the keys that have their default'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l probe -d 'also test the Handle server, its secondaries, Redis and the reverse lookup'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l json -d 'print JSON'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l index -x -d 'index of the value in the prefix record'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l caching -d 'print a primary site for clients that use only this one (local_info.json, resolver_site)'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l binary -d 'print a binary resolver_site file'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l proxy -x -d 'address of the public listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l admin -x -d 'address of the admin listener'
@@ -61,10 +66,12 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from report' -l jso
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'all handles of this prefix, such as 21.T1'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l output -r -F -d 'file instead of standard output; compressed when its name ends in .gz'
+
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l output -r -F -d 'write a seed file instead; compressed when its name ends in .gz'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l skip -x -d 'number of records to skip at the beginning of the file, to resume'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -F
+
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l proxy -x -d 'address of the public listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l prefix -x -d 'warm all handles that the Handle server lists under this prefix'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l user -x -d 'user for listing, such as 300:21.T1/USER'
@@ -94,10 +101,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l age -x -d 'age from which a URL is checked again'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -l json -d 'print JSON'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-links' -F
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l index -x -d 'index of the value in the prefix record'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l caching -d 'print a primary site for clients that use only this one (local_info.json, resolver_site)'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l binary -d 'print a binary resolver_site file'
+
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l output -r -F -d 'folder of the files; existing files are never replaced'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l address -x -d 'public IP address of the service'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from register' -l address6 -x -d 'public IPv6 address of a service that also has an IPv4 address'
@@ -122,4 +126,4 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from dev-server' -l
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic report export import warm bench check-links site-record register dev-server completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config site-record resolve purge stats traffic report export import warm bench check-links register dev-server completion help'

@@ -8,6 +8,7 @@ _handle-resolver-proxy() {
   commands=(
     'serve:start the proxy; the default command'
     'check-config:check the configuration as serve does; print the values that are set and their source, secrets masked'
+    'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
     'resolve:resolve a handle through the proxy and show its cache entries'
     'purge:invalidate handles in every instance'
     'stats:show current statistics'
@@ -18,7 +19,6 @@ _handle-resolver-proxy() {
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'check-links:request the URLs of records, and report which are dead, and since when'
-    'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
     'register:write the keys, the site record and the bundle for registering a Handle service'
     'dev-server:run a Handle server in memory for tests of other programs; not for production'
     'completion:print the completion script of a shell'
@@ -39,6 +39,13 @@ _handle-resolver-proxy() {
             '--all[also print the keys that have their default]' \
             '--probe[also test the Handle server, its secondaries, Redis and the reverse lookup]' \
             '--json[print JSON]'
+          ;;
+        site-record)
+          _arguments $help \
+            '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
+            '--index[index of the value in the prefix record]:value: ' \
+            '--caching[print a primary site for clients that use only this one (local_info.json, resolver_site)]' \
+            '--binary[print a binary resolver_site file]'
           ;;
         resolve)
           _arguments $help \
@@ -77,7 +84,7 @@ _handle-resolver-proxy() {
             '--admin[address of the admin listener]:value: ' \
             '--prefix[prefix without a slash, such as 21.T1; other for all prefixes without a report]:value: ' \
             '--month[month in UTC, such as 2026-11, by default the current month]:value: ' \
-            '--csv[write summary.csv, top.csv and failed.csv to this folder]:file:_files' \
+            '--csv[write summary.csv, top.csv and failed.csv to this folder]:folder:_files -/' \
             '--json[print JSON]'
           ;;
         export)
@@ -129,13 +136,6 @@ _handle-resolver-proxy() {
             '--json[print JSON]' \
             '*:argument:_files'
           ;;
-        site-record)
-          _arguments $help \
-            '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
-            '--index[index of the value in the prefix record]:value: ' \
-            '--caching[print a primary site for clients that use only this one (local_info.json, resolver_site)]' \
-            '--binary[print a binary resolver_site file]'
-          ;;
         register)
           _arguments $help \
             '--output[folder of the files; existing files are never replaced]:folder:_files -/' \
@@ -168,7 +168,7 @@ _handle-resolver-proxy() {
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats traffic report export import warm bench check-links site-record register dev-server completion help)'
+            '*:argument:(serve check-config site-record resolve purge stats traffic report export import warm bench check-links register dev-server completion help)'
           ;;
       esac
       ;;

@@ -60,6 +60,8 @@ describe('shell completion', () => {
     [['help', 'st'], 'stats'],
     [['warm', 'package.j'], 'package.json'],
     [['warm', '--state', 'tsconfig.j'], 'tsconfig.json'],
+    [['import', '--output', 'tsconfig.j'], 'tsconfig.json'],
+    [['register', '--key-size', '4'], '4096'],
     [['warm', '--rate', '']],
     [['purge', '21.T']],
   ])('offers the matching words in bash after %j', (words, ...offered) => {

@@ -1,4 +1,4 @@
-// The manual page matches the command definitions.
+// The manual page and the completion scripts match the command definitions.
 import { describe, expect, test } from 'vitest';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.js';
@@ -7,6 +7,10 @@ import { readDocument } from '../support/markdown.js';
 
 const { manPage } = (await import(new URL('../../config/man-page.js', import.meta.url).href)) as {
   manPage: (program: Command) => string;
+};
+
+const { completionScripts } = (await import(new URL('../../config/completion.js', import.meta.url).href)) as {
+  completionScripts: (program: Command) => Record<string, string>;
 };
 
 const FILE = 'config/man/handle-resolver-proxy.1';
@@ -31,4 +35,13 @@ describe('manual page', () => {
     // `-z` prints diagnostics only.
     expect(runProgram('groff', ['-man', '-Tutf8', '-ww', '-z', FILE])).toEqual({ code: 0, output: '' });
   });
+});
+
+describe('completion scripts', () => {
+  test.each(Object.entries(completionScripts(createProgram())))(
+    'are up to date for %s (`npm run docs` writes them)',
+    (shell, script) => {
+      expect(readDocument(`config/completion/handle-resolver-proxy.${shell}`)).toBe(script);
+    },
+  );
 });
