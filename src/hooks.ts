@@ -193,7 +193,7 @@ export interface Hooks extends StoreEvents {
   statistics: (() => object)[];
   /** Returns members of the data of the status page, besides those of `GET /stats`. */
   status: (() => object)[];
-  /** Ends timers and connections. All run concurrently, so that a slow one leaves the others their time. */
+  /** Ends timers and connections. All run concurrently, so that a slow function does not use up the time of the others. */
   close: (() => void | Promise<void>)[];
 }
 

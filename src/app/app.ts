@@ -130,7 +130,7 @@ function assemble(
     async close() {
       eventLoop.close();
       closeListener();
-      // Concurrently, so that a helper that does not respond leaves the others their time.
+      // Concurrently, so that a plugin that waits for a server does not use up the time of the others.
       await Promise.all([host.upstreams.close(), ...hooks.close.map((close) => close())]);
       await host.cache.close();
     },

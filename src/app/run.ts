@@ -185,13 +185,13 @@ function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions
 const STDIO = [0, 1, 2];
 
 /**
- * Closes a terminal that has gone. Node.js resets terminals at exit, asserts that this succeeds, and never exits when
+ * Closes a terminal that was disconnected. Node.js resets terminals at exit, asserts that this succeeds, and never exits when
  * the assertion fails (seen with 20.20.2, in `node::ResetStdio`); it skips closed files.
  */
 function closeLostTerminals(): void {
   for (const file of STDIO) {
     try {
-      // A terminal that has gone is no longer one; only /dev/null and the like are closed besides.
+      // `isatty` is false for a disconnected terminal. The only other such files are devices like /dev/null, which may be closed.
       if (fstatSync(file).isCharacterDevice() && !isatty(file)) closeSync(file);
     } catch {
       // It is closed already.

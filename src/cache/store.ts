@@ -115,7 +115,7 @@ export interface StoreEvents {
   /** A write by any instance has been applied to the memory of this instance. */
   written: ((key: string) => void)[];
   /**
-   * All instances have applied an invalidation of this instance, or it has failed. What caused it waits.
+   * All instances have applied an invalidation of this instance, or it has failed. The write or purge that caused it waits.
    *
    * @throws ServiceError INVALIDATION_UNCONFIRMED
    */

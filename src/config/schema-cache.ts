@@ -53,7 +53,7 @@ export const cache = {
       'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767): a duration, `forever`, or a mapping of prefixes with a default, such as `{default: 24h, 21.T1: forever}`.',
     ),
   ),
-  // Hits after which a record is refreshed before its TTL ends: a client that asks twice may not ask again.
+  // Hits after which a record is refreshed before its TTL ends; fewer may come from a single client.
   refreshAhead: fixed({ minHits: 3 }),
 };
 
@@ -97,7 +97,7 @@ export const redis = section({
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
     'Timeout for one Redis command, which then counts as a miss.',
   ),
-  // For a lock of Redis, which a conditional write or an ePIC v2 write needs: a hundred times `commandTimeout`.
+  // Maximum time without a reply of Redis while a conditional write or an ePIC v2 write acquires its lock.
   lockWaitMs: fixed(5000),
   disconnectedWrites: oneOf(['wait', 'reject'], 'wait').describe(
     'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, or responds with 503 if the connection was lost three more times meanwhile; `reject` responds with 503.',

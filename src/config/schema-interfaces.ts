@@ -32,7 +32,7 @@ export const baseUrl = normalised({
 
 const v2Admin = reloadable(
   section({
-    // Where the ePIC service adds its HS_ADMIN value, or at the next free index.
+    // The index of the HS_ADMIN value that the original ePIC service adds; the next free index if it is taken.
     index: fixed(100),
     handle: text({ allowed: 'a handle, with `{prefix}` or `{identity}` in it', pattern: /^[^\s]{1,2048}$/ })
       .prefault('0.NA/{prefix}')
@@ -89,7 +89,7 @@ export const v2 = section({
   admin: v2Admin,
   // A search without `reverseLookup.url` reads every record of the prefix, eight at a time.
   search: fixed({ maxHandles: 2000, concurrency: 8 }),
-  // For other writes to the same handle, of half a second each in practice.
+  // Maximum wait for other writes to the same handle, which take half a second each in practice.
   lockWaitMs: fixed(10_000),
 });
 

@@ -54,7 +54,7 @@ const times = {
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
   ),
-  // A server that asks for an hour and is back after a minute is used after that minute.
+  // A server that sends `Retry-After: 3600`, and responds again after a minute, is used after that minute.
   maxRetryAfterMs: fixed(60_000),
 };
 
@@ -64,16 +64,16 @@ const limits = {
   concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: DEFAULT_CONCURRENCY }).describe(
     'Maximum concurrent reads per server; fewer, but at least 8, while the server is slow. At most 1,000 more wait, for 2 s; then a stale record is served, or 503. The same bounds apply to forwarded requests.',
   ),
-  // The limit of reads falls to it while the server is slow. A handle gets an eighth of the limit, so one read.
+  // The limit of reads falls to this number while the server is slow. A handle gets an eighth of the limit, which is then one read.
   minConcurrency: fixed(8),
-  // Reads, and as many forwarded requests: a server that answers 500 a second reaches all of them in `queueTimeoutMs`.
+  // Reads, and as many forwarded requests: a server that answers 500 requests a second empties the queue within `queueTimeoutMs`.
   queue: fixed(1000),
-  // Longer than a client without a stale record should wait for its turn.
+  // A client without a stale record should not wait longer for a slot.
   queueTimeoutMs: fixed(2000),
   maxRecordSize: size({ min: '1KiB', max: '256MiB', byDefault: '2MiB' }).describe(
     "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Parsing blocks the event loop for about 6 ms per MiB. Any other response, such as a list, may have 8 MiB.",
   ),
-  // Any other parsed response: a list of 100,000 handles of 80 characters.
+  // For any other parsed response, such as a list of 100,000 handles of 80 characters.
   maxBodyBytes: fixed(8 * 2 ** 20),
   // An unreachable server fails ten reads within milliseconds. Trial reads every 5 s cost it nothing.
   breaker: fixed({ failures: 10, openForMs: 5000 }),

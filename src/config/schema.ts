@@ -76,7 +76,10 @@ function upstreamRules(config: UpstreamSections): Rule[] {
   ];
 }
 
-/** Returns a prefix of several servers of which one answers for the next, or the last takes writes. */
+/**
+ * Returns a prefix that several servers may not share: only repositories may precede another server, because a Handle
+ * server answers for all handles of its prefix; and the last server must be read-only. Undefined if there is none.
+ */
 function repeatedPrefix(servers: readonly ConfiguredServer[]): string | undefined {
   return servers
     .flatMap(({ prefixes }) => prefixes)

@@ -104,7 +104,7 @@ dd{margin-bottom:.4rem}
 }
 ${PRINT_STYLE}`;
 
-/** Paper has no controls, and the light palette of every medium except dark screens. */
+/** Hides controls on paper. The dark palette is for screens only, so that paper has the light one. */
 const PRINT_STYLE = `@media print{
 :root{color-scheme:light}
 body{background:none;font-size:.85rem}

@@ -277,7 +277,7 @@ function stdoutBuffer(): LogBuffer {
   process.on('exit', () => {
     buffer.flushNow();
   });
-  // An embedding program may end because nothing is left to do.
+  // An embedding program may end without `process.exit`, when its event loop is empty.
   process.on('beforeExit', () => {
     buffer.flush(() => undefined);
   });

@@ -243,7 +243,7 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-/** Returns rows of the metrics table in this folder's README.md. */
+/** Returns the rows of the metrics table in config/metrics.md. */
 export function metricRows(metrics: readonly MetricEntry[]): string[] {
   return metrics.map(({ name, type, labelNames, help }) => {
     const labels = labelNames.map((label) => `\`${label}\``).join(', ') || 'none';

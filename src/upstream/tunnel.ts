@@ -60,7 +60,7 @@ function requestTunnel(
   request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {
     request.off('error', onError).on('error', () => undefined);
     socket.setTimeout(0);
-    // The server speaks second, in TLS as in HTTP.
+    // The server sends nothing before the client does, in TLS as in HTTP.
     const isOpen = status >= 200 && status < 300 && head.length === 0;
     if (isOpen) {
       opened(null, socket);

@@ -33,7 +33,7 @@ export interface V2Writes {
 export interface V2 extends V2Writes {
   config: Config;
   host: Host;
-  /** Identities by the name that stands for them. */
+  /** Identities by the login name that `v2.identities` maps to them. */
   identities: ReadonlyMap<string, string>;
   freshness: Freshness;
 }

@@ -1,6 +1,7 @@
 // The tables of modules and files in the documents are current, and dependency-cruiser has a rule for every module.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 
@@ -24,6 +25,18 @@ describe('documented modules', () => {
   it.each(readmes())('have a table of all their files, if any: src/%s', (readme) => {
     const listed = tableRows(readDocument(`src/${readme}`), '| file').map(cells);
     if (listed.length > 0) expect(listed).toEqual(fileRows(readme).map(cells));
+  });
+
+  it.each(readmes())('name only files that exist, a bare name one of their folder: src/%s', (readme) => {
+    const folder = join('src', dirname(readme));
+    const below = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    const exists = (name: string): boolean =>
+      below.some((path) => `/${path}`.endsWith(`/${name}`)) ||
+      [folder, 'src', '.'].some((place) => existsSync(join(place, name)));
+    // The target of a link is the name that counts, and each plugin has a `plugin.ts`.
+    const text = readDocument(`src/${readme}`).replace(/\[[^\]]*\]\(|`plugin\.ts`/g, '');
+    const named = text.match(/(?<![\w.*}/-])(?:\.\.?\/)*[\w-]+(?:\/[\w-]+)*\.ts\b/g) ?? [];
+    expect(named.filter((name) => !exists(name))).toEqual([]);
   });
 
   it.each(

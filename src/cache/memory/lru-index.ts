@@ -29,7 +29,7 @@ type Slot = number | string;
 /** Rows by slot. */
 type List = LRUCache<Slot, number>;
 
-/** Where a key is. */
+/** The place of a key. */
 interface ListedRow {
   list: List;
   slot: Slot;

@@ -23,7 +23,7 @@ export type OnTrouble = (reason: string, count: number) => void;
 
 /**
  * Reports each reason for a failure once, and then at most once a minute with a count: Redis may refuse a command
- * twice a second for days, or come and go.
+ * twice a second for days, or be lost and return repeatedly.
  */
 export class TroubleReporter {
   readonly #onTrouble: OnTrouble | undefined;

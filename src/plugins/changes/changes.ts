@@ -15,7 +15,7 @@ import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js'
 import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
 import { type ChangesConfig, type Destination, hasFeed, METRICS, noFeed } from './plugin.js';
 
-/** Maximum time of a stop for the last deliveries to all destinations. */
+/** Maximum time that a stop waits for the last deliveries to all destinations. */
 const CLOSE_MS = 1000;
 
 export function start(host: Host, settings: ChangesConfig): Started {
@@ -151,7 +151,7 @@ async function sendChanges(res: Response, feed: ChangeLog, lastId: string | unde
   let after = lastId;
   let sentAt = performance.now();
   const leaving = signalOfLeaving(res);
-  // `closed` is false until the event, and a further batch would be read for nobody.
+  // `closed` is false until the event, and a further batch would be read for a closed connection.
   while (!res.destroyed) {
     const { id, text } = after === undefined ? startAt(await feed.tail()) : await readEvents(feed, after);
     after = id;

@@ -10,7 +10,7 @@ import { fillAddress, urlRecord } from '../../upstream/url-record.js';
 import { type MovedConfig, createTableReader } from './plugin.js';
 import { type MovedTable, changesBetween } from './table.js';
 
-/** The usual index of a URL value. The TTL bounds how long a line counts that was removed while nothing ran. */
+/** The usual index of a URL value. The TTL bounds how long a line counts that was removed while no instance ran. */
 const VALUE = { index: 1, ttl: 3600 };
 
 /** Handles of one purge, which is one step of the change feed. */
@@ -37,7 +37,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   }
 
   function load(): void {
-    // Before the file is read: a change while it is read is noticed later. `watchFile` would miss one before its first look.
+    // Before the file is read: a change while it is read is noticed later. `watchFile` would miss a change before its first check.
     version = versionOf(statSync(file, { throwIfNoEntry: false }));
     const next = tableIn(file, readText);
     if (typeof next === 'string') {
@@ -79,7 +79,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   };
 }
 
-/** Looks at the file again and again, one look at a time, because a network drive may not answer. */
+/** Checks the file periodically, one check at a time, because a network drive may not respond. */
 async function watch(
   file: string,
   { everyMs, signal }: { everyMs: number; signal: AbortSignal },
@@ -93,7 +93,7 @@ async function watch(
   }
 }
 
-/** Returns what tells a version of a file from the next; undefined without a file. */
+/** Returns the properties that identify a version of a file; undefined without a file. */
 const versionOf = (file: Stats | undefined): string | undefined =>
   file && `${file.ino} ${file.mtimeMs} ${file.size}`;
 

@@ -86,12 +86,12 @@ const tcp = section({
   port: optionalPort().describe(
     'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
-  // Clients open a connection for each request. Beyond it, a new connection replaces a connection that has sent nothing for a
+  // Clients open a connection for each request. Above this number, a new connection replaces a connection that has sent nothing for a
   // second, else a connection that got its response a second ago, else the connection that has been sending longest.
   maxConnections: fixed(1000),
-  // Without traffic. A client sends its message in one piece.
+  // Maximum time without traffic: a client sends its message in one piece.
   idleTimeoutMs: fixed(15_000),
-  // For receiving a message, and then for the client to read the response and close.
+  // Maximum time to receive a message, and then for the client to read the response and close.
   requestTimeoutMs: fixed(30_000),
 });
 

@@ -43,7 +43,7 @@ export function createTracing(
   const tracer = createTracer(samplePercent, host, storage, sender);
   async function close(): Promise<void> {
     await sender.close();
-    // An enabled storage costs the process something for each promise.
+    // An enabled AsyncLocalStorage slows down each promise of the process.
     storage.disable();
   }
   return { tracer, close };
