@@ -129,22 +129,22 @@ describe('mirrored prefix', () => {
     const { clock, mirror, setDuringList } = startMirror();
     let list = (): void => undefined;
     setDuringList(() => new Promise((resolve) => (list = resolve)));
-    expect(mirror.list()).toBeUndefined();
+    expect(mirror.currentList()).toBeUndefined();
     list();
     await clock.pass(0);
-    expect(mirror.list()?.isCurrent).toBe(true);
+    expect(mirror.currentList()?.isCurrent).toBe(true);
     mirror.markChanged();
-    expect(mirror.list()?.isCurrent).toBe(false);
+    expect(mirror.currentList()?.isCurrent).toBe(false);
     await clock.pass(INTERVAL_MS / 2);
     // A write that is acknowledged while the list is read may be missing in it.
     mirror.markChanged();
     list();
     await clock.pass(0);
-    expect(mirror.list()?.isCurrent).toBe(false);
+    expect(mirror.currentList()?.isCurrent).toBe(false);
     await clock.pass(INTERVAL_MS / 2);
     list();
     await clock.pass(0);
-    expect(mirror.list()?.isCurrent).toBe(true);
+    expect(mirror.currentList()?.isCurrent).toBe(true);
   });
 
   it('has no current list without a lease, because writes of other instances may be missing', async () => {
@@ -153,22 +153,22 @@ describe('mirrored prefix', () => {
     // An instance that cannot reach Redis trusts entries of the last seconds, which is too long for a list.
     for (const at of [Infinity, clock.now() - 5000]) {
       setTrustedSince(at);
-      expect(mirror.list()?.isCurrent).toBe(false);
+      expect(mirror.currentList()?.isCurrent).toBe(false);
     }
     setTrustedSince(0);
-    expect(mirror.list()?.isCurrent).toBe(true);
+    expect(mirror.currentList()?.isCurrent).toBe(true);
   });
 
   it('lists when it has a lease, or five seconds later', async () => {
     const { clock, mirror, setTrustedSince } = startMirror({ trustedSince: Infinity });
     await clock.pass(1000);
-    expect(mirror.list()).toBeUndefined();
+    expect(mirror.currentList()).toBeUndefined();
     setTrustedSince(0);
     await clock.pass(100);
-    expect(mirror.list()?.isCurrent).toBe(true);
+    expect(mirror.currentList()?.isCurrent).toBe(true);
     const { clock: later, mirror: alone } = startMirror({ trustedSince: Infinity });
     await later.pass(5100);
-    expect(alone.list()?.isCurrent).toBe(false);
+    expect(alone.currentList()?.isCurrent).toBe(false);
   });
 
   it('keeps its list while the server is away, but not once the server refuses it', async () => {
@@ -176,11 +176,11 @@ describe('mirrored prefix', () => {
     await clock.pass(1000);
     setAway(true);
     await clock.pass(10 * INTERVAL_MS);
-    expect(mirror.list()).toMatchObject({ isCurrent: true, handles: [...NAMES] });
+    expect(mirror.currentList()).toMatchObject({ isCurrent: true, handles: [...NAMES] });
     setAway(false);
     refuse();
     await clock.pass(INTERVAL_MS);
-    expect(mirror.list()?.isCurrent).toBe(false);
+    expect(mirror.currentList()?.isCurrent).toBe(false);
   });
 
   it('warns about records that do not stay in memory', async () => {

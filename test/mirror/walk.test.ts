@@ -26,7 +26,7 @@ function stepsOf(walk: Walk, fails: (key: string) => boolean = () => false): Ste
   for (let step = walk.next(NOW, 0); step.kind !== 'end'; step = walk.next(NOW, 0)) {
     if (step.kind === 'rest') continue;
     steps.push(step);
-    if (step.kind === 'visit' && fails(step.key)) walk.fail(step);
+    if (step.kind === 'visit' && fails(step.key)) walk.retryLater(step);
     if (step.kind === 'wait') break;
   }
   return steps;

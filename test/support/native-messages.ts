@@ -91,7 +91,7 @@ export function createUncached(
   { isLarge } = { isLarge: false },
 ): NativeAnswer {
   const resolver = { refOf: (text: string) => handleRef(text, false), isLargeInMemory: () => isLarge };
-  const prepared = { answer: () => undefined, prepare: () => undefined };
+  const prepared = { answer: () => undefined, prepareMessage: () => undefined };
   return createAnswer(partial<Host>({ ...context, resolver }), partial(prepared), resolve, NO_SITE);
 }
 

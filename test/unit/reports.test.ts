@@ -25,7 +25,7 @@ function start() {
   return {
     ...{ added, clock, counter, context, reports, state },
     count: (text: string): void => {
-      counter.count({ handle: handleRef(text, false), interface: 'record', exists: true });
+      counter.countRead({ handle: handleRef(text, false), interface: 'record', exists: true });
     },
   };
 }

@@ -50,7 +50,11 @@ describe('miss-based network limit', () => {
     for (const { afterMs, isUnknown } of given) {
       now += afterMs;
       at.push(now);
-      const { counts, pressedOfAll } = window.count('n', { answered: 1, unknown: isUnknown ? 1 : 0 }, now);
+      const { counts, pressedOfAll } = window.countMisses(
+        'n',
+        { answered: 1, unknown: isUnknown ? 1 : 0 },
+        now,
+      );
       if (judgeMisses(counts, pressedOfAll, limits) !== undefined) limitedAt.push(now);
     }
     return { at, limitedAt };
@@ -86,8 +90,8 @@ describe('miss-based network limit', () => {
         const [together, alone] = [new MissWindow(), new MissWindow()];
         for (const { network, isUnknown } of all) {
           const added = { answered: 1, unknown: isUnknown ? 1 : 0 };
-          const { counts } = together.count(network, added, 0);
-          if (network === 'a') expect(alone.count('a', added, 0).counts).toEqual(counts);
+          const { counts } = together.countMisses(network, added, 0);
+          if (network === 'a') expect(alone.countMisses('a', added, 0).counts).toEqual(counts);
         }
       }),
     );
@@ -95,9 +99,10 @@ describe('miss-based network limit', () => {
 
   test('has a bounded memory of 20,000 networks', () => {
     const window = new MissWindow();
-    for (let at = 0; at < 1_000_000; at++) window.count(`2001:db8:${at}::/56`, { answered: 1 }, at % 1000);
+    for (let at = 0; at < 1_000_000; at++)
+      window.countMisses(`2001:db8:${at}::/56`, { answered: 1 }, at % 1000);
     expect(window.size).toBeLessThanOrEqual(20_000);
-    window.count('later', { answered: 1 }, 70_000);
+    window.countMisses('later', { answered: 1 }, 70_000);
     expect(window.size).toBe(1);
   });
 
@@ -142,7 +147,7 @@ describe('miss-based network limit', () => {
       networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });
       expect(await networks.lift('a')).toBe(true);
       for (let times = 0; times < 3; times++) await read('a');
-      expect([networks.list(), refused]).toEqual([[], []]);
+      expect([networks.limits(), refused]).toEqual([[], []]);
     });
 
     test('is rejected with the remaining time until the limit expires', async () => {
@@ -166,10 +171,10 @@ describe('miss-based network limit', () => {
     test('is the one with the most misses while a different network waits', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
-      expect(networks.list()).toEqual([]);
+      expect(networks.limits()).toEqual([]);
       await read('polite', 'normal', false);
       await expect(read('greedy', 'normal', false)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
-      expect(networks.list()).toEqual([{ network: 'greedy', until: 10_000, reason: 'most-misses' }]);
+      expect(networks.limits()).toEqual([{ network: 'greedy', until: 10_000, reason: 'most-misses' }]);
       await read('polite', 'normal', false);
     });
 
@@ -177,7 +182,7 @@ describe('miss-based network limit', () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       await read('polite', 'normal', false);
       for (let times = 0; times < 20; times++) await read('warm', 'background', false);
-      expect(networks.list()).toEqual([]);
+      expect(networks.limits()).toEqual([]);
     });
 
     test('never includes a network whose reads have all failed', async () => {
@@ -198,7 +203,7 @@ describe('miss-based network limit', () => {
         );
         await expect(failing).rejects.toThrow('down');
       }
-      expect(networks.list()).toEqual([]);
+      expect(networks.limits()).toEqual([]);
     });
   });
 
@@ -210,7 +215,7 @@ describe('miss-based network limit', () => {
     const ended = context.lines
       .filter(({ msg }) => msg === 'network no longer limited')
       .map(({ network }) => network);
-    expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
+    expect([networks.limits().length, ended]).toEqual([10_000, ['0', '1']]);
   });
 
   test('retains a limit until Redis has removed it', async () => {
@@ -221,6 +226,6 @@ describe('miss-based network limit', () => {
     );
     networks.limit(limited);
     await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'INVALIDATION_UNCONFIRMED' });
-    expect(networks.list()).toEqual([limited]);
+    expect(networks.limits()).toEqual([limited]);
   });
 });

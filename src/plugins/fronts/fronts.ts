@@ -50,7 +50,7 @@ export function start(host: Host, settings: FrontsConfig): Started {
       // stores it within this time or not at all, and bans only what it has stored.
       await sleep(settleMs);
       const key = keyToBan(deleted);
-      const confirmed = await Promise.all(fronts.map((front) => front.ban(key)));
+      const confirmed = await Promise.all(fronts.map((front) => front.banKey(key)));
       if (unconfirmedWrites === 'reject' && confirmed.includes(false))
         throw new ServiceError('INVALIDATION_UNCONFIRMED', {
           detail: 'a cache in front has not confirmed the invalidation',
@@ -127,11 +127,11 @@ class Front {
 
   constructor(deps: FrontDeps) {
     this.#deps = deps;
-    void this.ban(EVERYTHING);
+    void this.banKey(EVERYTHING);
   }
 
   /** Bans the responses with a key. Resolves to whether the front has confirmed it. */
-  ban(key: string): Promise<boolean> {
+  banKey(key: string): Promise<boolean> {
     const { keys, confirmed } = this.#next;
     keys.add(key);
     if (!this.#isSending) void this.#sendAll();
@@ -181,6 +181,6 @@ class Front {
     if (!this.#isFailing) log.warn(details, 'cache in front does not confirm bans, retrying');
     this.#isBehind = this.#isFailing = true;
     clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => void this.ban(EVERYTHING), retryMs).unref();
+    this.#retry = setTimeout(() => void this.banKey(EVERYTHING), retryMs).unref();
   }
 }

@@ -59,7 +59,7 @@ export function start(host: Host, settings: MirrorConfig): Started {
         if (`${prefix}/`.startsWith(banned) || banned.startsWith(`${prefix}/`)) each.markChanged();
     },
     list(prefix, request) {
-      const list = prefix.includes('/') ? undefined : findMirror(refOf(`${prefix}/`).key)?.list();
+      const list = prefix.includes('/') ? undefined : findMirror(refOf(`${prefix}/`).key)?.currentList();
       // With a login, the server may hide its lists.
       const found = list && { ...list, isPublic: mirror.user === undefined || mirror.publicLists };
       const page = mirroredPage(request, found);
@@ -82,7 +82,7 @@ function registerMetrics({ metrics }: Host, mirrors: PrefixMirrors): void {
     );
   metrics.readGauge(
     METRICS.handles,
-    readings('state', (each) => each.handles()),
+    readings('state', (each) => each.handleCounts()),
   );
   metrics.readGauge(
     METRICS.age,
@@ -96,7 +96,7 @@ function statisticsOf(prefix: string, mirror: PrefixMirror) {
   const shown = (age: number): number | null => (age === Infinity ? null : Math.round(age));
   return {
     prefix,
-    handles: mirror.handles(),
+    handles: mirror.handleCounts(),
     listAgeSeconds: shown(list),
     recordsAgeSeconds: shown(records),
   };

@@ -79,16 +79,16 @@ export class PrefixMirror {
     this.#changes++;
   }
 
-  list(): MirroredList | undefined {
+  currentList(): MirroredList | undefined {
     if (this.#known === undefined) return undefined;
     const { handles, isWhole, listedAt, changes } = this.#known;
     // Without a lease, writes of other instances may be missing in a list of any age.
     const isCurrent = changes === this.#changes && this.#host.cache.trustedSince() === 0;
-    return { handles, isWhole, listedAt, isCurrent };
+    return { handles: handles, isWhole, listedAt, isCurrent };
   }
 
   /** Returns the number of handles in each state: the size of the last list, and the counts since then. */
-  handles(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
+  handleCounts(): Record<'listed' | 'checked' | 'absent' | 'failed', number> {
     const counts = this.#walk?.counts ?? { checked: 0, absent: 0, failed: 0 };
     return { listed: this.#known?.names.size ?? 0, ...counts };
   }
@@ -172,7 +172,7 @@ export class PrefixMirror {
       if (!(failure instanceof ServiceError)) throw failure;
       this.#pause.extend();
     }
-    walk.fail(visit);
+    walk.retryLater(visit);
   }
 
   /** Ends a walk, and logs the first copy or missing records. */
@@ -285,7 +285,7 @@ export class Walk {
   }
 
   /** Moves a failed read to the end of the walk. */
-  fail(visit: Visit): void {
+  retryLater(visit: Visit): void {
     const failures = visit.failures + 1;
     if (failures < MAX_READS) this.#again.add({ ...visit, failures });
     else this.#failed++;

@@ -65,7 +65,7 @@ export function start(host: Host, settings: MovedConfig): Started {
   load();
   host.settings.onReload(load);
   const closed = new AbortController();
-  void watch(file, { everyMs, signal: closed.signal }, (found) => {
+  void pollFile(file, { everyMs, signal: closed.signal }, (found) => {
     if (found !== version) load();
   });
   return {
@@ -80,7 +80,7 @@ export function start(host: Host, settings: MovedConfig): Started {
 }
 
 /** Checks the file periodically, one check at a time, because a network drive may not respond. */
-async function watch(
+async function pollFile(
   file: string,
   { everyMs, signal }: { everyMs: number; signal: AbortSignal },
   onLook: (version: string | undefined) => void,

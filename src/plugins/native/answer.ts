@@ -94,7 +94,7 @@ export function createAnswer(
     const outcome = operate(exchange);
     if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
     const answered = finish(exchange, outcome);
-    prepared.prepare(incoming, exchange.request, answered);
+    prepared.prepareMessage(incoming, exchange.request, answered);
     return answered;
   }
 

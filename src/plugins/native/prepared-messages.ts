@@ -64,7 +64,7 @@ export class PreparedMessages {
   }
 
   /** Prepares the response to a request, if it was created from a fresh entry in memory. */
-  prepare({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
+  prepareMessage({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;
     // A message in the tunnel is a request of the public listener, which logs and bounds it.

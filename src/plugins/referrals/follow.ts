@@ -69,7 +69,7 @@ async function readFirst(
   read: HandleRead,
   deadline: number,
 ): Promise<Outcome> {
-  let failure = failed('its prefix record names no HTTP interface');
+  let failure = upstreamUnreachable('its prefix record names no HTTP interface');
   for (const open of servers) {
     if (performance.now() >= deadline) break;
     try {
@@ -127,10 +127,10 @@ function readService({ type, data }: HandleValue): string[] {
   return SERVICE_TYPES.includes(upperAscii(type)) && typeof value === 'string' ? [value] : [];
 }
 
-const failed = (cause: string): ServiceError =>
+const upstreamUnreachable = (cause: string): ServiceError =>
   new ServiceError('UPSTREAM_UNREACHABLE', { diagnosis: { cause } });
 
-const tooManyReferrals = (): ServiceError => failed(`more than ${MAX_HOPS} referrals`);
+const tooManyReferrals = (): ServiceError => upstreamUnreachable(`more than ${MAX_HOPS} referrals`);
 
 export interface SiteAddress {
   /** Scheme, host, port and base path. */

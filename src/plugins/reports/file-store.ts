@@ -106,7 +106,7 @@ type StoredRow = PrefixCounts & { prefix: string };
 function addTo(rows: RowsByPrefix, prefix: string, counts: PrefixCounts): void {
   const row = rows.get(prefix) ?? new PrefixRow();
   rows.set(prefix, row);
-  row.addAll(counts);
+  row.addCounts(counts);
 }
 
 function* rowLines(rows: RowsByPrefix): Generator<string> {

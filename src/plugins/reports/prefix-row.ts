@@ -22,7 +22,7 @@ export class PrefixRow {
     top.add(top.counts.has(name) ? name : Buffer.from(name).toString(), count);
   }
 
-  addAll({ totals, handles, unknown }: PrefixCounts): void {
+  addCounts({ totals, handles, unknown }: PrefixCounts): void {
     for (const [field, count] of Object.entries(totals)) this.addTotal(field, count);
     addNames(this.#handles, handles);
     addNames(this.#unknown, unknown);

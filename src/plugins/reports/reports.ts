@@ -50,7 +50,7 @@ export function start(host: Host, { reports, upstream: { caseSensitive } }: Repo
       counter.addHit(hit);
     },
     answered: (answered) => {
-      counter.count(answered);
+      counter.countRead(answered);
     },
     robotRead: (handle) => {
       counter.countRobot(handle);
@@ -199,7 +199,7 @@ export class ReadCounter {
     this.#caseSensitive = caseSensitive;
   }
 
-  count({ handle: { key, prefix }, interface: family, exists, times = 1 }: CountedRead): void {
+  countRead({ handle: { key, prefix }, interface: family, exists, times = 1 }: CountedRead): void {
     const row = this.#rowOf(prefix, exists);
     row.addTotal(family, times);
     if (!exists) row.addTotal('unknown', times);
@@ -217,7 +217,7 @@ export class ReadCounter {
   countHits(): void {
     for (const hit of this.#repeatedHits) {
       const handle = handleRef(hit.handle, this.#caseSensitive);
-      this.count({ handle, interface: hit.family, exists: hit.exists, times: hit.repeats });
+      this.countRead({ handle, interface: hit.family, exists: hit.exists, times: hit.repeats });
       hit.repeats = 0;
     }
     this.#repeatedHits = [];

@@ -374,7 +374,7 @@ class DeletionLog {
     }
     const older = this.#files().filter((file) => file !== this.#file);
     return () => {
-      for (const file of older) remove(file);
+      for (const file of older) tryRemove(file);
     };
   }
 
@@ -424,7 +424,7 @@ function parseLine(line: string): Deleted {
   return { prefix: '' };
 }
 
-function remove(file: string): void {
+function tryRemove(file: string): void {
   try {
     unlinkSync(file);
   } catch {

@@ -77,7 +77,7 @@ export class LimitedNetworks {
   }
 
   /** Returns the limits with their ends by the wall clock. */
-  list(): LimitedNetwork[] {
+  limits(): LimitedNetwork[] {
     const now = this.#clock.now();
     return [...this.#entries.values()]
       .filter(({ until }) => until > now)
@@ -116,7 +116,7 @@ export class LimitedNetworks {
   }
 
   /** Drops expired limits, and loads the limits of other instances. `maxMs`: the longest limit. */
-  async refresh(maxMs: number): Promise<void> {
+  async refreshFromRedis(maxMs: number): Promise<void> {
     const now = this.#clock.now();
     for (const { network, until } of [...this.#entries.values()]) if (until <= now) this.#drop(network);
     const listed = await this.#shared?.run('limit', (redis) =>
@@ -189,7 +189,7 @@ export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetwork
   const networks = new LimitedNetworks(host, cache.commands);
   const timer = setInterval(() => {
     const { perMinute, forMs } = settings.current.traffic.enumeration;
-    if (perMinute > 0) void networks.refresh(forMs);
+    if (perMinute > 0) void networks.refreshFromRedis(forMs);
     else networks.clear();
   }, REFRESH_MS).unref();
   hooks.close.push(() => {

@@ -44,7 +44,7 @@ const missesOf = ({ name, count }: Ranked): TrafficReport['networks'][number] =>
 
 const blockedOf = (networks: LimitedNetworks): TrafficReport['blocked'] =>
   networks
-    .list()
+    .limits()
     .sort((one, other) => other.until - one.until)
     .map(({ network, until, reason }) => ({ network, until: new Date(until).toISOString(), reason }));
 
@@ -91,7 +91,7 @@ export function createMissLimit(
 ): AroundMiss {
   const window = new MissWindow();
   const countLimited = metrics.counterOf(METRICS.limitedMisses);
-  metrics.readGauge(METRICS.limitedNetworks, () => [{ labels: {}, value: networks.list().length }]);
+  metrics.readGauge(METRICS.limitedNetworks, () => [{ labels: {}, value: networks.limits().length }]);
   // Pressure means that the queue is at least as long as the concurrency limit for reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
@@ -111,7 +111,7 @@ export function createMissLimit(
   function count(network: string, added: Partial<MissCounts>): void {
     const at = now();
     if (networks.find(network) !== undefined) return;
-    const { counts, pressedOfAll } = window.count(network, added, at);
+    const { counts, pressedOfAll } = window.countMisses(network, added, at);
     const reason = judgeMisses(counts, pressedOfAll, settings.current.traffic.enumeration);
     if (reason === undefined) return;
     networks.limit({ network, until: at + settings.current.traffic.enumeration.forMs, reason });
@@ -201,7 +201,7 @@ export class MissWindow {
    * Counts misses. Returns the counts of the network including these, and the number of misses that arrived
    * from all networks while the upstream was under pressure.
    */
-  count(
+  countMisses(
     network: string,
     added: Partial<MissCounts>,
     now: number,
