@@ -24,10 +24,10 @@ Log in as 300:${DEMO_PREFIX}/SERVERADMIN with the password "serveradmin" to writ
 
 /** Serves until SIGINT or SIGTERM. @throws Failure when the file is unreadable or the port is in use */
 export async function devServer({ host, port, records: file, nativePort }: DevServerOptions): Promise<void> {
-  const given = file === undefined ? {} : await readRecordFile(file).catch(fail);
+  const given = file === undefined ? {} : await readRecordFile(file).catch(throwFailure);
   const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...given };
   const server = createDemoServer({ seed: records, prefixes: ['0.NA', ...prefixesOf(Object.keys(records))] });
-  const { url } = await server.listen(port, host).catch(fail);
+  const { url } = await server.listen(port, host).catch(throwFailure);
   printNote(ANNOUNCEMENT);
   print(`The Handle server is running at ${url}`);
   if (nativePort === undefined) {
@@ -65,7 +65,7 @@ async function serveNative({ host, nativePort, url, onStopped }: NativeOptions):
   return service;
 }
 
-function fail(error: unknown): never {
+function throwFailure(error: unknown): never {
   throw new Failure(printableText(error instanceof Error ? error.message : String(error)));
 }
 

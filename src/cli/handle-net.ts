@@ -377,7 +377,7 @@ const unescapeCell = (text: string, pattern: RegExp): string =>
 
 /** Returns a handle and one of its values, or the reason if it is not a value. */
 function readRow(row: Row): { name: string; value: HandleValue | string } {
-  const name = bytesOf(row['handle']).toString();
+  const name = decodeHexCell(row['handle']).toString();
   return { name, value: HANDLE_LINE.test(name) ? readRowValue(row) : 'not a handle' };
 }
 
@@ -390,8 +390,8 @@ function readRowValue(row: Row): HandleValue | string {
   if (!Number.isInteger(index) || !Number.isInteger(ttl)) return 'idx or ttl is not a number';
   return valueToJson({
     index,
-    type: bytesOf(row['type']).toString(),
-    data: bytesOf(row['data']),
+    type: decodeHexCell(row['type']).toString(),
+    data: decodeHexCell(row['data']),
     permissions: isAllowed.map((is, at) => ((is ?? '1110'[at] === '1') ? '1' : '0')).join(''),
     // Type 1 is absolute, in seconds since 1970.
     ttl: row['ttl_type'] === '1' ? new Date(ttl * 1000).toISOString().replace('.000Z', 'Z') : ttl,
@@ -408,7 +408,7 @@ function readBoolean(cell = ''): boolean | undefined {
 const isNull = (cell: string): boolean => cell === 'NULL' || cell === '\\N';
 
 /** Decodes hexadecimal bytes as of PostgreSQL (`\x`) and MySQL (`0x`); other cells are text. */
-function bytesOf(cell = ''): Buffer {
+function decodeHexCell(cell = ''): Buffer {
   const [, digits] = /^(?:\\x|0x)([0-9a-f]*)$/i.exec(cell) ?? [];
   return digits === undefined ? Buffer.from(isNull(cell) ? '' : cell) : Buffer.from(digits, 'hex');
 }
@@ -416,7 +416,7 @@ function bytesOf(cell = ''): Buffer {
 /** Reads references as the storage of a Handle server writes them: separated by tabs, with two escapes. */
 const readReferenceCell = (cell = ''): ValueReference[] =>
   readReferenceList(
-    bytesOf(cell)
+    decodeHexCell(cell)
       .toString()
       .replace(/%([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(parseInt(code, 16)))
       .split('\t'),

@@ -176,7 +176,7 @@ function readBody(reader: ByteReader, { opCode, responseCode }: Header): Respons
   if (responseCode === serviceReferral || responseCode === prefixReferral) {
     return { kind: 'referral', ...takeRecord(reader) };
   }
-  if (responseCode !== success) return { kind: 'text', text: reader.text() };
+  if (responseCode !== success) return { kind: 'text', text: reader.sizedText() };
   if (opCode === OP_CODE.siteInfo) return { kind: 'site', site: reader.take(reader.remaining) };
   return { kind: 'record', ...takeRecord(reader) };
 }
@@ -184,7 +184,7 @@ function readBody(reader: ByteReader, { opCode, responseCode }: Header): Respons
 /** Reads a handle and its values. A referral may end after the handle. */
 function takeRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[] } {
   const handle = reader.sized();
-  return { handle, values: reader.remaining === 0 ? [] : reader.list(() => takeValue(reader)) };
+  return { handle, values: reader.remaining === 0 ? [] : reader.elements(() => takeValue(reader)) };
 }
 
 const ABSOLUTE = 1;
@@ -195,9 +195,9 @@ export function takeValue(reader: ByteReader): HandleValue {
   const timestamp = reader.int32();
   const ttl = takeTtl(reader);
   const permissions = (reader.byte() & 0x0f).toString(2).padStart(4, '0');
-  const type = reader.text();
+  const type = reader.sizedText();
   const data = decodeData(type, reader.sized());
-  const references = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
+  const references = reader.elements(() => ({ handle: reader.sizedText(), index: reader.int32() }));
   return {
     index,
     type,

@@ -111,7 +111,7 @@ function addOperate(program: Command): void {
     )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
     .option('--plain', 'print index, type, ttl and data of each value, separated by tabs')
-    .action(lazy(async () => (await import('./resolve.js')).resolve));
+    .action(lazy(async () => (await import('./resolve.js')).resolveCommand));
   atAdmin(program.command('purge').argument('[handles...]'))
     .description('invalidate handles in every instance')
     .option(...PREFIX)

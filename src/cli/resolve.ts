@@ -17,7 +17,7 @@ interface ResolveCommandOptions extends AdminOptions, TrustOptions {
 }
 
 /** Resolves one handle, or for `-` the handles on standard input. */
-export async function resolve(given: string, options: ResolveCommandOptions): Promise<void> {
+export async function resolveCommand(given: string, options: ResolveCommandOptions): Promise<void> {
   assertOptions(given, options);
   if (given === '-') {
     await resolveList(options);

@@ -169,7 +169,7 @@ class Hold {
   }
 
   /** Sends the held responses, and stops holding responses for this method. */
-  end(method: string): void {
+  sendHeld(method: string): void {
     this.#methods.delete(method);
     const due = this.#held.filter((held) => held.method === method);
     this.#held = this.#held.filter((held) => held.method !== method);
@@ -203,7 +203,7 @@ export type FaultKind = (typeof FAULT_KINDS)[number];
 
 const JSON_TYPE = 'application/json;charset=utf-8';
 
-function replacement(status: number, contentType: string, text: string): WireReply {
+function faultyReply(status: number, contentType: string, text: string): WireReply {
   const body = Buffer.from(text);
   return {
     status,
@@ -216,15 +216,15 @@ function replacement(status: number, contentType: string, text: string): WireRep
 }
 
 const REPLACED: Partial<Record<FaultKind, WireReply>> = {
-  refuse: replacement(503, JSON_TYPE, '{"responseCode":3,"message":"Server too busy"}'),
-  error: replacement(500, JSON_TYPE, '{"responseCode":2,"message":"Internal Error"}'),
-  html: replacement(
+  refuse: faultyReply(503, JSON_TYPE, '{"responseCode":3,"message":"Server too busy"}'),
+  error: faultyReply(500, JSON_TYPE, '{"responseCode":2,"message":"Internal Error"}'),
+  html: faultyReply(
     200,
     'text/html;charset=utf-8',
     '<!DOCTYPE html><title>Gateway</title><h1>Please log in</h1>',
   ),
-  garbage: replacement(200, JSON_TYPE, '{"responseCode":1,"handle":"21.T11998/'),
-  'wrong-handle': replacement(
+  garbage: faultyReply(200, JSON_TYPE, '{"responseCode":1,"handle":"21.T11998/'),
+  'wrong-handle': faultyReply(
     200,
     JSON_TYPE,
     writeJson({

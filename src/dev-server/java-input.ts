@@ -34,7 +34,7 @@ export function readJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    return new LenientReader(text).read();
+    return new LenientReader(text).readDocument();
   }
 }
 
@@ -47,7 +47,7 @@ class LenientReader {
     this.#text = text;
   }
 
-  read(): unknown {
+  readDocument(): unknown {
     const value = this.#value('$');
     if (this.#peek() !== '') throw this.#malformed('Expected EOF', '$');
     return value;

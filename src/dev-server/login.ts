@@ -203,7 +203,7 @@ export class SessionStore {
     this.#random = random;
   }
 
-  open(): Session {
+  create(): Session {
     const session: Session = this.#random.session();
     this.#forgetExpired();
     this.#keep(session);

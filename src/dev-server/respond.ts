@@ -98,7 +98,7 @@ const callbackName = (callback: string): string =>
   callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
 
 function challengeHeaders({ basic, error, session }: Challenge, sessions: SessionStore): WireHeader[] {
-  const { sessionId, nonce } = session ?? sessions.open();
+  const { sessionId, nonce } = session ?? sessions.create();
   const reason = error === undefined ? '' : `, error="${error}"`;
   const handle = `Handle sessionId="${sessionId}", nonce="${nonce}"${reason}`;
   return [

@@ -57,7 +57,8 @@ export function createRequestRouter(state: DemoState): (request: DemoRequest) =>
     answerSessions({ method, path, secure, login, body }, state, serverKey);
 
   const routeFor = ({ path }: DemoTarget): DemoRoute => {
-    if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path)) return handles(state);
+    if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path))
+      return createHandlesRoute(state);
     if (!/^\/api(\/|$)/.test(path)) return (target) => redirectPage(target, state);
     if (path.startsWith('/api/prefixes')) return prefixes(state);
     if (path === '/api/site') return () => succeed({ site: state.site });
@@ -115,7 +116,7 @@ function loginRefusal(login: DemoLogin): DemoReply | undefined {
   return login.failed ? { status: 401, challenge: login } : undefined;
 }
 
-const handles =
+const createHandlesRoute =
   (world: World): DemoRoute =>
   (target, request, login) => {
     const { method, headers, body } = request;
@@ -270,7 +271,7 @@ function answerList({ parameters, identity }: DemoCall, { store, rights }: World
   const granted = rights.on(store.get(prefixHandle(prefix)) ?? [], identity);
   if ((granted & RIGHT.listHandles) === 0)
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: prefix });
-  const handles = store.list(prefix);
+  const handles = store.storedHandles(prefix);
   const totalCount = String(handles.length);
   if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0) {
     return succeed({ prefix, totalCount, handles });
@@ -309,17 +310,17 @@ function answerSessions(
   if (path === '/api/sessions/this' && isKnown) return answerThis(request, keys);
   if (method === 'GET' && path.length > '/api/sessions/'.length) return empty(403);
   if (method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
-  return open(request, keys, serverKey);
+  return openSession(request, keys, serverKey);
 }
 
-function open(
+function openSession(
   { login, body }: SessionRequest,
   keys: Keys,
   serverKey: () => KeyPairKeyObjectResult,
 ): DemoReply {
   const sent = parametersIn(body);
   if (login.session !== undefined || sent.sessionId !== undefined) return empty(400);
-  const session = keys.sessions.open();
+  const session = keys.sessions.create();
   if (login.identity) session.identity = login.identity;
   const cnonce = login.cnonce ?? sent.cnonce;
   const proof = cnonce === undefined ? {} : serverProof(session, cnonce, serverKey());
@@ -337,7 +338,7 @@ function open(
 
 function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoReply {
   if (method === 'GET' || method === 'HEAD') return show(login);
-  if (method === 'DELETE') return end(login, keys);
+  if (method === 'DELETE') return endSession(login, keys);
   const answered = login.session === undefined ? handleLogin(parametersIn(body), keys) : login;
   const { session } = answered;
   if (session === undefined) return empty(403);
@@ -359,7 +360,7 @@ function show(login: DemoLogin): DemoReply {
   return login.failed ? empty(403) : { status: 200, json: { authenticated: false } };
 }
 
-function end({ session }: DemoLogin, { sessions }: Keys): DemoReply {
+function endSession({ session }: DemoLogin, { sessions }: Keys): DemoReply {
   if (session === undefined) return empty(403);
   sessions.delete(session.sessionId);
   return empty(204);

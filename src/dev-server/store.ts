@@ -56,7 +56,7 @@ export class RecordStore {
   }
 
   /** Returns the stored handles of exactly this prefix, in byte order. */
-  list(prefix: string): string[] {
+  storedHandles(prefix: string): string[] {
     const start = `${prefixHandle(prefix).slice('0.NA/'.length)}/`;
     const names = [...this.#records.keys()].filter((key) => key.startsWith(start));
     return names.sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));

@@ -50,18 +50,18 @@ export function valueFromJson(json: unknown, timestampSeconds: number): StoredVa
   };
 }
 
-const missing = (method: string): Error =>
+const missingMember = (method: string): Error =>
   badValue(
     `java.lang.NullPointerException: Cannot invoke "com.google.gson.JsonElement.${method}()" because the return value of "com.google.gson.JsonObject.get(String)" is null`,
   );
 
 function indexIn(index: unknown): number {
-  if (index === undefined) throw missing('getAsInt');
+  if (index === undefined) throw missingMember('getAsInt');
   return typeof index === 'number' ? Math.trunc(index) : parseJavaInt(primitiveText(index));
 }
 
 function readType(type: unknown): string {
-  if (type === undefined) throw missing('getAsString');
+  if (type === undefined) throw missingMember('getAsString');
   return primitiveText(type);
 }
 

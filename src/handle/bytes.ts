@@ -86,11 +86,11 @@ export class ByteReader {
     return this.take(this.int32());
   }
 
-  text(): string {
+  sizedText(): string {
     return this.sized().toString('utf8');
   }
 
-  list<T>(readOne: () => T): T[] {
+  elements<T>(readOne: () => T): T[] {
     const length = this.int32();
     this.#assertWithin(length);
     return Array.from({ length }, readOne);

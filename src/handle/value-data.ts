@@ -109,7 +109,7 @@ export interface AdminData extends ValueReference {
 export function decodeAdmin(bytes: Buffer): AdminData {
   const reader = new ByteReader(bytes);
   const permissions = reader.int16();
-  const handle = reader.text();
+  const handle = reader.sizedText();
   const index = reader.int32();
   if (reader.remaining !== 0 && reader.remaining !== 2) throw new RangeError('not an HS_ADMIN value');
   return { handle, index, permissions, legacy: reader.remaining === 2 };
@@ -133,7 +133,7 @@ export function adminToJson({ handle, index, permissions, legacy }: AdminData): 
 /** Decodes HS_VLIST data. @throws RangeError for bytes that are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
   const reader = new ByteReader(bytes);
-  const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
+  const entries = reader.elements(() => ({ handle: reader.sizedText(), index: reader.int32() }));
   if (reader.remaining !== 0) throw new RangeError('not an HS_VLIST value');
   return entries;
 }
@@ -176,7 +176,7 @@ export function encodePublicKey(json: unknown): Buffer {
 /** Decodes a public key to a JSON Web Key. @throws RangeError for a key that is neither RSA nor DSA */
 export function decodePublicKey(bytes: Buffer): Jwk {
   const reader = new ByteReader(bytes);
-  const name = reader.text();
+  const name = reader.sizedText();
   const found = Object.entries(LAYOUTS).find(([, layout]) => layout.name === name);
   if (found === undefined) throw new RangeError('not a public key');
   const [kty, { binaryOrder, jsonOrder }] = found;
@@ -283,8 +283,8 @@ export function decodeSite(bytes: Buffer): SiteJson {
   const serialNumber = reader.int16();
   const mask = reader.byte();
   const hashOption = reader.byte();
-  const hashFilter = reader.text();
-  const attributes = reader.list(() => ({ name: reader.text(), value: reader.text() }));
+  const hashFilter = reader.sizedText();
+  const attributes = reader.elements(() => ({ name: reader.sizedText(), value: reader.sizedText() }));
   return {
     version,
     protocolVersion,
@@ -294,11 +294,11 @@ export function decodeSite(bytes: Buffer): SiteJson {
     ...(hashOption !== HASH_BY_ALL && { hashOption }),
     ...(hashFilter !== '' && { hashFilter }),
     attributes,
-    servers: reader.list(() => ({
+    servers: reader.elements(() => ({
       serverId: reader.int32(),
       address: bytesToAddress(reader.take(16)),
       publicKey: keyToJson(reader.sized()),
-      interfaces: reader.list(() => readSiteInterface(reader)),
+      interfaces: reader.elements(() => readSiteInterface(reader)),
     })),
   };
 }

@@ -91,7 +91,7 @@ describe('rejected and unanswered writes', () => {
     const figures = await readDuring(proxy.url, undefined);
     print('a PUT that is not answered', figures);
     expect(figures.hits).toBe(figures.reads);
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     await writing;
   });
 

@@ -45,7 +45,7 @@ const NUMBERS = ['n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi'];
 /** Parses an unencrypted private key. */
 function readPrivateKey(bytes: Buffer): Jwk {
   const reader = new ByteReader(bytes);
-  expect(reader.text()).toBe('RSA_PRIVCRT_KEY');
+  expect(reader.sizedText()).toBe('RSA_PRIVCRT_KEY');
   const numbers = NUMBERS.map((name) => {
     const number = reader.sized();
     // Java adds a sign byte only if the highest bit is set.

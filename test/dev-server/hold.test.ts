@@ -18,7 +18,7 @@ describe('demo server that holds responses', () => {
     await expect.poll(() => server.hold.size).toBe(1);
     expect(numberIn(await ask(server.url, PATH)), 'other methods are answered, and see the record').toBe(1);
     expect(isAnswered).toBe(false);
-    server.hold.end('PUT');
+    server.hold.sendHeld('PUT');
     expect(await written).toBe(201);
     expect(server.hold.size).toBe(0);
     expect((await putNumbered(server.url, PATH, 2)).status).toBe(200);

@@ -119,7 +119,7 @@ describe('server.maxConnections limit', () => {
     expect(await statusOn(next)).toBe(200);
     pass();
     await closed(await openSocket(proxy.url));
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await answer).status).toBe(404);
     expect((await exchangeOn(later, GET.slice(20))).status).toBe(200);
     expect((await exchangeOn(first, '/1.1\r\nHost: x\r\n\r\n')).status).toBe(200);
@@ -225,7 +225,7 @@ describe('native listener at its connection limit', () => {
     pass(5000);
     const next = await openNativeSocket(proxy.tcpPort);
     await closed(silent);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     const answers = [waiting, slow, next].map(readToEnd);
     slow.write(nativeRequest(HANDLE).subarray(30));
     next.write(nativeRequest(HANDLE));

@@ -77,7 +77,7 @@ async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }
   return {
     async end() {
       isOver = true;
-      hanging.hold.end('GET');
+      hanging.hold.sendHeld('GET');
       return (await Promise.all(callers)).flat();
     },
   };

@@ -74,7 +74,7 @@ describe('slow native TCP sender', () => {
     await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
     vi.advanceTimersByTime(5000);
     expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect(codeOf(readResponse(await answer))).toBe(100);
   });
 });

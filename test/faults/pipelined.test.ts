@@ -85,7 +85,7 @@ describe('pipelined requests', () => {
     expect(sockets.filter(({ closed }) => closed).length).toBeLessThan(20);
     expect((await proxy.ask(HIT)).status).toBe(200);
     for (const socket of sockets) socket.destroy();
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     // The server detects a closed connection when it sends the response.
     await expect.poll(() => proxy.connections()).toBe(0);
     const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });

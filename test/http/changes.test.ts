@@ -105,7 +105,7 @@ describe('change file', () => {
     const { file, write } = await startRecorded({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     demo.hold.begin('PUT');
     expect((await write('PUT', PATH, { body: numberedBody(1) })).status).toBe(504);
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     expect(file.lines()).toMatchObject([
       { operation: 'update', handle: HANDLE, claimedIdentity: WRITER, outcome: 'unknown' },
     ]);

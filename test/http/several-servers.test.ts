@@ -256,7 +256,7 @@ describe('proxy with several upstream servers', () => {
     await expect.poll(() => b.asked).toBeGreaterThan(0);
     for (let at = 0; at < 20; at++) expect((await ask(`/api/handles/21.T1/m${at}`)).status).toBe(404);
     expect(a.asked).toBe(20);
-    b.hold.end('GET');
+    b.hold.sendHeld('GET');
     expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
   });
 
@@ -269,7 +269,7 @@ describe('proxy with several upstream servers', () => {
     const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
     const elements = JSON.parse(body.toString()) as { status: number }[];
     expect(elements.map(({ status }) => status)).toEqual([200, 400, 404]);
-    b.hold.end('GET');
+    b.hold.sendHeld('GET');
     for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
   });
 });

@@ -64,7 +64,7 @@ describe('write whose client disconnects', () => {
       .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
       .not.toContain('stored');
     second.resetAndDestroy();
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
     await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
   });

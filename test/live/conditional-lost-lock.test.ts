@@ -39,8 +39,8 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
     async (_how, isDumped, lose) => {
       demo.put(HANDLE, numbered(1));
       onTestFinished(() => {
-        demo.hold.end('GET');
-        demo.hold.end('PUT');
+        demo.hold.sendHeld('GET');
+        demo.hold.sendHeld('PUT');
       });
       const redis = await startDumpingRedis();
       const { client } = redis;
@@ -66,12 +66,12 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
       const writes = [put(one.url, tag, 3), put(other.url, tag, 4)];
       await expect.poll(() => demo.hold.size, PATIENT).toBe(2);
       demo.hold.begin('PUT');
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       await expect.poll(() => demo.hold.size, PATIENT).toBe(1);
       await expect.poll(() => client.exists(`${lock}:wanted`), PATIENT).toBe(1);
       await lose(redis);
       expect((await Promise.race(writes)).status).toBe(412);
-      demo.hold.end('PUT');
+      demo.hold.sendHeld('PUT');
       const statuses = (await Promise.all(writes)).map(({ status }) => status);
       expect(numberIn(await ask(demo.url, PATH))).toBe(3 + statuses.indexOf(200));
       expect(statuses.sort()).toEqual([200, 412]);

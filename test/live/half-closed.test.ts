@@ -92,7 +92,7 @@ describe('half-closed client connection', () => {
       await once(socket, 'finish');
       // A response to a different request shows that the proxy has read the FIN.
       await proxy.ask(HIT);
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
     });
   });
@@ -137,7 +137,7 @@ describe('half-closed client connection', () => {
       reset.resetAndDestroy();
       // A full close looks like a half-close until a response is sent.
       await expect.poll(() => proxy.connections()).toBe(1);
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       await expect.poll(() => proxy.connections()).toBe(0);
     });
   });

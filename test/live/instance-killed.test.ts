@@ -57,7 +57,7 @@ describeWithRedis('killed instance', () => {
     await expect.poll(() => demo.hold.size).toBe(1);
     expect(await proxy.stop('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });
     expect(await written).toBeInstanceOf(Error);
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     expect(processesWith(mark)).toEqual([]);
     const next = await startConnectedProxy(env);
     expect(next.url).toBe(proxy.url);

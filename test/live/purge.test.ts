@@ -33,7 +33,7 @@ describe('purge', () => {
   describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
     beforeEach(async () => {
       demo.heal();
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       change('old');
       expect(await seen(two.one)).toEqual(['old', 'old', 'old']);
       expect(await seen(two.other)).toEqual(['old', 'old', 'old']);
@@ -119,7 +119,7 @@ describe('purge', () => {
       await expect.poll(() => demo.hold.size, WAIT).toBe(2);
       change('new');
       await purge(two.one, body);
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       await Promise.all(reading);
       expect((await seen(two.one))[0]).toBe('new');
       expect((await seen(two.other))[0]).toBe('new');

@@ -84,13 +84,13 @@ describe('reload of the built program (SIGHUP)', () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     demo.hold.begin('GET');
     onTestFinished(() => {
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
     });
     const answer = ask(proxy.url, '/api/handles/21.T11998/alias');
     await expect.poll(() => demo.hold.size).toBe(1);
     await rewrite('http: { clientMaxAge: 5s }');
     await expect.poll(() => linesOf(proxy, READ)).toHaveLength(1);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await answer).status).toBe(200);
   });
 });

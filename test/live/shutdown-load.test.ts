@@ -65,7 +65,7 @@ describe('shutdown under load', () => {
     await expect.poll(() => demo.hold.size).toBe(1);
     void proxy.stop();
     await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
   });
 

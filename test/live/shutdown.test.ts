@@ -36,7 +36,7 @@ describe('shutdown', () => {
           (error: unknown) => (error as NodeJS.ErrnoException).code,
         );
       await expect.poll(refusal).toBe('ECONNREFUSED');
-      demo.hold.end('GET');
+      demo.hold.sendHeld('GET');
       const answer = await slow;
       expect(answer.status).toBe(200);
       expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
@@ -57,7 +57,7 @@ describe('shutdown', () => {
     expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
     // The event loop may have stalled on a busy machine.
     await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
   });
@@ -85,7 +85,7 @@ describe('shutdown', () => {
     await expect.poll(() => demo.hold.size).toBe(1);
     const exited = proxy.stop();
     await isStopping(proxy);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     const [answer] = (await answered) as [IncomingMessage];
     answer.resume();
     await once(answer, 'end');
@@ -125,7 +125,7 @@ describe('shutdown', () => {
     const exited = proxy.stop('SIGINT');
     // This response arrives after the signal was handled.
     expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect((await slow).status).toBe(200);
     expect(await exited).toEqual({ code: 0, signal: null });
   });

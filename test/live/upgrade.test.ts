@@ -109,7 +109,7 @@ describe('Upgrade and CONNECT', () => {
     await expect.poll(() => demo.hold.size).toBe(1);
     socket.write(put.slice(-10));
     socket.write(get('page'));
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     await closed;
     expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
     expect(received).toContain('"handle":"21.T11998/located"');
@@ -123,7 +123,7 @@ describe('Upgrade and CONNECT', () => {
     socket.write(get('located') + request('CONNECT 127.0.0.1:22'));
     await expect.poll(() => demo.hold.size).toBe(1);
     socket.resetAndDestroy();
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     await expect.poll(() => proxy.connections()).toBe(0);
     expect((await proxy.ask(HIT)).status).toBe(200);
   });

@@ -64,7 +64,7 @@ describe('repeated ePIC v2 POST', () => {
     leave(socket);
     // A response to a different request shows that the proxy has read the close.
     await ask(url, '/api/site');
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     await expect.poll(() => handlesOf(url, place)).toHaveLength(1);
     expect((await post(url, place)).status).toBe(201);
     expect(await handlesOf(url, place)).toHaveLength(1);

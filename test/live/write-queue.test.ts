@@ -34,7 +34,7 @@ describe('writes beyond the upstream connection limit', () => {
     const body = numberedBody(2) + ' '.repeat(2000);
     const second = await proxy.ask('/api/handles/21.T11998/second', { method: 'PUT', headers, body });
     expect(second.status).toBe(413);
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     expect((await first).status).toBe(201);
     expect(demo.askedFor('21.T11998/second')).toBe(0);
   });

@@ -35,7 +35,7 @@ describeWithRedis('killed writer', () => {
     const written = putNumbered(writer.url, PATH, 2).catch(() => undefined);
     await expect.poll(() => demo.hold.size).toBe(size + 1);
     await writer.stop('SIGKILL');
-    demo.hold.end('PUT');
+    demo.hold.sendHeld('PUT');
     await written;
   }
 
@@ -77,7 +77,7 @@ describeWithRedis('killed writer', () => {
     const slow = ask(other.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
     await writeAndDie(writer);
-    demo.hold.end('GET');
+    demo.hold.sendHeld('GET');
     expect(numberIn(await slow), 'asked before the write').toBe(1);
     expect(numberIn(await ask(other.url, PATH))).toBe(2);
     expect(await entries()).toEqual([]);

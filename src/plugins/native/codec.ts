@@ -273,8 +273,8 @@ function readRequest(bytes: Buffer): Request {
 function readResolution(bytes: Buffer): ResolutionRequest {
   const reader = new ByteReader(bytes);
   const handle = reader.sized();
-  const indexes = reader.list(() => reader.int32());
-  return { handle, indexes, types: reader.list(() => reader.text()) };
+  const indexes = reader.elements(() => reader.int32());
+  return { handle, indexes, types: reader.elements(() => reader.sizedText()) };
 }
 
 // Handle values (RFC 3651 §3.1), encoded from JSON to the same bytes as on the server.
