@@ -223,6 +223,9 @@ function retryAfterSeconds(status: number, retryAfterMs: number | 'never' | unde
   return TEMPORARY_STATUSES.includes(status) ? RETRY_AFTER_SECONDS : undefined;
 }
 
+/** Returns the message of anything that was thrown. */
+export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 /** Returns the rows of the error table in config/troubleshooting.md. */
 export const errorRows = (errors: readonly ErrorEntry[]): string[] =>
   errors.map(

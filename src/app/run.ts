@@ -6,6 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
 import { ConfigError, type ConfigSources, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
+import { errorText } from '../errors.js';
 import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { loadStartConfig } from './config.js';
 import { ListenError } from './listen.js';
@@ -50,7 +51,7 @@ export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
 
 /** Returns the message and the exit code of a failed start. */
 export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 } {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = errorText(error);
   const isConfig = error instanceof ConfigError || error instanceof ListenError;
   return isConfig
     ? { text: `${reason}\n`, exitCode: 2 }

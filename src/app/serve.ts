@@ -6,6 +6,7 @@ import { describeOutgoingProxies } from '../config/outgoing-proxy.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
+import { errorText } from '../errors.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
 import { createDrain } from '../server/drain.js';
@@ -130,7 +131,7 @@ export function createReload(
     try {
       next = read();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       logger.error({ reason }, 'reload failed, keeping the current configuration');
       return;
     }

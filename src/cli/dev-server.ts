@@ -6,6 +6,7 @@ import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
 import { valueFromJson } from '../dev-server/value.js';
+import { errorText } from '../errors.js';
 import { readFileLines } from '../handle/streams.js';
 import { printableText } from '../handle/handle.js';
 import { Failure, print, printNote } from './terminal.js';
@@ -66,7 +67,7 @@ async function serveNative({ host, nativePort, url, onStopped }: NativeOptions):
 }
 
 function throwFailure(error: unknown): never {
-  throw new Failure(printableText(error instanceof Error ? error.message : String(error)));
+  throw new Failure(printableText(errorText(error)));
 }
 
 /** @throws Error when the file cannot be read, or with the number of an invalid line */

@@ -2,6 +2,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { readFingerprints } from '../config/addresses.js';
 import { VERSION, readPackageFile } from '../config/package-files.js';
+import { errorText } from '../errors.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
@@ -31,7 +32,7 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
     else {
-      printNote(error instanceof Error ? error.message : String(error));
+      printNote(errorText(error));
       process.exitCode = error instanceof Failure ? error.exitCode : EXIT.failed;
     }
   }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { z } from 'zod';
+import { errorText } from '../errors.js';
 import { parseUrl } from './addresses.js';
 import { MAPPING } from './fields.js';
 import { type ConfigKey, isTree, keysIn, valueAt, withoutNulls, withValue } from './keys.js';
@@ -180,7 +181,7 @@ function readTree(
     try {
       return work();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       throw new ConfigError([{ source: `file ${file}`, text: `${failure}: ${reason}` }]);
     }
   };

@@ -2,6 +2,7 @@
 import { type KeyObject, X509Certificate, createPrivateKey } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { errorText } from '../errors.js';
 import type { Config } from './schema.js';
 import type { StartProblem } from './sections.js';
 import { isUpstreamGiven } from './upstream-servers.js';
@@ -100,7 +101,7 @@ function failureOf(failed: string, check: () => string | undefined): string | un
   try {
     return check();
   } catch (error) {
-    return `${failed}: ${error instanceof Error ? error.message : String(error)}`;
+    return `${failed}: ${errorText(error)}`;
   }
 }
 

@@ -1,7 +1,7 @@
 // Receives request bodies within a limit per body and a total limit, decompresses them and parses JSON within limits.
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
-import { type ErrorKind, ServiceError } from '../errors.js';
+import { type ErrorKind, ServiceError, errorText } from '../errors.js';
 import { appendChunk } from '../handle/bytes.js';
 import { type JsonLimits, describeExcess, findExcess } from '../handle/json.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
@@ -177,7 +177,7 @@ export function parseJsonBytes(bytes: Buffer, { codes, limits }: JsonBody): unkn
     });
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = errorText(cause);
     throw new ServiceError(codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
   }
 }

@@ -2,6 +2,7 @@
 import { readFileSync, statSync, type Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
@@ -104,5 +105,3 @@ function tableIn(file: string, readText: (text: string) => MovedTable | string):
     return errorText(error);
   }
 }
-
-const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -7,14 +7,14 @@ import type { Host } from '../../host.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import { makeUncheckedEntry } from '../../cache/policy.js';
 import { describeServers, unservedPrefixes, upstreamServers } from '../../config/upstream-servers.js';
-import { ServiceError } from '../../errors.js';
+import { ServiceError, errorText } from '../../errors.js';
 import { readFileLines } from '../../handle/streams.js';
 import { upperAscii } from '../../handle/handle.js';
 import { createMemoryBudget, createWithBody } from '../../http/request-body.js';
 import { createIsServed } from '../../upstream/routing.js';
 import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
 import { parseRecordLine, formatRecordLine } from './format.js';
-import { Snapshot, writeFailure } from './snapshot.js';
+import { Snapshot } from './snapshot.js';
 
 /** Restores the configured snapshot and seed in the background. */
 export function start(host: Host, settings: SnapshotConfig): Started {
@@ -136,7 +136,7 @@ async function readSeed(
   try {
     await restoreLines(readFileLines(file), counts);
   } catch (error) {
-    reason = writeFailure(error);
+    reason = errorText(error);
   }
   const { restored, kept, expired, full, rejected } = counts;
   const records = restored + kept + expired + full;

@@ -10,6 +10,7 @@ import type { Host } from '../../host.js';
 import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
+import { errorText } from '../../errors.js';
 import {
   ContentBuffer,
   encodeBlock,
@@ -138,7 +139,7 @@ export class Snapshot {
   /** Logs the first of consecutive failures. */
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
-      this.#host.log.warn({ file: this.#options.file, reason: writeFailure(error) }, 'snapshot not written');
+      this.#host.log.warn({ file: this.#options.file, reason: errorText(error) }, 'snapshot not written');
     this.#isFailing = true;
   }
 
@@ -170,7 +171,7 @@ export class Snapshot {
       await this.#restore(handle, { deletions, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#host.log.warn({ file, reason: writeFailure(error) }, 'snapshot rejected');
+        this.#host.log.warn({ file, reason: errorText(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
@@ -206,9 +207,6 @@ export class Snapshot {
     log.info({ file, ...loaded, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot loaded');
   }
 }
-
-export const writeFailure = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 /**
  * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
