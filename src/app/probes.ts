@@ -6,8 +6,8 @@ import { type RedisAddress, addressKey, redisAddress } from '../cache/redis/conn
 import { EVICTION_REMEDY, redisReason, redisRemedy } from '../cache/redis/errors.js';
 import { keyPrefixOf } from '../cache/redis/namespace.js';
 import { probeRedis } from '../cache/redis/probe.js';
+import type { Context } from '../context.js';
 import type { Diagnosis } from '../errors.js';
-import type { Metrics } from '../observe/metrics.js';
 import { newPseudonym } from '../upstream/caller.js';
 import { readTrust } from '../upstream/connections.js';
 import { codeOf, diagnose, keysAt } from '../upstream/failure.js';
@@ -130,14 +130,6 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
   return { code, cause, remedy: redisRemedy(cause, url) ?? `check ${url}` };
 }
 
-interface StartProbesDeps {
-  probes: readonly Probe[];
-  logger: Logger;
-  metrics: Metrics;
-  /** Called once the upstream or a secondary has responded. */
-  onAnswered: () => void;
-}
-
 /** Interval between probes until the upstream or a secondary has responded. */
 const REPEAT_MS = 2000;
 
@@ -150,9 +142,13 @@ const ANSWER_READS: readonly string[] = ['upstream', 'secondary'];
 
 /**
  * Probes every server, and logs a result if it has changed. Repeats until a server can serve reads, then
- * checks only certificates. Returns a cancel function.
+ * checks only certificates. Calls `onAnswered` once the upstream or a secondary has responded. Returns a cancel function.
  */
-export function startProbes({ probes, logger, metrics, onAnswered }: StartProbesDeps): () => void {
+export function startProbes(
+  probes: readonly Probe[],
+  { log: logger, metrics }: Context,
+  onAnswered: () => void,
+): () => void {
   const cancelled = new AbortController();
   const { signal } = cancelled;
   const log = logChanges(logger);
@@ -191,7 +187,7 @@ export function startProbes({ probes, logger, metrics, onAnswered }: StartProbes
 }
 
 /** Returns a function that logs a probe result only if the reason for a failure has changed. */
-function logChanges(logger: StartProbesDeps['logger']): (probe: Probe, report: ProbeReport) => void {
+function logChanges(logger: Logger): (probe: Probe, report: ProbeReport) => void {
   const reasons = new Map<Probe, string>();
   return function logChange(probe, { ms, version, certificate, failure, warning }) {
     const { target, server } = probe;

@@ -44,8 +44,7 @@ export async function serve(
   const admin = await serveAdmin(config, open.app);
   announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
   const probes = await createProbes(config);
-  const { metrics } = open.app.context;
-  const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
+  const cancelProbes = startProbes(probes, open.app.context, open.checks.upstreamAnswered);
   return {
     url: open.url,
     adminUrl: admin.url,

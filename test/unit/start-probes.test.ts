@@ -1,4 +1,3 @@
-import { partial } from '../support/partial.js';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Probe, startProbes } from '../../src/app/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
@@ -36,10 +35,13 @@ function start(...probes: ReturnType<typeof serverWith>[]) {
   const log = (level: string) => (fields: object, msg: string) => {
     lines.push([level, (fields as { server: string }).server, msg]);
   };
-  const logger = { info: log('info'), warn: log('warn') } as never;
   const onAnswered = vi.fn();
   const setCertificateExpiry = vi.fn();
-  const cancel = startProbes({ probes, logger, metrics: partial({ setCertificateExpiry }), onAnswered });
+  const cancel = startProbes(
+    probes,
+    { log: { info: log('info'), warn: log('warn') }, metrics: { setCertificateExpiry } } as never,
+    onAnswered,
+  );
   return { lines, onAnswered, setCertificateExpiry, cancel };
 }
 
