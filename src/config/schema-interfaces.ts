@@ -133,7 +133,7 @@ export function contrastOf(one: string, other: string): number {
  */
 const DARKEST_BACK = '#fdeceb';
 
-const isReadable = (given: string): boolean =>
+const hasContrast = (given: string): boolean =>
   /^#(?:[\da-f]{3}|[\da-f]{6})$/i.test(given) && contrastOf(given, DARKEST_BACK) >= 4.5;
 
 const line = text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ });
@@ -151,7 +151,7 @@ export const page = reloadable(
       .describe('URL of a logo next to the name, 36 pixels high; `data:image/…` embeds it.'),
     accentColor: normalised({
       allowed: `a colour such as #00695c or #06c with a contrast of at least 4.5 to ${DARKEST_BACK} (WCAG 2.2 AA)`,
-      read: (given) => (isReadable(given) ? given : undefined),
+      read: (given) => (hasContrast(given) ? given : undefined),
     })
       .optional()
       .describe(

@@ -164,7 +164,7 @@ class Hold {
   }
 
   /** Holds back later responses to requests with this method; the requests are still executed. */
-  begin(method: string): void {
+  holdReplies(method: string): void {
     this.#methods.add(method);
   }
 

@@ -85,7 +85,7 @@ describe('rejected and unanswered writes', () => {
 
   test('cost a single instance no hits while the Handle server does not respond', async () => {
     const proxy = await startHot(() => started(env));
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });
     await expect.poll(() => demo.hold.size).toBe(1);
     const figures = await readDuring(proxy.url, undefined);

@@ -9,7 +9,7 @@ const PATH = '/api/handles/21.T11998/held';
 
 describe('demo server that holds responses', () => {
   it('executes requests immediately, and sends their responses on release', async () => {
-    server.hold.begin('PUT');
+    server.hold.holdReplies('PUT');
     let isAnswered = false;
     const written = putNumbered(server.url, PATH, 1).then(({ status }) => {
       isAnswered = true;

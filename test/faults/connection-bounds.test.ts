@@ -103,7 +103,7 @@ describe('server.maxConnections limit', () => {
     expect(await statusOn(later)).toBe(200);
     pass();
     pass();
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const answer = exchangeOn(waiting, `GET /api/handles/21.T11998/slow HTTP/1.1\r\nHost: x\r\n\r\n`);
     const head = Object.entries(WRITE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
     body.write(`PUT ${PATH} HTTP/1.1\r\nHost: x\r\n${head.join('')}Content-Length: 500\r\n\r\n[`);
@@ -218,7 +218,7 @@ describe('native listener at its connection limit', () => {
     const silent = await openSocket(urlOf(proxy));
     const slow = await openNativeSocket(proxy.tcpPort);
     const waiting = await openNativeSocket(proxy.tcpPort);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     waiting.write(nativeRequest('21.T11998/held'));
     slow.write(nativeRequest(HANDLE).subarray(0, 30));
     await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);

@@ -61,7 +61,7 @@ async function miss(url: string, count: number): Promise<{ latencies: number[]; 
 
 /** Requests handles of the hanging server until `end` is called, which returns the response statuses. */
 async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }> {
-  hanging.hold.begin('GET');
+  hanging.hold.holdReplies('GET');
   let isOver = false;
   const askOn = async (): Promise<number[]> => {
     const statuses: number[] = [];

@@ -67,7 +67,7 @@ describe('slow native TCP sender', () => {
 
   test('stays connected while its request waits for the Handle server', async () => {
     const proxy = await start(fixed({ native: { tcp: { maxConnections: 1 } } }));
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const waiting = await openNativeSocket(proxy.tcpPort);
     const answer = readToEnd(waiting);
     waiting.write(nativeRequest('21.T11998/held'));

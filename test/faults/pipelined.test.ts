@@ -77,7 +77,7 @@ describe('pipelined requests', () => {
   test('share a memory bound, beyond which only the excess connections are closed', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     await proxy.ask(HIT);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const packet = get('/api/handles/21.T11998/hanging').repeat(1000);
     const sockets = await Promise.all(Array.from({ length: 30 }, () => openSocket(proxy.url)));
     for (const socket of sockets) socket.write(packet);

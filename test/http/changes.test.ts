@@ -103,7 +103,7 @@ describe('change file', () => {
 
   it('marks a write whose outcome is unknown, and names its identity as claimed', async () => {
     const { file, write } = await startRecorded({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     expect((await write('PUT', PATH, { body: numberedBody(1) })).status).toBe(504);
     demo.hold.sendHeld('PUT');
     expect(file.lines()).toMatchObject([

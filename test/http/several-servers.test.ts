@@ -251,7 +251,7 @@ describe('proxy with several upstream servers', () => {
 
   test('does not delay reads from other servers when one hangs', async () => {
     const { ask } = await start();
-    b.hold.begin('GET');
+    b.hold.holdReplies('GET');
     const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
     await expect.poll(() => b.asked).toBeGreaterThan(0);
     for (let at = 0; at < 20; at++) expect((await ask(`/api/handles/21.T1/m${at}`)).status).toBe(404);
@@ -262,7 +262,7 @@ describe('proxy with several upstream servers', () => {
 
   test('does not delay batches from other servers when one hangs', async () => {
     const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
-    b.hold.begin('GET');
+    b.hold.holdReplies('GET');
     const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
     // Four is the concurrency limit for all batches together.
     await expect.poll(() => b.asked).toBe(4);

@@ -52,7 +52,7 @@ describe('write whose client disconnects', () => {
 
   test('completes when the client leaves while the write is queued for an upstream connection', async () => {
     const proxy = await startAndRead(fixed({ upstream: { connections: 1 } }));
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
     const body = numberedBody(2);
     first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);

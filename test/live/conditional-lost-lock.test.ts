@@ -62,10 +62,10 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
       if (isDumped) await client.save();
       const tag = (await ask(one.url, PATH, { headers: WRITE_HEADERS })).headers.etag ?? '';
       // Both read the record before either is sent.
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const writes = [put(one.url, tag, 3), put(other.url, tag, 4)];
       await expect.poll(() => demo.hold.size, PATIENT).toBe(2);
-      demo.hold.begin('PUT');
+      demo.hold.holdReplies('PUT');
       demo.hold.sendHeld('GET');
       await expect.poll(() => demo.hold.size, PATIENT).toBe(1);
       await expect.poll(() => client.exists(`${lock}:wanted`), PATIENT).toBe(1);

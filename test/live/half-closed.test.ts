@@ -83,7 +83,7 @@ describe('half-closed client connection', () => {
 
     test('when the client half-closes during an upstream request', async () => {
       const proxy = await startWithHit();
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const socket = await openSocket(proxy.url);
       const received = restOf(socket);
       socket.write(get('/api/handles/21.T11998/located'));
@@ -129,7 +129,7 @@ describe('half-closed client connection', () => {
 
     test('no later than the response when the client has closed both directions', async () => {
       const proxy = await startWithHit();
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];
       for (const socket of [reset, gone]) socket.write(get('/api/handles/21.T11998/located'));
       gone.destroy();

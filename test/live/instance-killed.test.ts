@@ -52,7 +52,7 @@ describeWithRedis('killed instance', () => {
     const mark = `PORT=${port}`;
     expect(processesWith(mark)).toEqual([proxy.pid]);
     await openSocket(proxy.url);
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const written = putNumbered(proxy.url, PATH, 1).catch((error: unknown) => error);
     await expect.poll(() => demo.hold.size).toBe(1);
     expect(await proxy.stop('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });

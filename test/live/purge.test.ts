@@ -114,7 +114,7 @@ describe('purge', () => {
     ])('of %s voids earlier loads on every instance', async (_what, body) => {
       await purge(two.one, { all: true });
       change('old');
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const reading = [two.one.ask(pathOf(A)), two.other.ask(pathOf(A))];
       await expect.poll(() => demo.hold.size, WAIT).toBe(2);
       change('new');

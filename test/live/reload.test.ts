@@ -82,7 +82,7 @@ describe('reload of the built program (SIGHUP)', () => {
 
   test('does not affect requests in flight', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     onTestFinished(() => {
       demo.hold.sendHeld('GET');
     });

@@ -60,7 +60,7 @@ describe('shutdown under load', () => {
   test('adds Connection: close to the response to a request in flight', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const socket = await openSocket(proxy.url);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const answer = exchangeOn(socket, `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`);
     await expect.poll(() => demo.hold.size).toBe(1);
     void proxy.stop();

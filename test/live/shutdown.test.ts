@@ -24,7 +24,7 @@ describe('shutdown', () => {
     'completes a slow request, refuses new connections and exits with code 0 on %s',
     async (signal) => {
       const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-      demo.hold.begin('GET');
+      demo.hold.holdReplies('GET');
       const slow = ask(proxy.url, PATH);
       await expect.poll(() => demo.hold.size).toBe(1);
       const exited = proxy.stop(signal);
@@ -47,7 +47,7 @@ describe('shutdown', () => {
 
   test('fails /readyz and serves /metrics while requests in flight complete', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const slow = ask(proxy.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
     const exited = proxy.stop();
@@ -79,7 +79,7 @@ describe('shutdown', () => {
     onTestFinished(() => {
       agent.destroy();
     });
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const request = get(`${proxy.url}${PATH}`, { agent });
     const answered = once(request, 'response');
     await expect.poll(() => demo.hold.size).toBe(1);
@@ -117,7 +117,7 @@ describe('shutdown', () => {
 
   test('ignores the duplicate signal that npm forwards after the process group received it', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const slow = ask(proxy.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
     void proxy.stop('SIGINT');

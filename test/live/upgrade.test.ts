@@ -97,7 +97,7 @@ describe('Upgrade and CONNECT', () => {
 
   test('never mix up responses when a packet follows an upgrade', async () => {
     const proxy = await startWithHit();
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const socket = await openSocket(proxy.url);
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
@@ -118,7 +118,7 @@ describe('Upgrade and CONNECT', () => {
 
   test('do not affect later requests when the client disconnects after CONNECT', async () => {
     const proxy = await startWithHit();
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const socket = await openSocket(proxy.url);
     socket.write(get('located') + request('CONNECT 127.0.0.1:22'));
     await expect.poll(() => demo.hold.size).toBe(1);

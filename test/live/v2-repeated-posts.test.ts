@@ -52,7 +52,7 @@ describe('repeated ePIC v2 POST', () => {
     ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
   ])('creates one handle after the client timed out and %s its connection', async (_how, place, leave) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const { size } = demo.hold;
     const body = JSON.stringify([urlTo(place)]);
     const socket = await openSocket(url);

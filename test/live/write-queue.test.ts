@@ -26,7 +26,7 @@ describe('writes beyond the upstream connection limit', () => {
       ...fixed({ upstream: { connections: 1 } }),
       HTTP_MAX_BODY_SIZE: '1KiB',
     });
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const first = putNumbered(proxy.url, '/api/handles/21.T11998/first', 1);
     await expect.poll(() => demo.hold.size).toBe(1);
     demo.reset();

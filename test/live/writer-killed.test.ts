@@ -30,7 +30,7 @@ describeWithRedis('killed writer', () => {
 
   /** Writes record 2, and kills the proxy once the upstream has received the record. */
   async function writeAndDie(writer: BuiltProxy): Promise<void> {
-    demo.hold.begin('PUT');
+    demo.hold.holdReplies('PUT');
     const { size } = demo.hold;
     const written = putNumbered(writer.url, PATH, 2).catch(() => undefined);
     await expect.poll(() => demo.hold.size).toBe(size + 1);
@@ -73,7 +73,7 @@ describeWithRedis('killed writer', () => {
 
   test('lets no instance store a load that started before the write was committed', async () => {
     const [writer, other] = await Promise.all([startWriter(), startWriter()]);
-    demo.hold.begin('GET');
+    demo.hold.holdReplies('GET');
     const slow = ask(other.url, PATH);
     await expect.poll(() => demo.hold.size).toBe(1);
     await writeAndDie(writer);

@@ -123,7 +123,7 @@ export class Snapshot {
     const { clock, log } = this.#host;
     const startedAt = clock.monotonic();
     try {
-      const forgetOlder = this.#deletions.begin();
+      const forgetOlder = this.#deletions.startLog();
       const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
       this.#isFailing = false;
@@ -363,7 +363,7 @@ class DeletionLog {
    * Starts a new log. Call it before reading the first entry of a snapshot, and call the returned function,
    * which removes older logs, once the snapshot is written.
    */
-  begin(): () => void {
+  startLog(): () => void {
     const before = `${this.#file}.${randomUUID()}`;
     try {
       renameSync(this.#file, before);
