@@ -14,7 +14,7 @@ import { codeOf, diagnose, keysAt } from '../upstream/failure.js';
 import {
   type ProbeFailure,
   type ProbeReport,
-  ping,
+  pingQuestion,
   presentedCertificate,
   type ServerProbe,
   probeServer,
@@ -66,7 +66,7 @@ function pluginProbes(config: Config, pseudonym: string): Probe[] {
   const { timeoutMs, maxBodyBytes } = config.upstream;
   const common = { pseudonym, timeoutMs, maxBodyBytes, staleAfterMs: timeoutMs };
   return PLUGINS.flatMap((plugin) => plugin.servers?.(config) ?? []).map(({ name, url, keys }) =>
-    probeOf(name, { url, question: ping(url), keys, ...common }),
+    probeOf(name, { url, question: pingQuestion(url), keys, ...common }),
   );
 }
 

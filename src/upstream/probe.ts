@@ -33,7 +33,7 @@ export interface ProbeReport {
   warning?: Diagnosis | undefined;
 }
 
-export const ping = (url: string): ProbeQuestion => ({
+export const pingQuestion = (url: string): ProbeQuestion => ({
   method: 'GET',
   path: `${parseAddress(url).basePath}/hrls/ping`,
 });

@@ -3,7 +3,7 @@ import { partial } from '../support/partial.js';
 import type http from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Trust } from '../../src/upstream/connections.js';
-import { type ProbeReport, type ServerProbe, ping, probeServer } from '../../src/upstream/probe.js';
+import { type ProbeReport, type ServerProbe, pingQuestion, probeServer } from '../../src/upstream/probe.js';
 import { DSPACE, TEMPLATE } from '../../src/plugins/repositories/repositories.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { ProbeQuestion } from '../../src/upstream/contract.js';
@@ -238,7 +238,9 @@ describe('upstream probe', () => {
 
   test('accepts a response other than JSON from a reverse lookup service', async () => {
     const server = await answering(200, 'pong');
-    expect(await probe(server.url, { question: ping(server.url) })).toMatchObject({ hasAnswered: true });
+    expect(await probe(server.url, { question: pingQuestion(server.url) })).toMatchObject({
+      hasAnswered: true,
+    });
     expect(server.received()).toBe('GET /hrls/ping\n');
   });
 });

@@ -107,7 +107,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     keyPrefix: 't:',
     channelPrefix: 't:',
     isConnected: () => world.isConnected,
-    hasFailed: () => world.hasFailed,
+    hasEverFailed: () => world.hasFailed,
     masters: () => [{ name: 'master', holds: () => true }],
     runOf: () => world.run,
     script(source: string, keys: readonly string[], args: readonly unknown[]) {

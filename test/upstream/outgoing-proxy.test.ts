@@ -9,7 +9,7 @@ import { outgoingProxy } from '../../src/config/outgoing-proxy.js';
 import { createPools } from '../../src/upstream/connections.js';
 import { exchange } from '../../src/upstream/exchange.js';
 import { keysAt } from '../../src/upstream/failure.js';
-import { ping, presentedCertificate, probeServer } from '../../src/upstream/probe.js';
+import { pingQuestion, presentedCertificate, probeServer } from '../../src/upstream/probe.js';
 import { createCertificate } from '../support/certificate.js';
 import { newChangeFile, startWebhookReceiver } from '../support/changes.js';
 import { startConnectProxy } from '../support/connect-proxy.js';
@@ -159,7 +159,7 @@ describe('failed outgoing proxy', () => {
   const probe = (url: string) => {
     const limits = { timeoutMs: 10_000, maxBodyBytes: 1000, staleAfterMs: 10_000 };
     const keys = keysAt({ key: 'upstream', url }, url);
-    const question = ping(url);
+    const question = pingQuestion(url);
     return probeServer(
       { url, question, keys, pseudonym: 'test', ...limits },
       {

@@ -89,7 +89,11 @@ const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') ==
  * Expels members and waits for their leases to end. An expelled member cannot renew, distrusts its entries
  * and joins again. Resolves to false if Redis has not confirmed the expulsion.
  */
-export async function expel(clock: Clock, list: MemberList, late: readonly string[]): Promise<boolean> {
+export async function expelAndWait(
+  clock: Clock,
+  list: MemberList,
+  late: readonly string[],
+): Promise<boolean> {
   try {
     await list.expel(late);
   } catch {

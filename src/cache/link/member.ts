@@ -16,7 +16,7 @@ import type { RedisCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';
 import { type Era, enterEra, publishChange, readNumbers } from '../redis/group-states.js';
 import { Subscriptions } from '../redis/subscriptions.js';
-import { Acknowledgements, awaitAcknowledgements, expel } from './acknowledgements.js';
+import { Acknowledgements, awaitAcknowledgements, expelAndWait } from './acknowledgements.js';
 import { MemberList, type Renewal } from './member-list.js';
 
 interface MemberDeps {
@@ -107,7 +107,7 @@ export class Member implements Membership {
     if (!isOpen()) return;
     try {
       if (!commands.isConnected()) {
-        if (commands.hasFailed()) this.#failedJoins++;
+        if (commands.hasEverFailed()) this.#failedJoins++;
         return;
       }
       const isEntered = this.#enteredRun() !== undefined;
@@ -335,7 +335,7 @@ export class Member implements Membership {
       () => late,
     );
     if (stillLate === undefined || stillLate.length === 0) return stillLate !== undefined;
-    return expel(this.#deps.clock, this.#list, stillLate);
+    return expelAndWait(this.#deps.clock, this.#list, stillLate);
   }
 
   /** Returns the members that missed the change; undefined without a member list, or after a failover. */

@@ -44,7 +44,7 @@ export class MemoryStore implements PinnedEntries {
   }
 
   get(key: string): Lookup<number> {
-    return { entry: this.peek(key), from: 'memory', ticket: this.#log.now() };
+    return { entry: this.peek(key), from: 'memory', ticket: this.#log.currentMoment() };
   }
 
   /**
@@ -107,7 +107,7 @@ export class MemoryStore implements PinnedEntries {
     if (!this.accepts(key, ticket)) return false;
     const list = listOf(entry);
     this.#index.countStore(list);
-    const at = this.#rows.add(key, entry, { since: this.#log.now(), tick: this.#index.tick });
+    const at = this.#rows.add(key, entry, { since: this.#log.currentMoment(), tick: this.#index.tick });
     return this.#index.set(key, at, list === 'found' ? 'newcomers' : list);
   }
 
@@ -120,7 +120,7 @@ export class MemoryStore implements PinnedEntries {
 
   /** Returns the ticket of a restore that starts now. */
   moment(): number {
-    return this.#log.now();
+    return this.#log.currentMoment();
   }
 
   /**
@@ -132,7 +132,7 @@ export class MemoryStore implements PinnedEntries {
     if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
       return 'kept';
     const list = listOf(entry);
-    const at = this.#rows.add(key, entry, { since: this.#log.now(), tick: this.#index.tick });
+    const at = this.#rows.add(key, entry, { since: this.#log.currentMoment(), tick: this.#index.tick });
     if (this.#index.hasRoom(at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);
     return 'full';
@@ -190,7 +190,7 @@ export class MemoryStore implements PinnedEntries {
   }
 
   ban(ban: Ban): void {
-    this.#checkedFrom = this.#log.advance();
+    this.#checkedFrom = this.#log.startMoment();
     this.#bans.add({ ...ban, number: this.#checkedFrom });
     if (ban.prefix === '' && !ban.isSoft) this.#index.clear();
   }
@@ -204,7 +204,7 @@ export class MemoryStore implements PinnedEntries {
       this.ban({ prefix: '', isSoft: true });
       return;
     }
-    this.#checkedFrom = this.#log.advance();
+    this.#checkedFrom = this.#log.startMoment();
     this.#distrusted.set(group, this.#checkedFrom);
   }
 
@@ -227,7 +227,7 @@ export class MemoryStore implements PinnedEntries {
       return false;
     }
     const present = this.#isDistrusted(key, since) ? asStale(allowed) : allowed;
-    this.#rows.setSince(at, this.#log.now());
+    this.#rows.setSince(at, this.#log.currentMoment());
     if (present !== times) this.#rows.setStaleAt(at, present.staleAt);
     return true;
   }
@@ -285,7 +285,7 @@ export class InvalidationLog {
   }
 
   /** Returns the current moment, the ticket of a load that starts now. */
-  now(): number {
+  currentMoment(): number {
     return this.#moment;
   }
 
@@ -294,7 +294,7 @@ export class InvalidationLog {
   }
 
   /** Starts a new moment and returns it. */
-  advance(): number {
+  startMoment(): number {
     return ++this.#moment;
   }
 

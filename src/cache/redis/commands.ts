@@ -122,7 +122,7 @@ export class RedisCommands {
    * Whether the command connection was ever refused, lost or unresponsive. A connection that is still being
    * opened has not failed.
    */
-  hasFailed(): boolean {
+  hasEverFailed(): boolean {
     return this.#hasFailed;
   }
 

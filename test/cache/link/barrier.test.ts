@@ -3,7 +3,11 @@ import type { MemberList, OtherMembers } from '../../../src/cache/link/member-li
 import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
-import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
+import {
+  Acknowledgements,
+  awaitAcknowledgements,
+  expelAndWait,
+} from '../../../src/cache/link/acknowledgements.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 /** Publishes a change to members listed with the end of their membership. */
@@ -36,7 +40,7 @@ function publish(listed: Record<string, string>, isAcknowledged = true) {
   const call = isAcknowledged ? acknowledgements.begin() : '';
   const pass = (): Promise<string[] | undefined> =>
     awaitAcknowledgements(clock, memberList, acknowledgements, call);
-  const expelAll = (late: string[]): Promise<boolean> => expel(clock, memberList, late);
+  const expelAll = (late: string[]): Promise<boolean> => expelAndWait(clock, memberList, late);
   const acknowledge = (member: string): void => {
     acknowledgements.receive(member, [call]);
   };
