@@ -11,13 +11,13 @@ describe('counts of the last day', () => {
     time += HOUR_MS;
     day.add('equal');
     day.add('older');
-    expect([day.count('equal'), day.count('older'), day.count('none')]).toEqual([2, 1, 0]);
+    expect([day.total('equal'), day.total('older'), day.total('none')]).toEqual([2, 1, 0]);
     time += 22 * HOUR_MS;
-    expect(day.count('equal')).toBe(2);
+    expect(day.total('equal')).toBe(2);
     time += HOUR_MS;
-    expect(day.count('equal')).toBe(1);
+    expect(day.total('equal')).toBe(1);
     time += HOUR_MS;
-    expect(day.count('equal')).toBe(0);
+    expect(day.total('equal')).toBe(0);
   });
 
   it('restart from 0 in an hour that replaces the same hour of the previous day', () => {
@@ -26,6 +26,6 @@ describe('counts of the last day', () => {
     day.add('equal');
     time += 24 * HOUR_MS;
     day.add('equal');
-    expect(day.count('equal')).toBe(1);
+    expect(day.total('equal')).toBe(1);
   });
 });

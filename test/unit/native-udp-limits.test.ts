@@ -5,8 +5,8 @@ import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/plugins/na
 
 /** Checks the limit for a request and counts its response. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
-  const verdict = limit.judgeSender(address, now);
-  if (verdict === 'answer') limit.countSent(address, 100);
+  const verdict = limit.judge(address, now);
+  if (verdict === 'answer') limit.count(address, 100);
   return verdict;
 }
 

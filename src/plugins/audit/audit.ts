@@ -91,8 +91,8 @@ function createCounts({ metrics, clock: { now } }: Host) {
     },
     /** Returns how many hits were compared in the last 24 hours, and how many of them were equal. */
     statistics: () => {
-      const equal = lastDay.count('equal');
-      const older = lastDay.count('older-within-ttl') + lastDay.count('older-after-acknowledged-write');
+      const equal = lastDay.total('equal');
+      const older = lastDay.total('older-within-ttl') + lastDay.total('older-after-acknowledged-write');
       return { audit: { compared: equal + older, equal } };
     },
   };
@@ -222,7 +222,7 @@ export class LastDay<Name extends string> {
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
 
-  count(name: Name): number {
+  total(name: Name): number {
     const since = this.#hourNumber() - HOURS;
     return this.#ring.reduce(
       (sum, { number, counts }) => sum + (number > since ? (counts.get(name) ?? 0) : 0),

@@ -65,13 +65,13 @@ export function createUdpListener(
   const limit = new AnswerLimit(config.native.udp.bytesPerSecond);
   const reassembly = new Reassembly();
   const send: SendPacket = (packet, { port, address }) => {
-    limit.countSent(address, packet.length);
+    limit.count(address, packet.length);
     // Passes no callback, because one would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
   const sendPrepared = createSendPreparedMessage(native, isProved, send);
   const isWithinLimit = ({ address }: Peer): boolean => {
-    const isWithin = limit.judgeSender(address, now()) === 'answer';
+    const isWithin = limit.judge(address, now()) === 'answer';
     if (!isWithin) countLimited({ reason: 'rate' });
     return isWithin;
   };
@@ -80,7 +80,7 @@ export function createUdpListener(
 
   function receive(packet: Buffer, peer: Peer): void {
     if (packet.length < MIN_BYTES) return;
-    const verdict = limit.judgeSender(peer.address, now());
+    const verdict = limit.judge(peer.address, now());
     if (verdict !== 'answer') countLimited({ reason: 'rate' });
     else if (sendPrepared(packet, peer)) return;
     const { envelope, isPart, problem } = readPacket(packet);
@@ -353,7 +353,7 @@ export class AnswerLimit {
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  judgeSender(address: string, now: number): LimitVerdict {
+  judge(address: string, now: number): LimitVerdict {
     if (this.#bytesPerSecond === 0) return 'answer';
     const second = Math.floor(now / 1000);
     if (second !== this.#second) {
@@ -366,7 +366,7 @@ export class AnswerLimit {
   }
 
   /** Counts bytes sent to an address. */
-  countSent(address: string, bytes: number): void {
+  count(address: string, bytes: number): void {
     if (this.#bytesPerSecond > 0) this.#sentTo(address).bytes += bytes;
   }
 
