@@ -2,14 +2,14 @@
 import type { RedisCommands } from '../../cache/redis/commands.js';
 import type { Host } from '../../host.js';
 
-type Kind = 'found' | 'unknown' | 'failed' | 'current' | 'outdated';
-type Row = Partial<Record<Kind, number>> & { since: number };
+type CountKind = 'found' | 'unknown' | 'failed' | 'current' | 'outdated';
+type CountRow = Partial<Record<CountKind, number>> & { since: number };
 
 interface CountedMonth {
   /** In UTC, such as `2026-11`. */
   month: string;
   /** Counts of each prefix by kind; `since` is the start of counting (ms). */
-  rows: ReadonlyMap<string, Row>;
+  rows: ReadonlyMap<string, CountRow>;
 }
 
 export interface PrefixMonth {
@@ -17,7 +17,7 @@ export interface PrefixMonth {
   month: string;
   instances: 'all' | 'this';
   /** Counts by kind, as numbers or as Redis sends them. */
-  row: Readonly<Partial<Record<Kind | 'since', string | number>>>;
+  row: Readonly<Partial<Record<CountKind | 'since', string | number>>>;
 }
 
 const LIFE_MS = 62 * 86_400_000;
@@ -69,7 +69,7 @@ export function createPageCounts(prefixes: readonly string[], { clock, cache }: 
   }
 
   return {
-    add(prefix: string, kind: Kind): void {
+    add(prefix: string, kind: CountKind): void {
       const row = counted.rows.get(prefix);
       if (row !== undefined) row[kind] = (row[kind] ?? 0) + 1;
     },
