@@ -9,7 +9,7 @@ import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } fro
 import { JSON_TYPE, etagOf } from '../http/reply.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
-import { type Steps, inOneStep } from '../time-slicer.js';
+import type { Steps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import {
   type AnonymousCall,
@@ -114,8 +114,7 @@ async function resolvePublic(
   const login = { authorization: req.headers.authorization, caller: context.caller };
   const { caller } = host.originOf(handle, login);
   const options = { authoritative: false, onlyIfCached: isOnlyIfCached(req), caller };
-  const reading = inOneStep(() => host.resolver.resolve(handle, options));
-  const resolution = await run(reading, 0);
+  const resolution = await run(() => host.resolver.resolve(handle, options), 0);
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;
   const responseCode = members['responseCode'] as number;
