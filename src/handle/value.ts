@@ -1,6 +1,6 @@
 // Record values: JSON, permissions, and selection by index and type.
 import { type Steps, mapInSteps } from '../time-slicer.js';
-import { type Bytes, toBytes, toText } from './bytes.js';
+import { type Bytes, toBytes } from './bytes.js';
 import { upperAscii } from './handle.js';
 import { stepElements, writeJson } from './json.js';
 
@@ -127,25 +127,6 @@ function jsonOfKept(
     return element.includes('\n') ? writeJson(value) : element;
   };
   return mapInSteps(stepElements(valuesJson), copyKept, (copied) => `[${copied.flat().join(',')}]`);
-}
-
-/**
- * Returns the selected values' JSON; undefined if none matches. `values` and `parsed` are the same values.
- */
-export function* selectValues(
-  values: Bytes,
-  parsed: readonly HandleValue[],
-  selection: Selection,
-): Steps<string | undefined> {
-  const wanted = createValueFilter(selection);
-  const kept: string[] = [];
-  let at = 0;
-  for (const slice of stepElements(toText(values))) {
-    const value = parsed[at++];
-    if (value !== undefined && wanted(value)) kept.push(slice);
-    yield;
-  }
-  return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
 }
 
 /** Asserts the members of a value that other code relies on. @throws TypeError */
