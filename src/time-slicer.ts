@@ -29,14 +29,14 @@ export function runToEnd<T>(work: Work<T>): T {
   return result.value;
 }
 
-/** Calls `work` with each item in a separate step, then `finish` with the results. */
+/** Calls `work` with each item in a separate step, then `finish` with the results. `list` is part of the first step. */
 export function* mapInSteps<T, R, F>(
-  items: Iterable<T>,
+  list: () => Iterable<T>,
   work: (item: T, at: number) => R,
   finish: (results: R[]) => F,
 ): Steps<F> {
   const results: R[] = [];
-  for (const item of items) {
+  for (const item of list()) {
     results.push(work(item, results.length));
     yield;
   }

@@ -126,7 +126,11 @@ function jsonOfKept(
     count++;
     return element.includes('\n') ? writeJson(value) : element;
   };
-  return mapInSteps(stepElements(valuesJson), copyKept, (copied) => `[${copied.flat().join(',')}]`);
+  return mapInSteps(
+    () => stepElements(valuesJson),
+    copyKept,
+    (copied) => `[${copied.flat().join(',')}]`,
+  );
 }
 
 /** Asserts the members of a value that other code relies on. @throws TypeError */

@@ -49,10 +49,14 @@ export function* readValues({ kind, values: text }: StoredValues): Steps<ParsedV
   const known = parsed.get(text);
   if (known !== undefined) return known;
   const parseValue = (element: string): HandleValue => parseJson(element) as HandleValue;
-  return yield* mapInSteps(stepElements(toText(text)), parseValue, (values) => {
-    parsed.set(text, values);
-    return values;
-  });
+  return yield* mapInSteps(
+    () => stepElements(toText(text)),
+    parseValue,
+    (values) => {
+      parsed.set(text, values);
+      return values;
+    },
+  );
 }
 
 /** Returns the JSON of the selected public values, as stored, in steps; undefined if none matches. */
@@ -66,8 +70,12 @@ export function* selectJson(entry: StoredValues, selection: Selection): Steps<st
     const value = values[at];
     return value !== undefined && isWanted(value) ? element : [];
   };
-  return yield* mapInSteps(stepElements(json), select, (selected) => {
-    const kept = selected.flat();
-    return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
-  });
+  return yield* mapInSteps(
+    () => stepElements(json),
+    select,
+    (selected) => {
+      const kept = selected.flat();
+      return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
+    },
+  );
 }

@@ -9,7 +9,7 @@ import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } fro
 import { JSON_TYPE, etagOf } from '../http/reply.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
-import type { Steps } from '../time-slicer.js';
+import { type Steps, mapInSteps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import {
   type AnonymousCall,
@@ -138,15 +138,17 @@ export const etagOfValues = (
  * write's ETag is known before the record is read back. `shown` receives the JSON of each visible value, because
  * both need its bytes.
  */
-export function* renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
-  const forms: string[] = [];
-  for (const value of visibleValues(values)) {
+export function renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
+  const render = (value: HandleValue): string => {
     const bytes = bytesOfRecordData(value.data);
-    forms.push(canonicalForm(value, bytes));
     shown?.push(writeJson(toV2Value(value, bytes)));
-    yield;
-  }
-  return etagOf(JSON.stringify(forms), 'identity');
+    return canonicalForm(value, bytes);
+  };
+  return mapInSteps(
+    () => visibleValues(values),
+    render,
+    (forms) => etagOf(JSON.stringify(forms), 'identity'),
+  );
 }
 
 /**

@@ -212,7 +212,7 @@ export const NO_LISTS = answerWith(501, {
 function listPage(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
   const start = `${upperAscii(prefix)}/`;
   return mapInSteps(
-    listed,
+    () => listed,
     (handle) => (upperAscii(handle.slice(0, start.length)) === start ? handle : []),
     (kept) => answerWith(200, listMembers(prefix, kept.flat(), paging)),
   );
