@@ -18,21 +18,25 @@ interface Job {
 /** Work that may be interrupted at each `yield`; yields should be less than a millisecond apart. */
 export type Steps<T> = Generator<void, T, void>;
 
+/** Work in steps, or a function that is one step, so that simultaneous requests spread over several turns. */
+export type Work<T> = Steps<T> | (() => T);
+
 /** Runs short work without interruption. */
-export function runToEnd<T>(steps: Steps<T>): T {
-  let result = steps.next();
-  while (result.done !== true) result = steps.next();
+export function runToEnd<T>(work: Work<T>): T {
+  if (typeof work === 'function') return work();
+  let result = work.next();
+  while (result.done !== true) result = work.next();
   return result.value;
 }
 
-/** Calls `work` with each item in a separate step, then `finish` with the results. */
+/** Calls `work` with each item in a separate step, then `finish` with the results. `list` is part of the first step. */
 export function* mapInSteps<T, R, F>(
-  items: Iterable<T>,
+  list: () => Iterable<T>,
   work: (item: T, at: number) => R,
   finish: (results: R[]) => F,
 ): Steps<F> {
   const results: R[] = [];
-  for (const item of items) {
+  for (const item of list()) {
     results.push(work(item, results.length));
     yield;
   }
@@ -43,8 +47,7 @@ export function* mapInSteps<T, R, F>(
 export const groupsOf = <T>(items: readonly T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 
-/** Wraps short work in a single step, so that simultaneous requests spread over several event-loop turns. */
-export function* inOneStep<T>(work: () => T): Steps<T> {
+function* inOneStep<T>(work: () => T): Steps<T> {
   yield;
   return work();
 }
@@ -95,8 +98,9 @@ export class TimeSlicer {
    * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise. If
    * `signal` is aborted, the promise rejects with its reason.
    */
-  run<T>(steps: Steps<T>, { client, signal, isHolding = false }: Job): T | Promise<T> {
+  run<T>(work: Work<T>, { client, signal, isHolding = false }: Job): T | Promise<T> {
     signal?.throwIfAborted();
+    const steps = typeof work === 'function' ? inOneStep(work) : work;
     if (this.#usedMs < MAX_SLICE_MS && this.#waiting.size === 0) {
       const first = this.#charge((deadlineMs) => this.#stepUntil(steps, deadlineMs));
       if (first.done === true) return first.value;

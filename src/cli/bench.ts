@@ -2,7 +2,7 @@
 import { Pool } from 'undici';
 import { isLoopback } from '../config/addresses.js';
 import { handleToPath } from '../handle/handle.js';
-import { readHandleName, linesOfFile } from './handles.js';
+import { readHandleName, readHandleLines } from './handles.js';
 import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, print, tableLines } from './terminal.js';
 
@@ -35,7 +35,7 @@ export async function bench(given: string[], options: BenchOptions): Promise<voi
   const { file, json = false } = options;
   assertMayBench(options);
   const handles = given.map(readHandleName);
-  if (file !== undefined) for await (const handle of linesOfFile(file)) handles.push(handle);
+  if (file !== undefined) await readHandleLines(file, (handle) => handles.push(handle));
   if (handles.length === 0) throw new Failure('Give handles or a --file of handles.', EXIT.usage);
   const report = createBenchReport(await measure(handles, options));
   print(json ? JSON.stringify(report) : reportTable(report));

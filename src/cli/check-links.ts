@@ -83,7 +83,12 @@ async function handlesByUrl(
   if ((file === undefined) === (prefix === undefined))
     throw new Failure('Give either a file or --prefix.', EXIT.usage);
   const handles = new Map<string, string[]>();
-  for await (const line of file === undefined ? exportedLines(admin, prefix ?? '') : linesOfRecords(file))
+  const reject = (line: number, reason: string): void => void printNote(`line ${line}: ${reason}`);
+  const lines =
+    file === undefined
+      ? streamLines(await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix ?? '')}`))
+      : readRecordLines(file, { hidden: 0, reject });
+  for await (const line of lines)
     for (const { handle, url } of urlsOfRecord(line)) appendToList(handles, url, handle);
   if (handles.size === 0) throw new Failure('There are no URLs to check.', EXIT.usage);
   return handles;
@@ -93,19 +98,6 @@ function appendToList<T>(lists: Map<string, T[]>, key: string, item: T): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [item]);
   else list.push(item);
-}
-
-async function* exportedLines(admin: string, prefix: string): AsyncGenerator<string> {
-  yield* streamLines(await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`));
-}
-
-async function* linesOfRecords(file: string): AsyncGenerator<string> {
-  const reject = (line: number, reason: string): void => void printNote(`line ${line}: ${reason}`);
-  try {
-    yield* readRecordLines(file, { hidden: 0, reject });
-  } catch (error) {
-    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
-  }
 }
 
 function urlsOfRecord(line: string): { handle: string; url: string }[] {

@@ -6,6 +6,8 @@ import { parseJson } from '../handle/json.js';
 import { readFileLines } from '../handle/streams.js';
 import { type HandleValue, type ValueReference, assertValue, isPublic } from '../handle/value.js';
 import { encodeAdmin, encodeVlist } from '../handle/value-data.js';
+import { failureReason } from './client.js';
+import { EXIT, Failure } from './terminal.js';
 
 export interface Conversion {
   /** Reports a line that is left out, without its text, which may be a password. */
@@ -29,8 +31,16 @@ const HANDLE_LINE = /^[^\s/][^/]*\/./;
 const FORMATS =
   'give an export, the output of hdl-dblist with -v, a batch file, or the table handles as CSV with a header';
 
-/** Yields the lines of an export, or converts a different format. @throws Error for an unknown format */
+/** Yields the lines of an export, or converts a different format. @throws Failure for a file of another format */
 export async function* readRecordLines(file: string, conversion: Conversion): AsyncGenerator<string> {
+  try {
+    yield* convertLines(file, conversion);
+  } catch (error) {
+    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
+  }
+}
+
+async function* convertLines(file: string, conversion: Conversion): AsyncGenerator<string> {
   const first = await firstLine(file);
   if (first.startsWith('{') || first === '') yield* readFileLines(file);
   else if (operationOf(first) !== undefined) yield* convertBatch(file, conversion);

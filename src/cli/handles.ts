@@ -20,13 +20,16 @@ export function readHandleName(text: string): string {
   return parsed.ok ? parsed.handle : path;
 }
 
-/** Streams handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. */
-export async function* linesOfFile(file: string): AsyncGenerator<string> {
+/** Receives a handle; the next is read afterwards. */
+type AddHandle = (handle: string) => unknown;
+
+/** Reads handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. */
+export async function readHandleLines(file: string, add: AddHandle): Promise<void> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
   for await (const line of createInterface({ input })) {
     const handle = readHandleName(line);
-    if (handle !== '' && !handle.startsWith('#')) yield handle;
+    if (handle !== '' && !handle.startsWith('#')) await add(handle);
   }
 }
 
@@ -45,15 +48,15 @@ export async function handlesUnderPrefix(file: string | undefined, source: ListS
   if ((file === undefined) === (prefix === undefined))
     throw new Failure('Give either a file (- for standard input) or --prefix.', EXIT.usage);
   const unique = new Set<string>();
-  for await (const handle of file === undefined ? listPrefix(prefix ?? '', source) : linesOfFile(file))
-    unique.add(handle);
+  const add = (handle: string): Set<string> => unique.add(handle);
+  await (file === undefined ? listPrefix(prefix ?? '', source, add) : readHandleLines(file, add));
   return [...unique];
 }
 
 /**
  * Requests pages up to the first partial page. A server without paging returns all handles in one response.
  */
-async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
+async function listPrefix(prefix: string, source: ListSource, add: AddHandle): Promise<void> {
   const authorization = authorizationFor(source);
   const { proxy, pageSize } = source;
   for (let page = 0, listed = 0; ; page++) {
@@ -62,7 +65,7 @@ async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<s
       `${proxy}/api/handles?${query.toString()}`,
       authorization,
     );
-    yield* handles;
+    for (const handle of handles) add(handle);
     listed += handles.length;
     printNote(`${listed} of ${printableText(String(totalCount))} handles listed`);
     if (handles.length !== pageSize) return;

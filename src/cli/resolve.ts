@@ -5,7 +5,7 @@ import { handleToPath, printableText } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
 import type { TrustOptions } from './direct.js';
-import { readHandleName, linesOfFile } from './handles.js';
+import { readHandleName, readHandleLines } from './handles.js';
 import { EXIT, Failure, countText, print, printNote, printableLines, tableLines } from './terminal.js';
 
 interface ResolveCommandOptions extends AdminOptions, TrustOptions {
@@ -119,11 +119,11 @@ async function resolveList(options: ResolveCommandOptions): Promise<void> {
     }
   };
   let batch: string[] = [];
-  for await (const handle of linesOfFile('-')) {
-    if (batch.push(handle) < BATCH_SIZE) continue;
+  await readHandleLines('-', async (handle) => {
+    if (batch.push(handle) < BATCH_SIZE) return;
     await resolveAll(batch);
     batch = [];
-  }
+  });
   if (batch.length > 0) await resolveAll(batch);
   printNote(`${counts.resolved} resolved, ${counts.failed} failed`);
   if (counts.failed > 0) throw new Failure(`${countText(counts.failed, 'handle')} failed`);

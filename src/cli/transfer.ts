@@ -2,12 +2,12 @@
 // proxy's memory or converts them to a seed file.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { PassThrough, Transform, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
 import { type AdminOptions, callAdmin, failureReason, streamAdmin } from './client.js';
-import { type Conversion, readRecordLines } from './handle-net.js';
+import { readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
 
@@ -22,17 +22,21 @@ interface ExportOptions extends AdminOptions {
  */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
   const response = await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
-  const lines = linesOfInput(response);
-  if (output === undefined) printExported(await writeLines([lines], process.stdout), response.trailers);
-  else {
-    try {
-      const base = `${output}.${encodeURIComponent(prefix)}`;
-      printExported(await writeOutput(lines, { output, base }), response.trailers);
-    } catch (error) {
-      throw new Failure(
-        `${output} is not complete (${failureReason(error)}); run the same command to continue`,
-      );
-    }
+  const lines = streamLines(response);
+  try {
+    const base = `${output}.${encodeURIComponent(prefix)}`;
+    const exported = await (output === undefined
+      ? writeLines(lines, [], process.stdout)
+      : writeOutput(lines, { output, base }));
+    printExported(exported, response.trailers);
+  } catch (error) {
+    if (output === undefined) throw error;
+    throw new Failure(
+      `${output} is not complete (${failureReason(error)}); run the same command to continue`,
+    );
+  } finally {
+    // An open connection would keep the command running after an output failure.
+    response.destroy();
   }
 }
 
@@ -47,15 +51,6 @@ function printExported({ records, kept }: Exported, trailers: NodeJS.Dict<string
   const earlier = kept === 0 ? '' : `, ${kept} of them by an earlier run`;
   const skipped = missing === 0 ? '' : `; skipped: ${countText(missing, 'handle')} not found`;
   printNote(`${countText(records, 'record')} exported${earlier}${skipped}`);
-}
-
-async function* linesOfInput(input: Readable): AsyncGenerator<string> {
-  try {
-    yield* streamLines(input);
-  } finally {
-    // An open connection would keep the command running after an output failure.
-    input.destroy();
-  }
 }
 
 async function writeOutput(
@@ -74,7 +69,7 @@ async function writeOutput(
   const recent = earlier.filter(isRecent).reverse();
   const write = async (): Promise<Exported> => {
     await once(target, 'open');
-    return writeLines([lines, ...recent.map(completeLines)], sink);
+    return writeLines(lines, recent, sink);
   };
   const failed = done.then((): never => {
     throw new Error('the output is closed');
@@ -103,23 +98,14 @@ const MAX_AGE_MS = 60 * 60 * 1000;
 
 const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs < MAX_AGE_MS;
 
-/** Yields the complete lines of a truncated file. */
-async function* completeLines(file: string): AsyncGenerator<string> {
-  try {
-    for await (const line of readFileLines(file)) {
-      JSON.parse(line);
-      yield line;
-    }
-  } catch {
-    return;
-  }
-}
-
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
-/** Writes each handle once, from the first source that has it. */
-async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<Exported> {
-  const [fresh] = sources;
+/** Writes each handle once: from `fresh`, then from the complete lines of the truncated `earlier` files. */
+async function writeLines(
+  fresh: AsyncIterable<string>,
+  earlier: readonly string[],
+  sink: Writable,
+): Promise<Exported> {
   const seen = new Set<string>();
   let kept = 0;
   let chunk = '';
@@ -132,6 +118,7 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
     for await (const line of from) {
       // The caller reports the cause of the output failure.
       if (!sink.writable) throw new Error('the output is closed');
+      if (from !== fresh) JSON.parse(line);
       const handle = HANDLE.exec(line)?.[1];
       if (handle === undefined || seen.has(handle)) continue;
       // A copy, because V8 keeps the whole line with a part of it.
@@ -145,7 +132,11 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
     }
   };
   try {
-    for (const source of sources) await copy(source);
+    await copy(fresh);
+    for (const file of earlier)
+      await copy(readFileLines(file)).catch((error: unknown) => {
+        if (!sink.writable) throw error;
+      });
     return { records: seen.size, kept };
   } finally {
     counter.stop();
@@ -166,7 +157,7 @@ interface ImportOptions extends AdminOptions {
 /** Loads records into the memory of a running proxy, or writes them to a seed file. */
 export async function importCommand(file: string, { skip, output, admin }: ImportOptions): Promise<void> {
   const conversion = { ...createRejection(), hidden: 0 };
-  const lines = readLines(file, conversion);
+  const lines = readRecordLines(file, conversion);
   const records =
     output === undefined ? await sendLines(lines, { skip, admin }) : await writeSeed(lines, output);
   if (conversion.hidden > 0) printNote(`${countText(conversion.hidden, 'value')} left out: not public`);
@@ -188,29 +179,22 @@ function createRejection() {
   };
 }
 
-async function* readLines(file: string, conversion: Conversion): AsyncGenerator<string> {
-  try {
-    yield* readRecordLines(file, conversion);
-  } catch (error) {
-    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
-  }
-}
-
 /** Writes the file, which appears when it is complete. Returns the number of records. */
 async function writeSeed(lines: AsyncIterable<string>, output: string): Promise<number> {
   const counter = startCounter('record');
   let records = 0;
-  const written = async function* (): AsyncGenerator<string> {
-    for await (const line of lines) {
+  const endLines = new Transform({
+    writableObjectMode: true,
+    transform(line: string, _encoding, done) {
       records++;
       counter.add(1);
-      yield `${line}\n`;
-    }
-  };
+      done(null, `${line}\n`);
+    },
+  });
   const partial = `${output}.partial`;
   const pack = output.endsWith('.gz') ? createGzip() : new PassThrough();
   try {
-    await pipeline(written(), pack, createWriteStream(partial, { mode: 0o600 }));
+    await pipeline(lines, endLines, pack, createWriteStream(partial, { mode: 0o600 }));
     if (records > 0) renameSync(partial, output);
   } catch (error) {
     if (error instanceof Failure) throw error;
@@ -232,13 +216,24 @@ async function sendLines(
   const counter = startCounter('record');
   const { signal, release } = listenForInterrupt();
   let done = 0;
-  for await (const batch of batches(lines)) {
+  let batch: string[] = [];
+  let bytes = 0;
+  const sendBatch = async (): Promise<void> => {
     const first = Math.min(Math.max(0, skip - done), batch.length);
     if (first < batch.length) await sendChunk({ admin }, batch.slice(first), counts, done + first);
     done += batch.length;
     counter.add(batch.length);
+    batch = [];
+    bytes = 0;
+  };
+  for await (const line of lines) {
+    batch.push(line);
+    bytes += line.length;
+    if (bytes < BATCH_BYTES) continue;
+    await sendBatch();
     if (signal.aborted) break;
   }
+  await sendBatch();
   counter.stop();
   release();
   const { rejected } = counts;
@@ -274,18 +269,4 @@ async function sendChunk(
     if (done === 0 || !(error instanceof Failure)) throw error;
     throw new Failure(`${error.message}; continue with --skip ${done}`, error.exitCode);
   }
-}
-
-async function* batches(lines: AsyncIterable<string>): AsyncGenerator<string[]> {
-  let batch: string[] = [];
-  let bytes = 0;
-  for await (const line of lines) {
-    batch.push(line);
-    bytes += line.length;
-    if (bytes < BATCH_BYTES) continue;
-    yield batch;
-    batch = [];
-    bytes = 0;
-  }
-  if (batch.length > 0) yield batch;
 }

@@ -1,6 +1,6 @@
 // Record values: JSON, permissions, and selection by index and type.
-import type { Steps } from '../time-slicer.js';
-import { type Bytes, toBytes, toText } from './bytes.js';
+import { type Steps, mapInSteps } from '../time-slicer.js';
+import { type Bytes, toBytes } from './bytes.js';
 import { upperAscii } from './handle.js';
 import { stepElements, writeJson } from './json.js';
 
@@ -104,52 +104,33 @@ export function* publicValues(
   parsed: readonly unknown[],
   takesAll = false,
 ): Steps<PublicValues> {
-  const kept: HandleValue[] = [];
-  // Yields only for long arrays, because a step costs more than a short value.
-  const isLong = valuesJson.length > SMALL_CHARS;
-  for (const each of parsed) {
-    const value = assertValue(each);
-    if (takesAll || isPublic(value)) kept.push(value);
-    if (isLong) yield;
-  }
-  const isAsWritten = !isLong && kept.length === parsed.length && !SPACE_BETWEEN.test(valuesJson);
-  const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, parsed, kept);
+  const values = parsed.map(assertValue);
+  const kept = takesAll ? values : values.filter(isPublic);
+  yield;
+  const isAsWritten =
+    valuesJson.length <= SMALL_CHARS && kept.length === values.length && !SPACE_BETWEEN.test(valuesJson);
+  const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, values, kept);
   return { values: toBytes(json), ttls: kept.map(({ ttl }) => ttl ?? 86_400), parsed: kept };
 }
 
 /** Copies the elements of an array that are in `kept`, in the same order. */
-function* jsonOfKept(
+function jsonOfKept(
   valuesJson: string,
-  parsed: readonly unknown[],
+  values: readonly HandleValue[],
   kept: readonly HandleValue[],
 ): Steps<string> {
-  const slices: string[] = [];
-  let at = 0;
-  for (const slice of stepElements(valuesJson)) {
-    const value = parsed[at++];
-    if (value === kept[slices.length]) slices.push(slice.includes('\n') ? writeJson(value) : slice);
-    if (valuesJson.length > SMALL_CHARS) yield;
-  }
-  return `[${slices.join(',')}]`;
-}
-
-/**
- * Returns the selected values' JSON; undefined if none matches. `values` and `parsed` are the same values.
- */
-export function* selectValues(
-  values: Bytes,
-  parsed: readonly HandleValue[],
-  selection: Selection,
-): Steps<string | undefined> {
-  const wanted = createValueFilter(selection);
-  const kept: string[] = [];
-  let at = 0;
-  for (const slice of stepElements(toText(values))) {
-    const value = parsed[at++];
-    if (value !== undefined && wanted(value)) kept.push(slice);
-    yield;
-  }
-  return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
+  let count = 0;
+  const copyKept = (element: string, at: number): string | [] => {
+    const value = values[at];
+    if (value !== kept[count]) return [];
+    count++;
+    return element.includes('\n') ? writeJson(value) : element;
+  };
+  return mapInSteps(
+    () => stepElements(valuesJson),
+    copyKept,
+    (copied) => `[${copied.flat().join(',')}]`,
+  );
 }
 
 /** Asserts the members of a value that other code relies on. @throws TypeError */

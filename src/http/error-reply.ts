@@ -3,11 +3,12 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
+import { indentJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
 import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
 import { NOSNIFF } from './raw-response.js';
-import { JSON_TYPE, type Reply, type TextReply, bodyOfMembers, renderText, sendText } from './reply.js';
+import { JSON_TYPE, type Reply, type TextReply, bodyOfMembers, frameText, sendText } from './reply.js';
 import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
@@ -121,7 +122,8 @@ export interface ErrorReply extends TextReply {
 /** Renders an error in the format of the record interface, as the request asks (JSONP, indented). */
 export function renderRecordError(failure: ServiceError, call: FailedCall): ErrorReply {
   const { json, ...head } = renderError(failure, call);
-  return { ...head, ...runToEnd(renderText(json, contextOf(call.res).format)) };
+  const { format } = contextOf(call.res);
+  return { ...head, ...frameText(format.pretty ? runToEnd(indentJson(json)) : json, format) };
 }
 
 /** Sends an error, or throws it if a response has started, because only the guard can end that response. */

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import { type Resolution, existsBy, resultOf } from '../resolver/loader.js';
-import type { Steps } from '../time-slicer.js';
+import { selectJson } from '../resolver/parsed-records.js';
 import { type Freshness, cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
@@ -35,15 +35,14 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     context.exists = existsBy(resolution);
     const lines = resolution.kind === 'entry' ? recordLines(host, resolution, () => [handle]) : undefined;
     const runSteps = runStepsOf(res);
-    const body = bodyOfResolution(resolution, { handle, query });
-    const { status, json } = await runSteps(body, charsOf(resolution));
+    const selected =
+      resolution.kind === 'entry'
+        ? await runSteps(selectJson(resolution.entry, query), charsOf(resolution))
+        : undefined;
+    const { status, json } = bodyOfResolution(resolution, handle, selected);
     const now = clock.now();
     const headers = replyHeaders(resolution, query.authoritative, now, freshness);
-    // By its own length: the text of a refusal may be long, although it has no record.
-    const made = await runSteps(
-      representJson(req, context, { status, json, lines, gzipMinBytes }),
-      json.length,
-    );
+    const made = await representJson(req, context, { status, json, lines, gzipMinBytes }, runSteps);
     await sendMade(req, res, { status, headers, now }, made);
     if (resolution.kind !== 'entry') return;
     const { entry, from, stale } = resolution;
@@ -71,11 +70,15 @@ function replyHeaders(
 export const charsOf = (resolution: Resolution): number =>
   resolution.kind === 'entry' ? resolution.entry.values.length : 0;
 
-/** Renders status and JSON, without the headers. */
-export function* bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Steps<Body> {
-  if (resolution.kind === 'entry') return yield* bodyOfEntry(resolution.entry, handle.text, query);
-  return bodyOfRefusal(resolution.refused, handle);
-}
+/** Renders status and JSON, without the headers; `selected`: the values of an entry that match the query. */
+export const bodyOfResolution = (
+  resolution: Resolution,
+  handle: HandleRef,
+  selected: string | undefined,
+): Body =>
+  resolution.kind === 'entry'
+    ? bodyOfEntry(resolution.entry, handle.text, selected)
+    : bodyOfRefusal(resolution.refused, handle);
 
 const bodyOfRefusal = ({ status, members, namesHandle }: Refused, handle: HandleRef): Body => ({
   status,

@@ -4,12 +4,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RecordContent } from '../cache/entry.js';
-import { type Bytes, fromBuffer, toBuffer, toBytes, toText } from '../handle/bytes.js';
+import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { indentJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import { type Selection, selectValues, selectsAll } from '../handle/value.js';
-import { readValues } from '../resolver/parsed-records.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
+import { runToEnd } from '../time-slicer.js';
 import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { exposing } from './cors.js';
@@ -27,24 +25,17 @@ export interface Body {
   json: string;
 }
 
-/** Renders the body of an entry for a query. Echoes `handle` in the caller's spelling. */
-export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
+/** Renders the body of an entry, with its `selected` values. Echoes `handle` in the caller's spelling. */
+export function bodyOfEntry(entry: RecordContent, handle: string, selected: string | undefined): Body {
   const { handleNotFound, success, valuesNotFound } = RESPONSE_CODE;
   if (entry.kind === 'not-found') {
     const message = entry.message === '' ? {} : { message: entry.message };
     return { status: 404, json: bodyOfMembers({ responseCode: handleNotFound, ...message }, handle) };
   }
-  // All values are sent exactly as stored.
-  const values =
-    entry.kind !== 'found'
-      ? undefined
-      : selectsAll(selection)
-        ? toText(entry.values)
-        : yield* selectValues(entry.values, yield* readValues(entry), selection);
   const json =
-    values === undefined
+    selected === undefined
       ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
-      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${values}}`;
+      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${selected}}`;
   return { status: 200, json };
 }
 
@@ -54,10 +45,19 @@ export function bodyOfMembers(members: Record<string, unknown>, handle: string |
 }
 
 /** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
-export function* renderText(json: string, format: Format): Steps<{ contentType: string; text: string }> {
+export async function renderText(
+  json: string,
+  format: Format,
+  runSteps: RunSteps,
+): Promise<{ contentType: string; text: string }> {
+  const shown = format.pretty ? await runSteps(indentJson(json), json.length) : json;
+  return frameText(shown, format);
+}
+
+/** Wraps JSON as JSONP for a callback. */
+export function frameText(json: string, format: Format): { contentType: string; text: string } {
   const { contentType, before, after } = frameOf(format);
-  const shown = format.pretty ? yield* indentJson(json) : json;
-  return { contentType, text: before + shown + after };
+  return { contentType, text: before + json + after };
 }
 
 /** Returns the media type of a body, and the text around its JSON. */
@@ -227,15 +227,16 @@ export async function sendText(req: IncomingMessage, res: ServerResponse, reply:
   await sendMade(req, res, reply, made);
 }
 
-/** Makes the representation of JSON in the format that the request asks for; a promise only for compression. */
-export function* representJson(
+/** Makes the representation of JSON in the format that the request asks for. */
+export async function representJson(
   req: IncomingMessage,
   { format }: { format: Format },
   { status, json, lines, gzipMinBytes = Infinity }: Omit<Reply, 'headers'>,
-): Steps<Representation | Promise<Representation>> {
-  const { text, contentType } = yield* renderText(json, format);
+  runSteps: RunSteps,
+): Promise<Representation> {
+  const content = { ...(await renderText(json, format, runSteps)), hasEtag: status === 200, lines };
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  return represent({ text, contentType, hasEtag: status === 200, lines }, acceptEncoding, gzipMinBytes);
+  return runSteps(() => represent(content, acceptEncoding, gzipMinBytes), json.length);
 }
 
 /** Sends JSON in the requested format. */
@@ -245,6 +246,6 @@ export async function sendReply(
   reply: Reply,
   runSteps: RunSteps = runToEnd,
 ): Promise<void> {
-  const made = await runSteps(representJson(req, contextOf(res), reply), reply.json.length);
+  const made = await representJson(req, contextOf(res), reply, runSteps);
   await sendMade(req, res, reply, made);
 }

@@ -2,17 +2,17 @@
 // slices until the client disconnects.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
-import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
+import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 
 /**
- * Runs steps that process `chars` characters of records, which the request holds until they end. `Infinity`:
- * steps that read their records themselves, of any size.
+ * Runs work on `chars` characters of records, which the request holds until it ends. `Infinity`: work that reads
+ * its records itself, of any size.
  *
  * After the client disconnects, rejects with BAD_REQUEST, which is never sent.
  *
  * @throws ServiceError OVERLOADED
  */
-export type RunSteps = <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
+export type RunSteps = <T>(work: Work<T>, chars: number) => T | Promise<T>;
 
 /** Creates the `RunSteps` for a request. */
 export type RunStepsOf = (res: ServerResponse) => RunSteps;
@@ -28,14 +28,14 @@ export function createRunStepsOf(
 ): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
   return function runStepsOf(res) {
-    return function runSteps(steps, chars) {
-      if (chars <= SMALL_CHARS) return runToEnd(steps);
+    return function runSteps(work, chars) {
+      if (chars <= SMALL_CHARS) return runToEnd(work);
       const signal = signalOfLeaving(res);
       const { network } = findClient(res.req);
       const isHolding = chars !== Infinity;
-      if (!isHolding) return slicer.run(steps, { client: network, signal });
+      if (!isHolding) return slicer.run(work, { client: network, signal });
       waiting.assertRoom(network, chars);
-      const result = slicer.run(steps, { client: network, signal, isHolding });
+      const result = slicer.run(work, { client: network, signal, isHolding });
       if (!(result instanceof Promise)) return result;
       waiting.add(network, chars);
       return result.finally(() => {

@@ -8,9 +8,9 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { type Encoding, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
+import type { RunSteps } from '../http/request-work.js';
 import type { Format } from '../http/target.js';
-import { valuesOf } from '../resolver/parsed-records.js';
-import type { Steps } from '../time-slicer.js';
+import { readValues, selectJson } from '../resolver/parsed-records.js';
 import type { RecordRead } from '../upstream/contract.js';
 
 interface Members {
@@ -19,13 +19,17 @@ interface Members {
 }
 
 /** Parses a 200 response, including JSONP; undefined if it contains no record. */
-export function* readForwardedRecord(body: string): Steps<RecordContent | undefined> {
+export async function readForwardedRecord(
+  body: string,
+  runSteps: RunSteps,
+): Promise<RecordContent | undefined> {
   const json = extractObject(body);
   try {
-    const members = parseJson(json) as Members;
-    yield;
-    return yield* recordOf(json, members);
-  } catch {
+    const members = await runSteps(() => parseJson(json) as Members, json.length);
+    return await recordOf(json, members, runSteps);
+  } catch (error) {
+    // The client has left, or too many records wait.
+    if (error instanceof ServiceError) throw error;
     return undefined;
   }
 }
@@ -34,11 +38,16 @@ export function* readForwardedRecord(body: string): Steps<RecordContent | undefi
  * Reads the record from a 200 response and its parsed members. @throws TypeError for a value without index or
  * type
  */
-function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
+async function recordOf(
+  json: string,
+  { responseCode, values }: Members,
+  runSteps: RunSteps,
+): Promise<RecordContent | undefined> {
   if (responseCode === RESPONSE_CODE.valuesNotFound)
     return { kind: 'empty', values: '' as Bytes, message: '' };
   if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
-  const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, true);
+  const written = await runSteps(() => sliceMember(json, 'values') ?? '[]', json.length);
+  const all = await runSteps(publicValues(written, values, true), json.length);
   return { kind: 'found', values: all.values, message: '' };
 }
 
@@ -51,37 +60,46 @@ interface RecordForm {
 }
 
 /** Computes the ETag of a record in the given form. */
-export function* recordEtag(
+export async function recordEtag(
   record: RecordContent,
   { handle, selection, format, encoding }: RecordForm,
-): Steps<string> {
-  const { json } = yield* bodyOfEntry(record, handle, selection);
-  const { text } = yield* renderText(json, format);
-  return etagOf(text, encoding);
+  runSteps: RunSteps,
+): Promise<string> {
+  const selected = await runSteps(selectJson(record, selection), record.values.length);
+  const { json } = bodyOfEntry(record, handle, selected);
+  const { text } = await renderText(json, format, runSteps);
+  return runSteps(() => etagOf(text, encoding), text.length);
+}
+
+interface WriteCondition {
+  req: IncomingMessage;
+  /** The handle as spelled by the caller. */
+  handle: string;
+  /** As in the query. */
+  indexes: readonly string[];
 }
 
 /**
- * Checks the precondition of a write against the record as its caller currently sees it. `handle`: as spelled by the
- * caller; `indexes`: as in the query.
+ * Checks the precondition of a write against the record as its caller currently sees it.
  *
  * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a malformed header, UPSTREAM_FAILED if the Handle
  * server does not return the record
  */
-export function* assertCondition(
-  req: IncomingMessage,
-  handle: string,
-  indexes: readonly string[],
+export async function assertCondition(
+  condition: WriteCondition,
   response: RecordRead,
-): Steps<void> {
-  const selection = writtenSelection(indexes);
-  const record = yield* shownRecord(response);
-  const exists = record !== undefined && isSelected(record, selection);
-  if (yield* holdsFor(req, exists ? record : undefined, handle, selection)) return;
+  runSteps: RunSteps,
+): Promise<void> {
+  const { headers } = condition.req;
+  const selection = writtenSelection(condition.indexes);
+  const record = await shownRecord(response, runSteps);
+  const exists = record !== undefined && (await isSelected(record, selection, runSteps));
+  if (await holdsFor(condition, exists ? record : undefined, selection, runSteps)) return;
   // The ETag may also cover the whole record, even before the value exists; `*` covers only the selection.
-  const isOfValues = selection.indexes.length > 0 && namesTags(req.headers['if-match']);
-  if (isOfValues && (yield* holdsFor(req, record, handle, WHOLE))) return;
+  const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
+  if (isOfValues && (await holdsFor(condition, record, WHOLE, runSteps))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
-    detail: exists ? (weakTagProblem(req.headers) ?? 'the record has changed') : 'the record does not exist',
+    detail: exists ? (weakTagProblem(headers) ?? 'the record has changed') : 'the record does not exist',
   });
 }
 
@@ -97,9 +115,10 @@ const WHOLE: Selection = { indexes: [], types: [] };
 
 const namesTags = (header: string | undefined): boolean => header !== undefined && header.trim() !== '*';
 
-function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
-  if (response.responseCode === RESPONSE_CODE.handleNotFound) return undefined;
-  const record = response.status === 200 ? yield* recordOf(response.body, response.members) : undefined;
+async function shownRecord(response: RecordRead, runSteps: RunSteps): Promise<RecordContent | undefined> {
+  const { status, responseCode, body, members } = response;
+  if (responseCode === RESPONSE_CODE.handleNotFound) return undefined;
+  const record = status === 200 ? await recordOf(body, members, runSteps) : undefined;
   if (record === undefined) throw refusedRead(response);
   return record;
 }
@@ -123,20 +142,22 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
 }
 
 /** Whether the record has a selected value; true for a write of the whole record. */
-const isSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
-  selection.indexes.length === 0 ||
-  (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));
+async function isSelected(record: RecordContent, selection: Selection, runSteps: RunSteps): Promise<boolean> {
+  if (selection.indexes.length === 0) return true;
+  const values = await runSteps(readValues(record), record.values.length);
+  return values.some(createValueFilter(selection));
+}
 
 /**
  * Accepts the ETag of the compact or of the indented response. The indented response is rendered only if
  * needed.
  */
-function* holdsFor(
-  { method = '', headers }: IncomingMessage,
+async function holdsFor(
+  { req: { method = '', headers }, handle }: WriteCondition,
   record: RecordContent | undefined,
-  handle: string,
   selection: Selection,
-): Steps<boolean> {
+  runSteps: RunSteps,
+): Promise<boolean> {
   const conditions = { 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] };
   const etags: string[] = [];
   const holds = (): boolean =>
@@ -144,7 +165,8 @@ function* holdsFor(
   const excludesTags = namesTags(headers['if-none-match']);
   if (record === undefined || !(excludesTags || namesTags(headers['if-match']))) return holds();
   for (const pretty of [false, true]) {
-    etags.push(yield* recordEtag(record, { handle, selection, format: { pretty }, encoding: 'identity' }));
+    const form = { handle, selection, format: { pretty }, encoding: 'identity' } as const;
+    etags.push(await recordEtag(record, form, runSteps));
     if (!excludesTags && holds()) return true;
   }
   return holds();

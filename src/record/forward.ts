@@ -12,10 +12,10 @@ import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
+import type { RunSteps } from '../http/request-work.js';
 import { type Place, restOf } from '../http/route-table.js';
 import { assertPlain, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Steps } from '../time-slicer.js';
 import type { OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
@@ -70,8 +70,7 @@ export function createForward(host: Host, withBody: WithBody, forwardRequest: Fo
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
-    const etag =
-      decoded && (await runStepsOf(res)(recordEtagFor(decoded, context, encoding), decoded.length));
+    const etag = decoded && (await recordEtagFor(decoded, context, encoding, runStepsOf(res)));
     await forwardResponse(response, res, { body, etag });
   };
 }
@@ -102,14 +101,15 @@ const isRecord = (
 
 const isGzipEncoded = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-function* recordEtagFor(
+async function recordEtagFor(
   body: Buffer,
   { handle, parameters, format }: RequestContext,
   encoding: Encoding,
-): Steps<string | undefined> {
-  const record = yield* readForwardedRecord(body.toString());
-  const selection = readRecordQuery(parameters);
-  return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
+  runSteps: RunSteps,
+): Promise<string | undefined> {
+  const record = await readForwardedRecord(body.toString(), runSteps);
+  const form = { handle: handle?.text ?? '', selection: readRecordQuery(parameters), format, encoding };
+  return record && recordEtag(record, form, runSteps);
 }
 
 /** Returns a forwarder that selects the responsible server. */

@@ -75,8 +75,7 @@ async function readConditionally(
 ): Promise<RecordRead> {
   const response = await readVisible(origin, { authoritative: true });
   const indexes = context.parameters.getAll('index');
-  const checking = assertCondition(req, origin.handle.text, indexes, response);
-  await runStepsOf(res)(checking, response.body.length);
+  await assertCondition({ req, handle: origin.handle.text, indexes }, response, runStepsOf(res));
   return response;
 }
 

@@ -6,6 +6,7 @@ import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
 import { bodyOfEntry, renderText, sendMade } from '../http/reply.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
+import { selectJson } from '../resolver/parsed-records.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import {
   type RedirectCall,
@@ -238,8 +239,9 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { context, redirects, query, handle, resolution, run } = request;
   const headers = headersOf(request, request.earliest, redirects.freshness);
   const { entry } = resolution;
-  const { status, json } = await run(bodyOfEntry(entry, handle.text, query), entry.values.length);
-  const rendered = await run(renderText(json, context.format), json.length);
+  const selected = await run(selectJson(entry, query), entry.values.length);
+  const { status, json } = bodyOfEntry(entry, handle.text, selected);
+  const rendered = await renderText(json, context.format, run);
   await sendCompressible(request, { status, ...rendered, headers, varies: ['Accept'] });
 }
 

@@ -54,7 +54,7 @@ export async function selectedValues(
 
 const filterInSteps = (values: ParsedValues, isKept: (value: HandleValue) => boolean) =>
   mapInSteps(
-    groupsOf(values, VALUES_PER_STEP),
+    () => groupsOf(values, VALUES_PER_STEP),
     (some) => some.filter(isKept),
     (kept) => kept.flat(),
   );

@@ -4,8 +4,8 @@ import type { StoredValues } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { countContainers, parseJson, stepElements } from '../handle/json.js';
 import type { Answer } from '../handle/outcome.js';
-import type { HandleValue } from '../handle/value.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
+import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
+import { type Steps, mapInSteps, runToEnd } from '../time-slicer.js';
 
 /** Parsed values, shared by several requests, which must not modify them. */
 export type ParsedValues = readonly HandleValue[];
@@ -48,11 +48,34 @@ export function* readValues({ kind, values: text }: StoredValues): Steps<ParsedV
   if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];
   const known = parsed.get(text);
   if (known !== undefined) return known;
-  const values: HandleValue[] = [];
-  for (const element of stepElements(toText(text))) {
-    values.push(parseJson(element) as HandleValue);
-    yield;
-  }
-  parsed.set(text, values);
-  return values;
+  const parseValue = (element: string): HandleValue => parseJson(element) as HandleValue;
+  return yield* mapInSteps(
+    () => stepElements(toText(text)),
+    parseValue,
+    (values) => {
+      parsed.set(text, values);
+      return values;
+    },
+  );
+}
+
+/** Returns the JSON of the selected public values, as stored, in steps; undefined if none matches. */
+export function* selectJson(entry: StoredValues, selection: Selection): Steps<string | undefined> {
+  if (entry.kind !== 'found') return undefined;
+  const json = toText(entry.values);
+  if (selectsAll(selection)) return json;
+  const values = yield* readValues(entry);
+  const isWanted = createValueFilter(selection);
+  const select = (element: string, at: number): string | [] => {
+    const value = values[at];
+    return value !== undefined && isWanted(value) ? element : [];
+  };
+  return yield* mapInSteps(
+    () => stepElements(json),
+    select,
+    (selected) => {
+      const kept = selected.flat();
+      return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
+    },
+  );
 }

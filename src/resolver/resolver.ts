@@ -11,7 +11,7 @@ import { type HandleRef, upperAscii } from '../handle/handle.js';
 import { type AroundMiss, type Caller, OWN_WORK } from '../upstream/caller.js';
 import type { HandleRead, ResolveOptions, UpstreamClient } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
-import { type TimeSlicer, inOneStep } from '../time-slicer.js';
+import type { TimeSlicer } from '../time-slicer.js';
 import {
   type EntryLoad,
   Loader,
@@ -158,7 +158,7 @@ export class Resolver {
   /** Reads memory in a time slice, because hundreds of large texts in one turn would block the event loop. */
   async #inSlice<T>(client: string, read: () => T | Promise<T>): Promise<T> {
     const { slicer } = this.#deps;
-    return slicer === undefined ? read() : slicer.run(inOneStep(read), { client });
+    return slicer === undefined ? read() : slicer.run(read, { client });
   }
 
   #readAdmitted(handle: HandleRef, entry: Entry | undefined, options: ResolverRead): Promise<Resolution> {

@@ -4,7 +4,7 @@ import type { ListPage, Outcome } from '../handle/outcome.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { TimeSlicer, Steps } from '../time-slicer.js';
+import type { TimeSlicer, Work } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';
 import type { Connections } from './connections.js';
@@ -160,7 +160,7 @@ export interface SourceProtocol {
   /** Returns the request for a record, or the outcome if none is needed. */
   read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
   /** @throws ServiceError UPSTREAM_* for a failure */
-  outcomeOf: (reply: UpstreamReply) => Steps<Outcome>;
+  outcomeOf: (reply: UpstreamReply) => Work<Outcome>;
   /** Returns the requests that check whether the address belongs to a server of this kind. */
   probe: (probeHandle: string) => ProbeQuestion;
 }

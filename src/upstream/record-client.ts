@@ -51,7 +51,7 @@ export function createRecordClient(settings: ServerSettings, access: LoginAccess
     const work = async (): Promise<RecordAnswer> => {
       given.beforeSend?.();
       const response = await exchange(dispatcher, request, limits);
-      const reading = readAnswer(response, { handle: handle?.text, caseSensitive });
+      const reading = (): RecordAnswer => readAnswer(response, { handle: handle?.text, caseSensitive });
       const answer = await readInSlices(slicer, reading, { chars: response.body.length, caller });
       return { ...answer, challenge: answer.challenge && sessions.challengeOf(answer.challenge) };
     };

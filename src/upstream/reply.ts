@@ -12,7 +12,7 @@ import {
   isTooBusy,
   parseMembers,
 } from './response.js';
-import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
+import { type Steps, type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 
 /** The request that a response must match. */
@@ -61,13 +61,13 @@ const SMALL_CHARS = 16 * 1024;
 /** Processes a long response in time slices, charged to the waiting client; a refresh has no client. */
 export const readInSlices = <T>(
   slicer: TimeSlicer,
-  reading: Steps<T>,
+  reading: Work<T>,
   { chars, caller }: { chars: number; caller: Caller | undefined },
 ): T | Promise<T> =>
   chars <= SMALL_CHARS ? runToEnd(reading) : slicer.run(reading, { client: caller?.client ?? 'background' });
 
 /** Interprets the response to one caller. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
-export function* readAnswer(response: UpstreamResponse, requested: Requested): Steps<RecordAnswer> {
+export function readAnswer(response: UpstreamResponse, requested: Requested): RecordAnswer {
   const { status, body } = response;
   const retryAfter = headerOf(response, 'retry-after');
   const answer = { status, body, retryAfter, challenge: headerOf(response, 'www-authenticate') };
@@ -79,7 +79,6 @@ export function* readAnswer(response: UpstreamResponse, requested: Requested): S
     if (status < 400 || status >= 500) throw error;
     return { ...answer, responseCode: undefined, members: {} };
   }
-  yield;
   assertConsistent(response, members, requested);
   return { ...answer, responseCode: members.responseCode, members };
 }

@@ -8,7 +8,7 @@ import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import type { Steps } from '../time-slicer.js';
+import { type Steps, mapInSteps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import {
   type AnonymousCall,
@@ -252,25 +252,24 @@ function readCriteria(conditions: readonly Condition[]): Criteria {
 }
 
 /** Whether the handle meets all criteria. Translates each value once for all conditions. */
-function* meetsAll(
+function meetsAll(
   { suffixes, byType }: Criteria,
   handle: string,
   values: readonly HandleValue[],
 ): Steps<boolean> {
   const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
-  if (!suffixes.every((pattern) => matchesInSequence(suffix, pattern))) return false;
+  const isNamed = suffixes.every((pattern) => matchesInSequence(suffix, pattern));
   const unmet = new Map(byType);
-  for (const value of values) {
-    const patterns = unmet.get(value.type);
-    if (patterns === undefined || isHidden(value)) continue;
-    yield;
-    const text = parsedDataOf(value);
-    if (typeof text !== 'string') continue;
-    const left = patterns.filter((pattern) => !matchesInSequence(text, pattern));
+  const match = (value: HandleValue): void => {
+    const text = unmet.has(value.type) ? parsedDataOf(value) : undefined;
+    if (typeof text !== 'string') return;
+    const left = (unmet.get(value.type) ?? []).filter((pattern) => !matchesInSequence(text, pattern));
     if (left.length === 0) unmet.delete(value.type);
     else unmet.set(value.type, left);
-  }
-  return unmet.size === 0;
+  };
+  const compared = (): HandleValue[] =>
+    isNamed ? values.filter((value) => byType.has(value.type) && !isHidden(value)) : [];
+  return mapInSteps(compared, match, () => isNamed && unmet.size === 0);
 }
 
 /** Splits a pattern into its literals: `*` matches any text, and `~` escapes the next character. */

@@ -5,7 +5,7 @@ import { foldHandle } from '../handle/handle.js';
 import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value-data.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
-import type { Steps } from '../time-slicer.js';
+import { type Steps, mapInSteps } from '../time-slicer.js';
 import type { V2, V2Call } from './call.js';
 import { type SizedValues, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
@@ -115,16 +115,12 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   return isMember(changers, { run, readGroup, identity, prefixHandle, visited: new Set() });
 }
 
-function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
-  const admins: AdminData[] = [];
-  for (const value of values) {
-    yield;
-    const admin =
-      value.type === ADMIN_TYPE ? tryDecode(decodeAdmin, bytesOfRecordData(value.data)) : undefined;
-    if (admin !== undefined) admins.push(admin);
-  }
-  return admins;
-}
+const adminsOf = (values: readonly HandleValue[]): Steps<AdminData[]> =>
+  mapInSteps(
+    () => values.filter(({ type }) => type === ADMIN_TYPE),
+    ({ data }) => tryDecode(decodeAdmin, bytesOfRecordData(data)) ?? [],
+    (admins) => admins.flat(),
+  );
 
 interface MemberSearch {
   run: RunSteps;
@@ -153,16 +149,15 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
   return false;
 }
 
-function* membersIn(record: readonly HandleValue[], group: ValueReference): Steps<ValueReference[]> {
-  const members: ValueReference[] = [];
-  for (const value of record) {
-    if (value.type !== MEMBERS_TYPE || (group.index !== 0 && group.index !== value.index)) continue;
-    yield;
-    members.push(...(tryDecode(decodeVlist, bytesOfRecordData(value.data)) ?? []).slice(0, MAX_MEMBERS));
-    if (members.length >= MAX_MEMBERS) break;
-  }
-  return members.slice(0, MAX_MEMBERS);
-}
+const membersIn = (
+  record: readonly HandleValue[],
+  { index: wanted }: ValueReference,
+): Steps<ValueReference[]> =>
+  mapInSteps(
+    () => record.filter(({ type, index }) => type === MEMBERS_TYPE && (wanted === 0 || wanted === index)),
+    ({ data }) => (tryDecode(decodeVlist, bytesOfRecordData(data)) ?? []).slice(0, MAX_MEMBERS),
+    (lists) => lists.flat().slice(0, MAX_MEMBERS),
+  );
 
 /**
  * Whether administrators include this identity. Index 0 matches any index. The case of suffixes matters,

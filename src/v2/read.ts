@@ -9,7 +9,7 @@ import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } fro
 import { JSON_TYPE, etagOf } from '../http/reply.js';
 import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
-import { type Steps, inOneStep } from '../time-slicer.js';
+import { type Steps, mapInSteps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import {
   type AnonymousCall,
@@ -114,8 +114,7 @@ async function resolvePublic(
   const login = { authorization: req.headers.authorization, caller: context.caller };
   const { caller } = host.originOf(handle, login);
   const options = { authoritative: false, onlyIfCached: isOnlyIfCached(req), caller };
-  const reading = inOneStep(() => host.resolver.resolve(handle, options));
-  const resolution = await run(reading, 0);
+  const resolution = await run(() => host.resolver.resolve(handle, options), 0);
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;
   const responseCode = members['responseCode'] as number;
@@ -139,15 +138,17 @@ export const etagOfValues = (
  * write's ETag is known before the record is read back. `shown` receives the JSON of each visible value, because
  * both need its bytes.
  */
-export function* renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
-  const forms: string[] = [];
-  for (const value of visibleValues(values)) {
+export function renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
+  const render = (value: HandleValue): string => {
     const bytes = bytesOfRecordData(value.data);
-    forms.push(canonicalForm(value, bytes));
     shown?.push(writeJson(toV2Value(value, bytes)));
-    yield;
-  }
-  return etagOf(JSON.stringify(forms), 'identity');
+    return canonicalForm(value, bytes);
+  };
+  return mapInSteps(
+    () => visibleValues(values),
+    render,
+    (forms) => etagOf(JSON.stringify(forms), 'identity'),
+  );
 }
 
 /**

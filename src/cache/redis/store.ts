@@ -76,15 +76,16 @@ export class RedisStore {
   /** Returns whether Redis contains a usable entry. Scans only a part of a large database. */
   async holdsEntry(): Promise<boolean> {
     let tries = 0;
+    let isUsable = false;
     try {
-      for await (const key of findKeys(this.#deps.commands)) {
-        if ((await this.get(key)).entry !== undefined) return true;
-        if (++tries === MAX_TRIES) return false;
-      }
+      await findKey(this.#deps.commands, async (key) => {
+        isUsable = (await this.get(key)).entry !== undefined;
+        return isUsable || ++tries === MAX_TRIES;
+      });
     } catch {
       // Redis is unavailable, or the user may not run SCAN; the cache works without Redis.
     }
-    return false;
+    return isUsable;
   }
 
   /**
@@ -158,10 +159,10 @@ const MAX_SCANS = 100;
 const SCAN_TIMEOUT_MS = 2000;
 
 /**
- * Yields entry keys, including those of unusable entries (from an earlier server run). @throws Error when
- * Redis fails
+ * Scans entry keys until `isLast`, including those of unusable entries (from an earlier server run). @throws Error
+ * when Redis fails
  */
-async function* findKeys(commands: RedisCommands): AsyncGenerator<string> {
+async function findKey(commands: RedisCommands, isLast: (key: string) => Promise<boolean>): Promise<void> {
   const { keyPrefix } = commands;
   const pattern = entryPattern(keyPrefix);
   for (const { client } of commands.masters()) {
@@ -169,7 +170,7 @@ async function* findKeys(commands: RedisCommands): AsyncGenerator<string> {
     for (let scans = 0; scans < MAX_SCANS; scans++) {
       const scan = client.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT);
       const [next, names] = await commands.attempt(scan, SCAN_TIMEOUT_MS);
-      for (const name of names) yield keyOfEntry(keyPrefix, name);
+      for (const name of names) if (await isLast(keyOfEntry(keyPrefix, name))) return;
       if (next === '0') break;
       cursor = next;
     }

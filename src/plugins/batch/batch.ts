@@ -28,6 +28,7 @@ import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
 import { existsBy, type Resolution, resultOf, type StaleReason } from '../../resolver/loader.js';
+import { selectJson } from '../../resolver/parsed-records.js';
 import { createHoldFor, type HoldFor, type HoldUnsent } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
@@ -37,6 +38,7 @@ import {
   type RenderedElement,
   type StartElement,
   type StreamElements,
+  type UnloadedElement,
 } from './stream.js';
 
 export function start(host: Host): Started {
@@ -123,7 +125,7 @@ function createAnswerBatch(
     });
     const left = signalOfLeaving(res);
     const hold = holdBeside(holdFor(res), charsIn(handles) + (isGzip ? GZIP_BYTES : 0));
-    const elements = streamElements({ startElement, names: handles, signal: left, runSteps, hold });
+    const elements = streamElements({ startElement, names: handles, signal: left, hold });
     await sendArray(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
       if (!left.aborted) throw error;
     });
@@ -286,44 +288,48 @@ export function createStartElement(
   function* answer(name: string, handle: HandleRef, resolution: Resolution): Steps<RenderedElement> {
     const readChars = charsOf(resolution);
     if (!selectsAll(query)) selectedChars += readChars;
-    if (selectedChars > MAX_SELECTED_CHARS) return yield* fail(name, tooMuchWork(), handle);
+    if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
     count({ result: resultOf(resolution, query) });
     const exists = existsBy(resolution);
     if (exists !== undefined) for (const each of hooks.answered) each({ handle, interface: 'batch', exists });
     const stale = resolution.kind === 'entry' ? resolution.stale : undefined;
     if (stale !== undefined) metrics.countStale(stale);
-    const body = yield* bodyOfResolution(resolution, { handle, query });
+    const selected = resolution.kind === 'entry' ? yield* selectJson(resolution.entry, query) : undefined;
+    const body = bodyOfResolution(resolution, handle, selected);
     return { text: yield* write(name, body, stale), readChars };
   }
 
-  function* fail(name: string, failure: ServiceError, handle?: HandleRef): Steps<RenderedElement> {
+  function fail(name: string, failure: ServiceError, handle?: HandleRef): RenderedElement {
     const reply = renderError(failure, { handle: handle?.text });
     const result = resultOfError(reply.status);
     count({ result });
     if (handle !== undefined && result === 'error') for (const each of hooks.failed) each(handle);
-    return { text: yield* write(name, reply), readChars: 0 };
+    return { text: runToEnd(write(name, reply)), readChars: 0 };
   }
 
   async function load(name: string, handle: HandleRef): Promise<RenderedElement> {
     try {
       const refusal = await refusalOf?.(handle);
-      if (refusal !== undefined) return runToEnd(fail(name, refusal, handle));
+      if (refusal !== undefined) return fail(name, refusal, handle);
       const resolution = await resolver.resolve(handle, { authoritative: false, caller });
       return await runSteps(answer(name, handle, resolution), charsOf(resolution));
     } catch (error) {
-      return runToEnd(fail(name, asServiceError(error, createReportUnexpected(host)), handle));
+      return fail(name, asServiceError(error, createReportUnexpected(host)), handle);
     }
   }
 
-  return function* startElement(name) {
+  function* start(name: string): Steps<RenderedElement | UnloadedElement> {
     const text = parseName(name);
-    if (text instanceof ServiceError) return yield* fail(name.slice(0, MAX_ECHOED_CHARS), text);
+    if (text instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), text);
     const handle = resolver.refOf(text);
     // Traffic rules need the asynchronous path, because their limit may be in Redis.
     const found = refusalOf === undefined ? resolver.fromMemory(handle) : undefined;
     if (found !== undefined) return yield* answer(name, handle, found);
     return { handle, load: () => load(name, handle) };
-  };
+  }
+
+  // Infinity, because the sizes of the records are not known before they are read.
+  return (name) => runSteps(start(name), Infinity);
 }
 
 /** Validates a name as if it were the handle in a GET path. */

@@ -1,7 +1,5 @@
 // Streams batch elements as text in order: loads ahead within limits, with backpressure from the client.
 import type { HandleRef } from '../../handle/handle.js';
-import type { RunSteps } from '../../http/request-work.js';
-import type { Steps } from '../../time-slicer.js';
 
 /** A rendered element, and the number of record characters read for it. */
 export interface RenderedElement {
@@ -10,26 +8,24 @@ export interface RenderedElement {
 }
 
 /** An element whose record is not in memory. */
-interface UnloadedElement {
+export interface UnloadedElement {
   handle: HandleRef;
   load: () => Promise<RenderedElement>;
 }
 
+type StartedElement = RenderedElement | UnloadedElement;
+
 /** Starts the element of a handle; `name` is the client's spelling. */
-export type StartElement = (name: string) => Steps<RenderedElement | UnloadedElement>;
+export type StartElement = (name: string) => StartedElement | Promise<StartedElement>;
 
 interface BatchWork {
   startElement: StartElement;
   names: readonly string[];
   /** Stops further loads when aborted. */
   signal: AbortSignal;
-  runSteps: RunSteps;
   /** Receives the number of bytes held for elements that the client has not read. */
   hold: (bytes: number) => void;
 }
-
-/** The sizes of records are not known before they are read, so the work always runs in slices. */
-const MAX_WORK = Infinity;
 
 /** Yields the comma-separated elements in chunks. */
 export type StreamElements = (work: BatchWork) => AsyncGenerator<Buffer>;
@@ -76,9 +72,7 @@ export function createStreamElements(
       }
       ahead.holdRest(0);
     }
-    const findHead = (): BatchElement | undefined | Promise<BatchElement | undefined> =>
-      work.runSteps(ahead.head(), MAX_WORK);
-    for (let head = await findHead(); head !== undefined; head = await findHead()) {
+    for (let head = await ahead.head(); head !== undefined; head = await ahead.head()) {
       if (head.rendered === undefined) {
         // Ready elements are sent before the next wait.
         yield* takeChunk();
@@ -125,14 +119,13 @@ class LookAhead {
   }
 
   /** Starts elements up to the limits, and returns the head of the queue; undefined at the end. */
-  *head(): Steps<BatchElement | undefined> {
-    const { names, signal } = this.#work;
+  async head(): Promise<BatchElement | undefined> {
+    const { names, signal, startElement } = this.#work;
     while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
       const name = names[this.#started];
       if (name === undefined) break;
       this.#started++;
-      this.#queue.push(yield* this.#start(name));
-      yield;
+      this.#queue.push(this.#add(await startElement(name)));
     }
     return this.#queue[0];
   }
@@ -159,8 +152,7 @@ class LookAhead {
     if (sign > 0) this.holdRest(this.#restBytes);
   }
 
-  *#start(name: string): Steps<BatchElement> {
-    const started = yield* this.#work.startElement(name);
+  #add(started: StartedElement): BatchElement {
     if ('load' in started) return this.#load(started);
     this.#addReady(started, 1);
     return { rendered: started, loaded: READY };

@@ -27,7 +27,7 @@ const RANGES_PER_STEP = 200;
  */
 export const readRanges = (text: string): Steps<AddressRanges> =>
   mapInSteps(
-    groupsOf(text.split(','), RANGES_PER_STEP),
+    () => groupsOf(text.split(','), RANGES_PER_STEP),
     (some) => some.map((range) => readRange(range.trim())).filter((range) => range !== undefined),
     (found) => merge(found.flat().sort(byFirst)),
   );

@@ -86,7 +86,7 @@ export function selectLocation(
 ): Steps<Choice | undefined> {
   let narrowed: Narrowed = { left: locations, by: 'only' };
   return mapInSteps(
-    chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? []),
+    () => chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? []),
     (narrow) => {
       if (narrowed.left.length > 1) narrowed = narrow(narrowed);
     },

@@ -8,7 +8,6 @@ import { contextOf } from '../../http/context.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { Listener } from '../../http/route-table.js';
 import { createExchangeDrain } from '../../server/drain.js';
-import { inOneStep } from '../../time-slicer.js';
 import { createAnswer, createResolve, type Incoming, type NativeAnswer } from './answer.js';
 import { decodeEnvelope, ENVELOPE_BYTES, frame } from './codec.js';
 import { MESSAGE_TYPE, type NativeConfig } from './plugin.js';
@@ -81,13 +80,13 @@ export function createTunnelRoute(
     await withBody(req, async (body) => {
       // The traffic rules have already judged the POST, except for rules that match handles.
       const refusalOf = refusalOfHandle && ((handle: HandleRef) => refusalOfHandle(req, handle));
-      const answering = inOneStep(() => {
+      const answer = (): ReturnType<NativeAnswer['answer']> => {
         const incoming = readTunnelled(body);
         if ('text' in incoming) return native.refuse(incoming);
         return native.answer({ ...incoming, admit: () => context.caller, refusalOf });
-      });
+      };
       // Infinity, because the record's size and the number of selected values are unknown.
-      const { reply, handle, outcome } = await runStepsOf(res)(answering, Infinity);
+      const { reply, handle, outcome } = await runStepsOf(res)(answer, Infinity);
       const { result } = outcome;
       Object.assign(context, {
         result,

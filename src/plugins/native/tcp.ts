@@ -17,7 +17,6 @@ import {
   cutOff,
   problemOfLength,
 } from './reply.js';
-import { inOneStep } from '../../time-slicer.js';
 import { createMessageReport } from './message-log.js';
 import type { NativeConfig } from './plugin.js';
 
@@ -66,7 +65,7 @@ function createTcpAnswer(host: Host, native: NativeAnswer, onMessage: (address: 
     socket.resume();
   }
   function respond(socket: Socket, client: string, work: () => ReturnType<NativeAnswer['answer']>): void {
-    const inTurn = async (): Promise<AnsweredMessage> => slicer.run(inOneStep(work), { client });
+    const inTurn = async (): Promise<AnsweredMessage> => slicer.run(work, { client });
     void Promise.resolve(report('native-tcp', inTurn)).then(({ reply }) => {
       send(socket, frame(reply.envelope, reply.message));
     });

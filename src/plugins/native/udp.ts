@@ -7,7 +7,6 @@ import { LRUCache } from 'lru-cache';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
 import { networkOf, plainAddress } from '../../server/client-address.js';
-import { inOneStep } from '../../time-slicer.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import {
@@ -223,7 +222,7 @@ function createBoundedAnswer(
       ...incoming,
       maxAnswerBytes,
       // A datagram of a few bytes may name a record of 2 MiB.
-      inSlice: async (work) => slicer.run(inOneStep(work), { client: SENDERS }),
+      inSlice: async (work) => slicer.run(work, { client: SENDERS }),
     });
     return maybe(answered, countLong);
   };

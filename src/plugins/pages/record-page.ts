@@ -144,7 +144,7 @@ export function valuesTable<F>(
   const isShared = others.length === 0;
   const names = ['Index', 'Type', 'Data', 'TTL', 'Changed', ...(isShared ? [] : ['Permissions'])];
   return mapInSteps(
-    shown,
+    () => shown,
     (value) => renderRow(names, value),
     (rows) =>
       finish(

@@ -3,7 +3,7 @@ import type { ServerConfig } from '../../config/upstream-servers.js';
 import { ServiceError } from '../../errors.js';
 import { handleToPath, upperAscii } from '../../handle/handle.js';
 import { listMembers, type ListPage, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
-import { inOneStep, type Steps } from '../../time-slicer.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
 import type { RecordClient, RecordSource, ServerAccess, SourceProtocol } from '../../upstream/contract.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import {
@@ -45,7 +45,7 @@ function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
   return {
     // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
     read: ({ text }) => ({ method: 'GET', path: `${basePath}/resolve/${handleToPath(text)}` }),
-    outcomeOf: dspaceOutcome,
+    outcomeOf: (reply) => () => dspaceOutcome(reply),
     probe: () => ({
       method: 'GET',
       path: `${basePath}/listprefixes`,
@@ -66,12 +66,11 @@ function listProtocol({ url }: ServerConfig): ListProtocol {
   };
 }
 
-function* dspaceOutcome(reply: UpstreamReply): Steps<Outcome> {
+function dspaceOutcome(reply: UpstreamReply): Outcome {
   // Spring's firewall and Tomcat reject these names with 400, so DSpace cannot resolve them.
   if (reply.status === 400 && isRejectedName(reply.handle)) return { kind: 'not-found' };
   if (isTooBusy(reply.status)) throw tooBusy(reply);
   const [url] = textsIn(reply);
-  yield;
   if (url === undefined) return { kind: 'not-found' };
   if (!isWebAddress(url)) throw invalidResponse('a record without a web address', reply);
   return urlRecord(url, DSPACE_VALUE);
@@ -137,7 +136,7 @@ function createTemplateProtocol({ url: template, existenceCheck }: ServerConfig)
       if (!existenceCheck || outcome.kind !== 'found') return outcome;
       return { method: 'HEAD', path: pathOf(fillAddress(template, handle.text) ?? '') };
     },
-    outcomeOf: (reply) => inOneStep(() => (exists(reply) ? outcomeFor(reply.handle) : { kind: 'not-found' })),
+    outcomeOf: (reply) => () => (exists(reply) ? outcomeFor(reply.handle) : { kind: 'not-found' }),
     probe: () => ({ method: 'HEAD', path: '/', mayRedirect: true }),
   };
 }
@@ -209,16 +208,12 @@ export const NO_LISTS = answerWith(501, {
   message: 'This repository does not list its handles',
 });
 
-/** Filtering this many handles takes less than a millisecond. */
-const HANDLES_PER_STEP = 1000;
-
 /** Returns one page of the prefix's handles, or all of them. */
-function* listPage(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
+function listPage(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
   const start = `${upperAscii(prefix)}/`;
-  const handles: string[] = [];
-  for (const [at, handle] of listed.entries()) {
-    if (at % HANDLES_PER_STEP === 0) yield;
-    if (upperAscii(handle.slice(0, start.length)) === start) handles.push(handle);
-  }
-  return answerWith(200, listMembers(prefix, handles, paging));
+  return mapInSteps(
+    () => listed,
+    (handle) => (upperAscii(handle.slice(0, start.length)) === start ? handle : []),
+    (kept) => answerWith(200, listMembers(prefix, kept.flat(), paging)),
+  );
 }

@@ -45,7 +45,7 @@ export function createSignposting({ signposting }: SignpostingConfig): ReadLinks
   return function readSignposts(values, record) {
     const links: TypedLink[] = [{ href: pidOf(record.handle), rel: 'cite-as' }];
     return mapInSteps(
-      groupsOf(values, VALUES_PER_STEP),
+      () => groupsOf(values, VALUES_PER_STEP),
       (some) => {
         if (links.length <= MAX_LINKS)
           links.push(...some.flatMap((value) => readLink(value, relations) ?? []));

@@ -96,21 +96,20 @@ export function encodeHead(identity: string): Buffer {
   return Buffer.concat([Buffer.from(MAGIC, 'latin1'), encodeBlock(name, name.length)]);
 }
 
-export async function* readSnapshot(take: Take, identity: string): AsyncGenerator<SnapshotPart> {
+/** Reads the parts while `receive` wants more. Returns whether it read all. */
+export async function readSnapshot(
+  take: Take,
+  identity: string,
+  receive: (part: SnapshotPart) => Promise<boolean>,
+): Promise<boolean> {
   const rejected = await readHead(take, identity);
-  if (rejected !== undefined) {
-    yield { rejected };
-    return;
-  }
+  if (rejected !== undefined) return receive({ rejected });
   for (;;) {
     const block = await readBlock(take);
-    if ('rejected' in block) {
-      yield block;
-      return;
-    }
-    if (block.payload.length === 0) return;
+    if ('rejected' in block) return receive(block);
+    if (block.payload.length === 0) return true;
     const entries = await decodeEntries(block);
-    yield entries === undefined ? { rejected: 'damaged' } : { entries };
+    if (!(await receive(entries === undefined ? { rejected: 'damaged' } : { entries }))) return false;
   }
 }
 

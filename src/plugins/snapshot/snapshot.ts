@@ -124,7 +124,8 @@ export class Snapshot {
     const startedAt = clock.monotonic();
     try {
       const forgetOlder = this.#deletions.startLog();
-      const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
+      const readSlice: SnapshotSource['readSlice'] = (from) => this.#readSlice(from);
+      const written = await writeSnapshot(file, { identity, readSlice, pace, signal });
       forgetOlder();
       this.#isFailing = false;
       this.#writtenAt = clock.wall();
@@ -143,19 +144,17 @@ export class Snapshot {
     this.#isFailing = true;
   }
 
-  *#slices(): Generator<KeyedEntry[]> {
+  #readSlice(from: number): ReturnType<SnapshotSource['readSlice']> {
     const {
       clock,
       cache: { memory },
     } = this.#host;
-    for (let at: number | undefined = 0; at !== undefined;) {
-      const { entries, next } = memory.readFrom(at, SLICE_BYTES);
-      const [now, wallTime] = [clock.now(), clock.wall()];
-      yield entries
-        .filter(({ entry }) => entry.deleteAt > now)
-        .map(({ key, entry }) => ({ key, entry: shiftTimes(entry, wallTime - now) }));
-      at = next;
-    }
+    const { entries, next } = memory.readFrom(from, SLICE_BYTES);
+    const [now, wallTime] = [clock.now(), clock.wall()];
+    const kept = entries
+      .filter(({ entry }) => entry.deleteAt > now)
+      .map(({ key, entry }) => ({ key, entry: shiftTimes(entry, wallTime - now) }));
+    return { entries: kept, next };
   }
 
   async #load(): Promise<void> {
@@ -187,19 +186,19 @@ export class Snapshot {
     const loaded = { records: 0, restored: 0 };
     const rejections: SnapshotRejection[] = [];
     const pace = createPace(clock);
-    for await (const part of readSnapshot(takeBytes(handle), identity)) {
-      if ('rejected' in part) {
-        rejections.push(part.rejected);
-        continue;
-      }
-      loaded.records += part.entries.length;
-      for (let from = 0; from < part.entries.length; from += SLICE_RECORDS) {
-        for (const kept of part.entries.slice(from, from + SLICE_RECORDS))
+    const isRead = await readSnapshot(takeBytes(handle), identity, async (part) => {
+      const entries = 'entries' in part ? part.entries : [];
+      if ('rejected' in part) rejections.push(part.rejected);
+      loaded.records += entries.length;
+      for (let from = 0; from < entries.length; from += SLICE_RECORDS) {
+        for (const kept of entries.slice(from, from + SLICE_RECORDS))
           if (!deletions.has(kept.key) && restore(kept, ticket)) loaded.restored++;
         await pace();
-        if (this.#ending.signal.aborted) return;
+        if (this.#ending.signal.aborted) return false;
       }
-    }
+      return true;
+    });
+    if (!isRead) return;
     const reason = [...new Set(rejections)].join(', ');
     if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
     if (loaded.records === 0) return;
@@ -247,8 +246,8 @@ interface WrittenSnapshot {
 
 interface SnapshotSource {
   identity: string;
-  /** The entries in slices. */
-  slices: Iterable<readonly KeyedEntry[]>;
+  /** Returns the entries from a position of memory, and the next position; undefined at the end. */
+  readSlice: (from: number) => { entries: readonly KeyedEntry[]; next: number | undefined };
   /** Awaited after each slice. */
   pace: () => Promise<void> | undefined;
   signal: AbortSignal;
@@ -287,7 +286,7 @@ async function writeFile(temporary: string, source: SnapshotSource): Promise<Wri
 
 async function writeBlocks(
   handle: FileHandle,
-  { identity, slices, pace, signal }: SnapshotSource,
+  { identity, readSlice, pace, signal }: SnapshotSource,
 ): Promise<WrittenSnapshot> {
   const content = new ContentBuffer();
   const compressing: Promise<Buffer>[] = [];
@@ -304,7 +303,9 @@ async function writeBlocks(
     for (const next of compressing.splice(0, compressing.length - left)) await append(await next);
   };
   await append(encodeHead(identity));
-  for (const entries of slices) {
+  for (let at: number | undefined = 0; at !== undefined;) {
+    const { entries, next }: ReturnType<typeof readSlice> = readSlice(at);
+    at = next;
     for (const kept of entries) {
       content.add(kept);
       // Checking before the call avoids a promise for each record.

@@ -16,7 +16,7 @@ import {
 } from '../../handle/value-data.js';
 import type { Ttl, ValueReference } from '../../handle/value.js';
 import { FIRST_ISSUE } from '../../http/request-body.js';
-import type { Steps } from '../../time-slicer.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
 import {
   MAX_ITEMS,
   type Reject,
@@ -294,17 +294,19 @@ export const bodyValue = z.object(
 type BodyValue = z.infer<typeof bodyValue>;
 
 /** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
-export function* readInputs(body: unknown): Steps<V2Input[]> {
+export function readInputs(body: unknown): Steps<V2Input[]> {
   if (!Array.isArray(body)) throw bodyError('give an array of values');
   if (body.length === 0) throw bodyError('give at least one value');
   if (body.length > MAX_ITEMS) throw bodyError(`give at most ${MAX_ITEMS} values`);
-  const inputs: V2Input[] = [];
-  for (const [position, given] of body.entries()) {
-    inputs.push(readInput(given, position));
-    yield;
-  }
-  assertDistinctIndexes(inputs);
-  return inputs;
+  const values: readonly unknown[] = body;
+  return mapInSteps(
+    () => values,
+    readInput,
+    (inputs) => {
+      assertDistinctIndexes(inputs);
+      return inputs;
+    },
+  );
 }
 
 function readInput(given: unknown, position: number): V2Input {

@@ -1,7 +1,7 @@
 // Translates whole records in both directions, and plans the requests that replace a record.
 import { ServiceError } from '../../errors.js';
 import { type HandleValue, type ValueReference, lastFourPermissions } from '../../handle/value.js';
-import type { Steps } from '../../time-slicer.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
 import {
   DEFAULT_TTL_SECONDS,
   permissionsToSend,
@@ -21,14 +21,12 @@ import {
 } from './data.js';
 
 /** Translates values to v2 form, sorted by index, without HS_SECKEY. */
-export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
-  const shown: V2Value[] = [];
-  for (const value of visibleValues(values)) {
-    shown.push(toV2Value(value));
-    yield;
-  }
-  return shown;
-}
+export const toV2 = (values: readonly HandleValue[]): Steps<V2Value[]> =>
+  mapInSteps(
+    () => visibleValues(values),
+    (value) => toV2Value(value),
+    (shown) => shown,
+  );
 
 /** Returns a value's `parsed_data`, as in `toV2`. */
 export const parsedDataOf = (value: HandleValue): ParsedData =>
@@ -68,20 +66,21 @@ export interface AutomaticAdmin {
  * Translates a list to record values. Assigned indexes avoid those of hidden values in `current`, the stored record as
  * visible to the caller.
  */
-export function* toRecord(
+export function toRecord(
   inputs: readonly V2Input[],
   automaticAdmin: AutomaticAdmin,
   current: readonly HandleValue[] = [],
 ): Steps<HandleValue[]> {
   const hidden = new Set(current.filter(isHidden).map(({ index }) => index));
-  const values: HandleValue[] = [];
-  for (const input of assignIndexes(inputs, hidden)) {
-    values.push(toRecordValue(input));
-    yield;
-  }
-  if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
-  const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
-  return [...values, ...adminsToAdd(automaticAdmin, current, taken)];
+  return mapInSteps(
+    () => assignIndexes(inputs, hidden),
+    toRecordValue,
+    (values) => {
+      if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
+      const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
+      return [...values, ...adminsToAdd(automaticAdmin, current, taken)];
+    },
+  );
 }
 
 type IndexedInput = V2Input & { idx: number };
@@ -191,19 +190,25 @@ interface PlanInput {
  *
  * @throws ServiceError V2_INDEX_TAKEN if a new value has the index of a hidden value
  */
-export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePlan> {
-  const stored = new Map(current.map((value) => [value.index, value]));
-  const hidden = current.filter(isHidden);
-  const values: HandleValue[] = [];
-  for (const value of next) {
-    const before = stored.get(value.index);
-    if (!isUnchanged(value, before)) values.push(value);
+export function planWrite(input: PlanInput): Steps<WritePlan> {
+  const { current, next } = input;
+  const withStored = (): [HandleValue, HandleValue | undefined][] => {
+    const stored = new Map(current.map((value) => [value.index, value]));
+    return next.map((value) => [value, stored.get(value.index)]);
+  };
+  const toSend = ([value, before]: [HandleValue, HandleValue | undefined]): HandleValue | [] => {
+    if (!isUnchanged(value, before)) return value;
     // An unchanged hidden value comes from a repeated PUT with the same secret key.
-    else if (!isHidden(before)) values.push(restate(before));
-    yield;
-  }
+    return isHidden(before) ? [] : restate(before);
+  };
+  return mapInSteps(withStored, toSend, (values) => planOf(values.flat(), input));
+}
+
+function planOf(values: HandleValue[], { current, isFull, next }: PlanInput): WritePlan {
+  const hidden = current.filter(isHidden);
   assertNoCollision(values, hidden);
   if (isFull) return { kind: 'whole', values: [...values, ...hidden.map(restate)] };
+  const stored = new Set(current.map(({ index }) => index));
   const indexes = new Set(next.map(({ index }) => index));
   return {
     kind: 'by-index',
