@@ -1,5 +1,5 @@
 // Record values: JSON, permissions, and selection by index and type.
-import { type Steps, mapInSteps } from '../time-slicer.js';
+import type { Steps } from '../time-slicer.js';
 import { type Bytes, toBytes } from './bytes.js';
 import { upperAscii } from './handle.js';
 import { stepElements, writeJson } from './json.js';
@@ -104,33 +104,33 @@ export function* publicValues(
   parsed: readonly unknown[],
   takesAll = false,
 ): Steps<PublicValues> {
-  const values = parsed.map(assertValue);
-  const kept = takesAll ? values : values.filter(isPublic);
-  yield;
-  const isAsWritten =
-    valuesJson.length <= SMALL_CHARS && kept.length === values.length && !SPACE_BETWEEN.test(valuesJson);
-  const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, values, kept);
+  const kept: HandleValue[] = [];
+  // Yields only for long arrays, because a step costs more than a short value.
+  const isLong = valuesJson.length > SMALL_CHARS;
+  for (const each of parsed) {
+    const value = assertValue(each);
+    if (takesAll || isPublic(value)) kept.push(value);
+    if (isLong) yield;
+  }
+  const isAsWritten = !isLong && kept.length === parsed.length && !SPACE_BETWEEN.test(valuesJson);
+  const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, parsed, kept);
   return { values: toBytes(json), ttls: kept.map(({ ttl }) => ttl ?? 86_400), parsed: kept };
 }
 
 /** Copies the elements of an array that are in `kept`, in the same order. */
-function jsonOfKept(
+function* jsonOfKept(
   valuesJson: string,
-  values: readonly HandleValue[],
+  parsed: readonly unknown[],
   kept: readonly HandleValue[],
 ): Steps<string> {
-  let count = 0;
-  const copyKept = (element: string, at: number): string | [] => {
-    const value = values[at];
-    if (value !== kept[count]) return [];
-    count++;
-    return element.includes('\n') ? writeJson(value) : element;
-  };
-  return mapInSteps(
-    () => stepElements(valuesJson),
-    copyKept,
-    (copied) => `[${copied.flat().join(',')}]`,
-  );
+  const copies: string[] = [];
+  let at = 0;
+  for (const element of stepElements(valuesJson)) {
+    const value = parsed[at++];
+    if (value === kept[copies.length]) copies.push(element.includes('\n') ? writeJson(value) : element);
+    yield;
+  }
+  return `[${copies.join(',')}]`;
 }
 
 /** Asserts the members of a value that other code relies on. @throws TypeError */
