@@ -1,5 +1,5 @@
 // Record values: JSON, permissions, and selection by index and type.
-import { type Steps, mapInSteps } from '../time-slicer.js';
+import type { Steps } from '../time-slicer.js';
 import { type Bytes, toBytes } from './bytes.js';
 import { upperAscii } from './handle.js';
 import { stepElements, writeJson } from './json.js';
@@ -114,23 +114,19 @@ export function* publicValues(
 }
 
 /** Copies the elements of an array that are in `kept`, in the same order. */
-function jsonOfKept(
+function* jsonOfKept(
   valuesJson: string,
   values: readonly HandleValue[],
   kept: readonly HandleValue[],
 ): Steps<string> {
-  let count = 0;
-  const copyKept = (element: string, at: number): string | [] => {
-    const value = values[at];
-    if (value !== kept[count]) return [];
-    count++;
-    return element.includes('\n') ? writeJson(value) : element;
-  };
-  return mapInSteps(
-    () => stepElements(valuesJson),
-    copyKept,
-    (copied) => `[${copied.flat().join(',')}]`,
-  );
+  const copied: string[] = [];
+  let at = 0;
+  for (const element of stepElements(valuesJson)) {
+    const value = values[at++];
+    if (value === kept[copied.length]) copied.push(element.includes('\n') ? writeJson(value) : element);
+    yield;
+  }
+  return `[${copied.join(',')}]`;
 }
 
 /** Asserts the members of a value that other code relies on. @throws TypeError */
