@@ -14,8 +14,8 @@ import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
  */
 export type RunSteps = <T>(work: Work<T>, chars: number) => T | Promise<T>;
 
-/** Creates the `RunSteps` for a request. */
-export type RunStepsOf = (res: ServerResponse) => RunSteps;
+/** Creates the `RunSteps` for a request. `maxChars`: about the maximum of the `chars` of its work, if it is known. */
+export type RunStepsOf = (res: ServerResponse, maxChars?: number) => RunSteps;
 
 /** Maximum length to process without slicing, which takes less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
@@ -27,7 +27,8 @@ export function createRunStepsOf(
   maxRecordBytes: number,
 ): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
-  return function runStepsOf(res) {
+  return function runStepsOf(res, maxChars = Infinity) {
+    if (maxChars <= SMALL_CHARS) return runToEnd;
     return function runSteps(work, chars) {
       if (chars <= SMALL_CHARS) return runToEnd(work);
       const signal = signalOfLeaving(res);

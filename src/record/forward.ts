@@ -69,8 +69,9 @@ export function createForward(host: Host, withBody: WithBody, forwardRequest: Fo
     const body = await readResponseBody(response, maxRecordBytes);
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
+    const runSteps = runStepsOf(res, decoded?.length);
     const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
-    const etag = decoded && (await recordEtagFor(decoded, context, encoding, runStepsOf(res)));
+    const etag = decoded && (await recordEtagFor(decoded, context, encoding, runSteps));
     await forwardResponse(response, res, { body, etag });
   };
 }

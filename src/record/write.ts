@@ -75,7 +75,11 @@ async function readConditionally(
 ): Promise<RecordRead> {
   const response = await readVisible(origin, { authoritative: true });
   const indexes = context.parameters.getAll('index');
-  await assertCondition({ req, handle: origin.handle.text, indexes }, response, runStepsOf(res));
+  await assertCondition(
+    { req, handle: origin.handle.text, indexes },
+    response,
+    runStepsOf(res, response.body.length),
+  );
   return response;
 }
 
