@@ -1,5 +1,6 @@
 // CORS headers and preflight responses of a Handle server, plus `Vary: Origin`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { type HeaderLines, forbidSniffing, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
@@ -42,8 +43,11 @@ export const linesWithCors = (lines: HeaderLines, origin: string): HeaderLines =
 
 const namesIn = (lines: HeaderLines): readonly string[] => lines.match(/^[^:\r\n]+/gm) ?? [];
 
-/** Memoised by header names: responses have few distinct header sets, whose names no client determines. */
-const exposingLines = new Map<string, HeaderLines>();
+/**
+ * Lines by header names. Responses have few distinct header sets, but any client that may write a record spells the
+ * names of its headers.
+ */
+const exposingLines = new LRUCache<string, HeaderLines>({ max: 200 });
 
 function exposingLine(names: readonly string[]): HeaderLines {
   const all = names.join();
