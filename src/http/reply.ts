@@ -7,6 +7,7 @@ import type { RecordContent } from '../cache/entry.js';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { indentJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
+import { maybe } from '../maybe.js';
 import { runToEnd } from '../time-slicer.js';
 import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
@@ -45,17 +46,18 @@ export function bodyOfMembers(members: Record<string, unknown>, handle: string |
 }
 
 /** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
-export async function renderText(
-  json: string,
-  format: Format,
-  runSteps: RunSteps,
-): Promise<{ contentType: string; text: string }> {
-  const shown = format.pretty ? await runSteps(indentJson(json), json.length) : json;
-  return frameText(shown, format);
+export function renderText(json: string, format: Format, runSteps: RunSteps): Framed | Promise<Framed> {
+  const shown = format.pretty ? runSteps(indentJson(json), json.length) : json;
+  return maybe(shown, (text) => frameText(text, format));
+}
+
+interface Framed {
+  contentType: string;
+  text: string;
 }
 
 /** Wraps JSON as JSONP for a callback. */
-export function frameText(json: string, format: Format): { contentType: string; text: string } {
+export function frameText(json: string, format: Format): Framed {
   const { contentType, before, after } = frameOf(format);
   return { contentType, text: before + json + after };
 }
@@ -227,16 +229,20 @@ export async function sendText(req: IncomingMessage, res: ServerResponse, reply:
   await sendMade(req, res, reply, made);
 }
 
-/** Makes the representation of JSON in the format that the request asks for. */
-export async function representJson(
+/** Makes the representation of JSON in the format that the request asks for; a promise only for long or compressed JSON. */
+export function representJson(
   req: IncomingMessage,
   { format }: { format: Format },
   { status, json, lines, gzipMinBytes = Infinity }: Omit<Reply, 'headers'>,
   runSteps: RunSteps,
-): Promise<Representation> {
-  const content = { ...(await renderText(json, format, runSteps)), hasEtag: status === 200, lines };
+): Representation | Promise<Representation> {
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  return runSteps(() => represent(content, acceptEncoding, gzipMinBytes), json.length);
+  return maybe(renderText(json, format, runSteps), ({ text, contentType }) => {
+    const content = { text, contentType, hasEtag: status === 200, lines };
+    // A promise of a promise is one promise.
+    return runSteps(() => represent(content, acceptEncoding, gzipMinBytes), json.length) as
+      Representation | Promise<Representation>;
+  });
 }
 
 /** Sends JSON in the requested format. */
