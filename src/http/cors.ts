@@ -1,6 +1,5 @@
 // CORS headers and preflight responses of a Handle server, plus `Vary: Origin`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LRUCache } from 'lru-cache';
 import { type HeaderLines, forbidSniffing, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
@@ -47,13 +46,15 @@ const namesIn = (lines: HeaderLines): readonly string[] => lines.match(/^[^:\r\n
  * Lines by header names. Responses have few distinct header sets, but any client that may write a record spells the
  * names of its headers.
  */
-const exposingLines = new LRUCache<string, HeaderLines>({ max: 200 });
+const exposingLines = new Map<string, HeaderLines>();
+const MAX_EXPOSING_LINES = 200;
 
 function exposingLine(names: readonly string[]): HeaderLines {
   const all = names.join();
   let line = exposingLines.get(all);
   if (line === undefined) {
     line = linesOf([EXPOSE_HEADERS, exposedOf(names)]);
+    if (exposingLines.size >= MAX_EXPOSING_LINES) exposingLines.clear();
     exposingLines.set(all, line);
   }
   return line;
