@@ -129,6 +129,7 @@ export function representRedirect(
     ofBody: linesOf(['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)]),
   };
 }
+
 /** The error of a redirect, for its response. */
 interface RedirectProblem {
   handle: string | undefined;

@@ -103,6 +103,8 @@ describe('redirect and page caching', () => {
       expect(headers.expires).toBe('Sat, 21 Nov 2026 10:10:00 GMT');
       expect(headers['cache-status']).toMatch(/hit; ttl=-550; detail=(error|backoff)$/);
     }
+    const { values } = await leads.metric('handle_proxy_stale_responses_total');
+    expect(values.reduce((sum, { value: count }) => sum + count, 0)).toBe(3);
     expect((await leads.get('abc?noredirect')).text).toContain('This is the record as it was 10 minutes');
   });
 

@@ -94,6 +94,15 @@ describe('redirect endpoint', () => {
     expect((await leads.ask('/', post(`hdl=${'x'.repeat(20_000)}`))).status).toBe(413);
   });
 
+  test('repeats no redirect of a posted form', async () => {
+    const leads = await startLeads(records);
+    for (let times = 0; times < 3; times++) {
+      const posted = await leads.ask('/21.T11998/abc', post('urlappend=%2Fmore'));
+      expect([posted.status, posted.headers.location]).toEqual([302, `${HERE}/more`]);
+    }
+    expect(await leads.to('abc')).toEqual([302, HERE]);
+  });
+
   test('reads a form whose Content-Type has parameters, and ignores bodies of other types', async () => {
     const leads = await startLeads(records);
     const statusOf = async (type: string): Promise<number> => {
