@@ -15,7 +15,7 @@ export interface Guarded {
   servers: RedisServer[];
   /** Returns the current master, as reported by the Sentinel. */
   master: () => Promise<RedisServer>;
-  /** Waits until a different server is the master and accepts writes. */
+  /** Asks for a failover, and waits until a different server is the master and accepts writes. */
   hasFollowed: (before: RedisServer) => Promise<void>;
   /** Waits until the Sentinel knows a promotable replica. */
   isSafe: () => Promise<void>;
@@ -43,7 +43,12 @@ export async function startGuardedRedis(): Promise<Guarded> {
     servers,
     master,
     async hasFollowed(before) {
-      await until(async () => (await master()) !== before, 'no other master');
+      await until(async () => {
+        const current = await master();
+        if (current !== before) return true;
+        await client.call('SENTINEL', 'FAILOVER', NAME).catch(() => undefined);
+        return false;
+      }, 'no other master');
       const next = new Redis((await master()).port, '127.0.0.1');
       await until(async () => (await next.info('replication')).includes('role:master'), 'it takes no writes');
       next.disconnect();
@@ -92,7 +97,8 @@ async function launchSentinel(
     `port ${port}`,
     'bind 127.0.0.1',
     `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 1`,
-    `sentinel down-after-milliseconds ${NAME} 500`,
+    // Failovers are asked for: a machine that stands still would otherwise cause one that the test does not expect.
+    `sentinel down-after-milliseconds ${NAME} 600000`,
     `sentinel failover-timeout ${NAME} 2000`,
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
