@@ -203,8 +203,14 @@ interface ReadText<T> {
 export const normalised = <T>({ allowed, read }: ReadText<T>) =>
   parsed((given) => unquoted(given) ?? `give ${allowed}`, read);
 
+interface BoundedRead<T> extends ReadText<T> {
+  /** Maximum items. */
+  max?: number;
+}
+
 /** Parses comma-separated items or a YAML list. */
-export function list<T>({ allowed, read }: ReadText<T>) {
+export function list<T>({ allowed, read, max = Infinity }: BoundedRead<T>) {
+  const most = max === Infinity ? '' : `at most ${max} `;
   const joined = (given: unknown, context: z.RefinementCtx): unknown => {
     if (!Array.isArray(given)) return given;
     for (const [at, each] of given.entries()) {
@@ -215,9 +221,10 @@ export function list<T>({ allowed, read }: ReadText<T>) {
   };
   const readAll = (given: string): T[] | undefined => {
     const values = given.split(',').map((item) => read(item.trim()));
-    return values.every((item) => item !== undefined) ? values : undefined;
+    return values.length <= max && values.every((item) => item !== undefined) ? values : undefined;
   };
-  return z.preprocess(joined, normalised({ allowed: `${allowed}, separated by commas`, read: readAll }));
+  const listed = normalised({ allowed: `${most}${allowed}, separated by commas`, read: readAll });
+  return z.preprocess(joined, listed);
 }
 
 /** Parses a string or a YAML list of strings. Unlike `list`, it does not split at commas. */
@@ -279,6 +286,10 @@ export function readPrefixPattern(given: string): string | undefined {
   const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
   return isPattern ? upperAscii(given) : undefined;
 }
+
+/** Converts a prefix, which is no pattern, to upper case. */
+export const readPrefixName = (given: string): string | undefined =>
+  given.includes('*') ? undefined : readPrefixPattern(given);
 
 /**
  * Parses a duration, `forever`, or a mapping from prefixes to either. The variable may contain the mapping as

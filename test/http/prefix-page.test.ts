@@ -261,7 +261,9 @@ describe('a configuration', () => {
   it.each(['21.T1.*', '*', '21.T1/', '21.T1/a', '21.T1,,21.T2', '21..T1', '21 T1', '.'])(
     'with the prefix %s is rejected',
     (prefixes) => {
-      expect(problems(prefixes)).toContain('give prefixes such as 21.T11998, separated by commas');
+      expect(problems(prefixes)).toContain(
+        'give at most 100 prefixes such as 21.T11998, separated by commas',
+      );
     },
   );
 

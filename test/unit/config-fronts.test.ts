@@ -10,7 +10,10 @@ test.each([
   [{ FRONTS_URLS: 'varnish:6081' }, 'addresses without a path, such as http://varnish:6081'],
   [{ FRONTS_URLS: 'http://varnish:6081/purge' }, 'addresses without a path'],
   [{ FRONTS_URLS: 'http://varnish:6081', FRONTS_UNCONFIRMED_WRITES: 'wait' }, 'give one of reject, accept'],
-  [{ FRONTS_URLS: Array(17).fill('http://varnish').join(',') }, 'give at most 16 addresses'],
+  [
+    { FRONTS_URLS: Array(17).fill('http://varnish').join(',') },
+    'give at most 16 http:// or https:// addresses',
+  ],
 ])('%j is rejected with its remedy', (env, remedy) => {
   expect(given(env).join('\n')).toContain(remedy);
 });

@@ -18,14 +18,13 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-/** Every write waits for every front, and each has a connection. */
-const MAX_FRONTS = 16;
-
 const SECTIONS = {
   fronts: section({
     urls: list({
       allowed: 'http:// or https:// addresses without a path, such as http://varnish:6081',
       read: readOrigin,
+      // Every write waits for every front, and each has a connection.
+      max: 16,
     })
       .default([])
       .describe(
@@ -47,7 +46,6 @@ export const fronts: Plugin<FrontsConfig> = {
   name: 'fronts',
   sections: SECTIONS,
   rules: ({ fronts: { urls }, http }) => [
-    [urls.length > MAX_FRONTS, 'fronts.urls', `give at most ${MAX_FRONTS} addresses`],
     [
       urls.length > 0 && http.sharedMaxAgeMs === 0,
       'http.sharedMaxAge',

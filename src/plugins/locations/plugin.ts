@@ -1,6 +1,6 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
 import type { Plugin } from '../../plugin.js';
-import { fixed, list, readPrefixPattern, reloadable, text } from '../../config/fields.js';
+import { fixed, list, readPrefixName, reloadable, text } from '../../config/fields.js';
 import { isTree } from '../../config/keys.js';
 import { parseYaml } from '../../config/load.js';
 import type { Config } from '../../config/schema.js';
@@ -75,7 +75,7 @@ export function readLocationsFile(content: string): ReadonlyMap<string, string> 
     return `give 1 to ${MAX_PREFIXES} prefixes, each with a list, such as 20.500.1: '<locations>…</locations>'`;
   const found = new Map<string, string>();
   for (const [name, xml] of lists) {
-    const prefix = name.includes('*') ? undefined : readPrefixPattern(name);
+    const prefix = readPrefixName(name);
     if (prefix === undefined) return `${name} is no prefix`;
     if (found.has(prefix)) return `${name} is given twice`;
     if (typeof xml !== 'string') return `the list of ${name} is no text`;

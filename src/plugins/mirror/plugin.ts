@@ -1,6 +1,6 @@
 // A mirror of prefixes: all their handles are in the cache, and survive an outage of any length.
 import type { Plugin } from '../../plugin.js';
-import { duration, flag, list, readPrefixPattern, secret, text } from '../../config/fields.js';
+import { duration, flag, list, readPrefixName, secret, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
@@ -20,12 +20,9 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-const readMirrorPrefix = (given: string): string | undefined =>
-  given.includes('*') ? undefined : readPrefixPattern(given);
-
 const SECTIONS = {
   mirror: {
-    prefixes: list({ allowed: 'prefixes such as 21.T1', read: readMirrorPrefix })
+    prefixes: list({ allowed: 'prefixes such as 21.T1', read: readPrefixName })
       .default([])
       .describe(
         'Prefixes whose handles are all read into the cache and served stale without end while the Handle server is away, separated by commas; of each at most `cache.found.maxEntries` handles. Without any, there is no mirror.',

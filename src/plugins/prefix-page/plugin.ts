@@ -1,6 +1,6 @@
 // The public page of a prefix: how often its handles are resolved, and whether they are available and fresh.
 import type { Plugin } from '../../plugin.js';
-import { fixed, list, readPrefixPattern } from '../../config/fields.js';
+import { fixed, list, readPrefixName } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import type { SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
@@ -11,15 +11,10 @@ export const ERRORS = defineErrors({
   PREFIX_PAGE_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The figures in Redis are unavailable' },
 });
 
-/** Each is written to Redis in the same script. */
-const MAX_PREFIXES = 100;
-
 const SECTIONS = {
   prefixPages: {
-    prefixes: list({
-      allowed: 'prefixes such as 21.T11998',
-      read: (given) => (given.includes('*') ? undefined : readPrefixPattern(given)),
-    })
+    // All are written to Redis in one script.
+    prefixes: list({ allowed: 'prefixes such as 21.T11998', read: readPrefixName, max: 100 })
       .default([])
       .describe(
         'Prefixes with a public page at `/prefixes/<prefix>`, at most 100, separated by commas: resolutions of the month, availability, and the share of fresh responses. See "The page of a prefix".',
@@ -33,9 +28,6 @@ export type PrefixPagesConfig = Config & SectionsOf<typeof SECTIONS>;
 export const prefixPage: Plugin<PrefixPagesConfig> = {
   name: 'prefix page',
   sections: SECTIONS,
-  rules: ({ prefixPages: { prefixes } }) => [
-    [prefixes.length > MAX_PREFIXES, 'prefixPages.prefixes', `give at most ${MAX_PREFIXES} prefixes`],
-  ],
   errors: ERRORS,
   isEnabled: ({ prefixPages: { prefixes } }) => prefixes.length > 0,
   // No handle: the prefix of a handle starts with a digit or contains a dot.
