@@ -1,8 +1,7 @@
 // Pages of prefixes: no count is lost or repeated, whatever Redis and the clock do, and no path is an error of the proxy.
 import type { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
-import { createPageCounts } from '../../src/plugins/prefix-page/counts.js';
-import { figuresOf } from '../../src/plugins/prefix-page/figures.js';
+import { createPageCounts, figuresOf } from '../../src/plugins/prefix-page/counts.js';
 import { createManualClock } from '../support/manual-clock.js';
 import { useNock } from '../support/nock.js';
 import { partial } from '../support/partial.js';
@@ -97,7 +96,7 @@ describe('figures', () => {
   const row = fc.dictionary(fc.constantFrom(...KINDS, 'later'), fc.oneof(fc.nat(), fc.nat().map(String)));
 
   test.prop([row])('have fractions that are 1 only if they are all', (counts) => {
-    const figures = figuresOf({ prefix: '21.T1', month: '2026-11', instances: 'all', row: counts });
+    const figures = figuresOf(counts);
     const { resolutions, found, failed, availability, fresh } = figures;
     expect(found).toBeLessThanOrEqual(resolutions);
     expect(availability === 1).toBe(resolutions > 0 && failed === 0);

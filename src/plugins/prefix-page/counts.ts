@@ -1,23 +1,20 @@
 // Counts the reads of the listed prefixes by month, and adds them to those of all instances in Redis.
 import type { RedisCommands } from '../../cache/redis/commands.js';
 import type { Host } from '../../host.js';
+import { ServiceError } from '../../errors.js';
+import { ERRORS } from './plugin.js';
 
 type CountKind = 'found' | 'unknown' | 'failed' | 'current' | 'outdated';
-type CountRow = Partial<Record<CountKind, number>> & { since: number };
+
+/** Counts of a prefix, and the start of counting (ms): as numbers, or as Redis sends them. */
+type CountRow<Count = number> = Partial<Record<CountKind | 'since', Count>>;
 
 interface CountedMonth {
   /** In UTC, such as `2026-11`. */
   month: string;
-  /** Counts of each prefix by kind; `since` is the start of counting (ms). */
+  /** Increases during a run. */
+  sequence: number;
   rows: ReadonlyMap<string, CountRow>;
-}
-
-export interface PrefixMonth {
-  prefix: string;
-  month: string;
-  instances: 'all' | 'this';
-  /** Counts by kind, as numbers or as Redis sends them. */
-  row: Readonly<Partial<Record<CountKind | 'since', string | number>>>;
 }
 
 const LIFE_MS = 62 * 86_400_000;
@@ -38,20 +35,20 @@ return 1`;
 
 export type PageCounts = ReturnType<typeof createPageCounts>;
 
-export function createPageCounts(prefixes: readonly string[], { clock, cache }: Host) {
-  const { commands: shared } = cache;
+export function createPageCounts(prefixes: readonly string[], { clock, cache: { commands: shared } }: Host) {
   const startedAt = clock.monotonic();
+  const runId = clock.randomId();
   const unsent: CountedMonth[] = [];
-  const send = shared && createSend(shared, clock.randomId(), unsent);
-  let counted = startCounting(0);
+  let sequence = 0;
+  let counted = startCounting();
   let published = Promise.resolve();
 
-  function startCounting(elapsedMs = clock.monotonic() - startedAt): CountedMonth {
+  function startCounting(): CountedMonth {
     const now = clock.wall();
     const month = new Date(now).toISOString().slice(0, 7);
     // The wall clock may have been set since the start.
-    const since = Math.max(Date.parse(month), Math.round(now - elapsedMs));
-    return { month, rows: new Map(prefixes.map((prefix) => [prefix, { since }])) };
+    const since = Math.max(Date.parse(month), Math.round(now - (clock.monotonic() - startedAt)));
+    return { month, sequence: sequence++, rows: new Map(prefixes.map((prefix) => [prefix, { since }])) };
   }
 
   function endCounting(): void {
@@ -61,11 +58,17 @@ export function createPageCounts(prefixes: readonly string[], { clock, cache }: 
   }
 
   async function publishAll(): Promise<void> {
-    const { month } = startCounting();
-    if (month !== counted.month) endCounting();
-    if (send === undefined || !(await send())) return;
+    if (startCounting().month !== counted.month) endCounting();
+    // During an outage the counts of a month are added up.
+    if (shared === undefined || !(await sendAll(shared))) return;
     endCounting();
-    await send();
+    await sendAll(shared);
+  }
+
+  /** Sends in order; returns whether Redis has confirmed all. */
+  async function sendAll(commands: RedisCommands): Promise<boolean> {
+    while (unsent[0] !== undefined && (await addRows(commands, runId, unsent[0]))) unsent.shift();
+    return unsent.length === 0;
   }
 
   return {
@@ -75,37 +78,48 @@ export function createPageCounts(prefixes: readonly string[], { clock, cache }: 
     },
     /** Sends the counts to Redis. While it is unavailable they are kept, for a later call. */
     publish: (): Promise<void> => (published = published.then(publishAll)),
-    has: (prefix: string): boolean => counted.rows.has(prefix),
-    /** Returns undefined while Redis is unavailable. */
-    async read(prefix: string): Promise<PrefixMonth | undefined> {
+    /** @throws ServiceError PREFIX_PAGE_UNKNOWN, PREFIX_PAGE_UNAVAILABLE */
+    async read(prefix: string) {
       const { month, rows } = counted;
-      if (shared === undefined) return { prefix, month, instances: 'this', row: rows.get(prefix) ?? {} };
-      const row = await shared.run('count', (redis) => redis.hgetall(redisKeyOf(shared, month, prefix)));
-      return row && { prefix, month, instances: 'all', row };
+      const own = rows.get(prefix);
+      if (own === undefined) throw new ServiceError(ERRORS.PREFIX_PAGE_UNKNOWN);
+      const row =
+        shared === undefined
+          ? own
+          : await shared.run('count', (redis) => redis.hgetall(redisKeyOf(shared, month, prefix)));
+      if (row === undefined) throw new ServiceError(ERRORS.PREFIX_PAGE_UNAVAILABLE, { retryAfterMs: 1000 });
+      return { prefix, month, instances: shared === undefined ? 'this' : 'all', ...figuresOf(row) };
     },
   };
 }
 
-/** Creates the function that sends `unsent` in order, and removes what Redis has confirmed; returns whether it is all. */
-function createSend(shared: RedisCommands, runId: string, unsent: CountedMonth[]) {
-  let sequence = 0;
-  return async function send(): Promise<boolean> {
-    for (let [first] = unsent; first !== undefined; [first] = unsent) {
-      const { month, rows } = first;
-      const names = [...rows.keys()].map((prefix) => redisKeyOf(shared, month, prefix));
-      const args = [sequence, LIFE_MS, JSON.stringify([...rows.values()])];
-      // Without a reply it is repeated unchanged, because Redis may have executed it.
-      const added = await shared.run('count', () =>
-        shared.script(ADD_ROWS, [redisKeyOf(shared, 'run', runId), ...names], args),
-      );
-      if (added === undefined) return false;
-      unsent.shift();
-      sequence++;
-    }
-    return true;
-  };
+/** Returns whether Redis confirms it. If not, repeat it unchanged, because Redis may have executed it. */
+async function addRows(shared: RedisCommands, runId: string, { month, sequence, rows }: CountedMonth) {
+  const names = [...rows.keys()].map((prefix) => redisKeyOf(shared, month, prefix));
+  const keys = [redisKeyOf(shared, 'run', runId), ...names];
+  const args = [sequence, LIFE_MS, JSON.stringify([...rows.values()])];
+  return (await shared.run('count', () => shared.script(ADD_ROWS, keys, args))) !== undefined;
 }
 
 /** All keys share a cluster slot. */
 const redisKeyOf = ({ keyPrefix }: RedisCommands, ...names: string[]): string =>
   `${keyPrefix}{prefix-page}:${names.join(':')}`;
+
+/** Fractions are null if there is nothing to divide, and rounded down to four digits, so that 1 means all. */
+export function figuresOf(row: Readonly<CountRow<string | number>>) {
+  const countOf = (kind: CountKind): number => Number(row[kind] ?? 0);
+  const resolutions = countOf('found') + countOf('unknown');
+  const compared = countOf('current') + countOf('outdated');
+  return {
+    countedSince: row.since === undefined ? null : new Date(Number(row.since)).toISOString(),
+    resolutions,
+    found: countOf('found'),
+    failed: countOf('failed'),
+    availability: fractionOf(resolutions, resolutions + countOf('failed')),
+    compared,
+    fresh: fractionOf(countOf('current'), compared),
+  };
+}
+
+const fractionOf = (part: number, all: number): number | null =>
+  all === 0 ? null : Math.floor((part / all) * 10_000) / 10_000;
