@@ -37,7 +37,7 @@ export const DSPACE = {
   kind: 'dspace',
   ...REPOSITORY,
   protocol: createDspaceProtocol,
-  createList: (settings, parts) => createRepositoryList(listProtocol(settings), settings, parts),
+  createList: createDspaceList,
 } satisfies RecordSource;
 
 function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
@@ -53,16 +53,6 @@ function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
         checkPrefixes(response, prefixes);
       },
     }),
-  };
-}
-
-function listProtocol({ url }: ServerConfig): ListProtocol {
-  const { basePath } = parseAddress(url);
-  return {
-    // DSpace does not decode the prefix, and lists all handles that start with it.
-    pathOf: (prefix) => `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`,
-    // DSpace responds with 404 if `handle.hide.listhandles` is set.
-    handlesIn: (response) => (response.status === 404 ? undefined : textsIn(response)),
   };
 }
 
@@ -155,30 +145,22 @@ const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.
 
 export const sources: readonly RecordSource[] = [DSPACE, TEMPLATE];
 
-// Lists the handles of a prefix at a repository, in a Handle server's JSON, and paginates the list.
-
-/** The requests for lists of one repository. */
-export interface ListProtocol {
-  pathOf: (prefix: string) => string;
-  /** Returns the listed handles; undefined if lists are hidden. @throws ServiceError UPSTREAM_* */
-  handlesIn: (response: UpstreamResponse) => string[] | undefined;
-}
+// Lists the handles of a prefix at a DSpace, in a Handle server's JSON, and paginates the list.
 
 /**
  * The received list, which may include handles of longer prefixes (`1234567` for `123456`). `handles` is
- * undefined if the repository hides its lists.
+ * undefined if DSpace hides its lists.
  */
 interface Listed {
   handles: string[] | undefined;
   chars: number;
 }
 
-export function createRepositoryList(
-  list: ListProtocol,
+function createDspaceList(
   settings: ServerConfig,
   { pseudonym, limiter, dispatcher, slicer }: ServerAccess,
 ): RecordClient['list'] {
-  const { origin } = parseAddress(settings.url);
+  const { origin, basePath } = parseAddress(settings.url);
   const headers = requestHeaders({ pseudonym });
   const reading = new Map<string, Promise<Listed>>();
 
@@ -186,7 +168,9 @@ export function createRepositoryList(
     const request = { origin, method: 'GET' as const, path, headers };
     const send = (): Promise<UpstreamResponse> => exchange(dispatcher, request, settings);
     const response = await limiter.run(send, { key: undefined, caller: undefined });
-    return { handles: list.handlesIn(response), chars: response.body.length };
+    // DSpace responds with 404 if `handle.hide.listhandles` is set.
+    const handles = response.status === 404 ? undefined : textsIn(response);
+    return { handles, chars: response.body.length };
   }
 
   /** Reads a list (single flight), so that concurrent callers cause only one request. */
@@ -197,13 +181,14 @@ export function createRepositoryList(
   }
 
   return async function listHandles(prefix, paging) {
-    const { handles, chars } = await join(list.pathOf(prefix));
+    // DSpace does not decode the prefix, and lists all handles that start with it.
+    const { handles, chars } = await join(`${basePath}/listhandles/${handleToPath(`${prefix}/`)}`);
     if (handles === undefined) return NO_LISTS;
     return readInSlices(slicer, listPage(handles, prefix, paging), { chars, caller: undefined });
   };
 }
 
-export const NO_LISTS = answerWith(501, {
+const NO_LISTS = answerWith(501, {
   responseCode: RESPONSE_CODE.operationNotSupported,
   message: 'This repository does not list its handles',
 });
