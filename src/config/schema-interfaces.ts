@@ -42,9 +42,9 @@ const v2Admin = reloadable(
     adminIndex: wholeNumber({ min: 0, max: 2_147_483_647, byDefault: 200 }).describe(
       'Administrator index in the added HS_ADMIN.',
     ),
-    permissions: text({ allowed: 'twelve digits 0 or 1, list_handles first', pattern: /^[01]{12}$/ })
-      .prefault('011111110011')
-      .describe('Permissions in the added HS_ADMIN: twelve digits, list_handles first and add_handle last.'),
+    // list_handles first: all rights but to list handles, and to add and delete prefixes. A client that gives others sends
+    // its own HS_ADMIN value.
+    permissions: fixed('011111110011'),
   }),
 );
 

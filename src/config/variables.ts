@@ -52,6 +52,7 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'v2.search.concurrency': '8',
   'v2.lockWait': '10 s',
   'v2.admin.index': '100',
+  'v2.admin.permissions': '011111110011; a client that gives others sends its own HS_ADMIN value',
   'redirect.prefixLocations': 'true',
   'page.footerUrl': 'none; give the link in page.footerLinks',
   'admin.maxEventLoopDelay': '1 s',
