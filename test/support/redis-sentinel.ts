@@ -97,7 +97,7 @@ async function launchSentinel(
     `port ${port}`,
     'bind 127.0.0.1',
     `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 1`,
-    // Failovers are asked for: a machine that stands still would otherwise cause one that the test does not expect.
+    // Failovers are asked for: a machine that stands still would otherwise cause one, which the test does not expect.
     `sentinel down-after-milliseconds ${NAME} 600000`,
     `sentinel failover-timeout ${NAME} 2000`,
   ];
