@@ -5,6 +5,8 @@ interface ErrorDefinition {
   status: number;
   responseCode: number;
   title: string;
+  /** Whether it rejects a request because of its client, before the Handle server is asked. */
+  rejectsClient?: boolean | undefined;
 }
 
 export interface ErrorEntry extends ErrorDefinition {
@@ -181,6 +183,7 @@ export class ServiceError extends Error {
   readonly title: string;
   readonly status: number;
   readonly responseCode: number;
+  readonly rejectsClient: boolean | undefined;
   /** `message` without the title. */
   readonly detail: string | undefined;
   readonly diagnosis: Diagnosis | undefined;
@@ -193,13 +196,14 @@ export class ServiceError extends Error {
 
   constructor(kind: ErrorKind, details: ErrorDetails = {}) {
     const { detail, message, cause, upstreamAnswer, upstreamStatus, retryAfterMs } = details;
-    const { code, title, status, responseCode } = entryOf(kind);
+    const { code, title, status, responseCode, rejectsClient } = entryOf(kind);
     super(message ?? (detail === undefined ? title : `${title}: ${detail}`), { cause });
     this.name = 'ServiceError';
     this.code = code;
     this.title = title;
     this.status = status;
     this.responseCode = details.responseCode ?? responseCode;
+    this.rejectsClient = rejectsClient;
     this.detail = detail ?? withoutTitle(message, title);
     this.diagnosis = details.diagnosis;
     this.allow = details.allow;

@@ -150,7 +150,7 @@ export interface Hooks extends StoreEvents {
   admission: (() => RequestJudge | undefined)[];
   /** Runs or rejects a read that misses in memory. */
   aroundMiss: AroundMiss[];
-  /** Judges a message of a client that is no HTTP request. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+  /** Judges a message of a client that is no HTTP request. @throws ServiceError */
   admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
   /** A server with the records of all prefixes, which is asked for them last. */
   root: OriginServer[];

@@ -25,9 +25,9 @@ export interface HandlerParts {
   /** All routes of the listener. */
   routes: readonly Route[];
   withBody: WithBody;
-  /** Returns the error of a traffic rule that rejects a handle in the body. Undefined without such rules. */
+  /** Returns the error that rejects a handle in the body. Undefined if nothing judges single handles. */
   refusalOfHandle: RefusalOfHandle | undefined;
-  /** Charges a request with many handles for `more` requests. @throws ServiceError RATE_LIMITED */
+  /** Charges a request with many handles for `more` requests. @throws ServiceError */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 

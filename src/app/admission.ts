@@ -23,7 +23,7 @@ export interface Admission {
    * Judges a native message that misses in memory, and returns its caller. Used only for TCP, because UDP
    * addresses can be forged.
    *
-   * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
+   * @throws ServiceError of a judge
    */
   admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
   /**

@@ -10,8 +10,8 @@ import type { SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
 
-/** Result of a request, for the log and metrics. */
-export type Result = ReadResult | 'batch' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
+/** Result of a request, for the log and metrics; a plugin may add its own. */
+export type Result = ReadResult | 'bypass' | 'write' | 'error' | 'invalid' | 'local' | (string & {});
 
 export interface Client {
   /** Empty for a disconnected client. */
@@ -47,7 +47,7 @@ export interface RequestContext extends Place {
 /** Handles a request, or a part of it. An error that it throws, or a rejection, becomes the response. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => unknown;
 
-/** Judges a request before an upstream request, and keeps its caller in the context. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+/** Judges a request before an upstream request, and keeps its caller in the context. @throws ServiceError of a judge */
 export type Admit = (
   req: IncomingMessage,
   res: ServerResponse,

@@ -99,7 +99,7 @@ function createRequestLog(host: Host): Handler {
         network: isIP(client.address) === 0 ? undefined : client.network,
         agent: req.headers['user-agent'] ?? '',
         result,
-        code,
+        isRejected: failure?.rejectsClient === true,
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });

@@ -9,7 +9,7 @@ export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 /** GET routes also handle HEAD. */
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
-/** Interface of a request, for traffic rules; a plugin may add its own. */
+/** Interface of a request, by which judges tell requests apart; a plugin may add its own. */
 export type Interface = Owner | 'list' | (string & {});
 
 /** Properties shared by a group of routes. */

@@ -20,7 +20,8 @@ interface ClientRequest {
   network: string | undefined;
   agent: string;
   result: string;
-  code: string | undefined;
+  /** Whether the request is rejected because of its client. */
+  isRejected: boolean;
 }
 
 const MAX_ERRORS = 20;
@@ -29,7 +30,6 @@ const MAX_RANKED = 20;
 const MAX_AGENT_LENGTH = 200;
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];
-const REFUSALS: readonly (string | undefined)[] = ['RATE_LIMITED', 'TRAFFIC_REFUSED'];
 
 /** Recent activity; its top lists cover the last five to ten minutes. */
 export class Recent {
@@ -53,8 +53,8 @@ export class Recent {
   }
 
   /** Counts a request that reaches the Handle server, or would if it were not rejected. */
-  countClient({ network, agent, result, code }: ClientRequest): void {
-    if (!MISSES.includes(result) && !REFUSALS.includes(code)) return;
+  countClient({ network, agent, result, isRejected }: ClientRequest): void {
+    if (!MISSES.includes(result) && !isRejected) return;
     if (network !== undefined) this.#networks.add(network);
     this.#agents.add(copyStart(agent));
   }

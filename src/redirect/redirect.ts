@@ -104,7 +104,7 @@ function createRoute(
     } else if (req.method !== 'POST') redirectToHandle(res, text, parameters);
     else {
       const handle = refOf(parseHandleInUrl(encodeURIComponent(text)));
-      // Applies the traffic rules again, because the request line lacks the handle, which is in the form.
+      // Judges the request again, because the request line lacks the handle, which is in the form.
       const refusal = await refusalOfHandle?.(req, handle);
       if (refusal !== undefined) throw refusal;
       await respondToHandle(redirects, req, res, { context, handle, query: readRedirectQuery(parameters) });

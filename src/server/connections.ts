@@ -264,7 +264,7 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
   total:
     'raise server.maxConnections, and the file limit (ulimit -n, LimitNOFILE= of systemd) where it is lower; native connections have at most 1,000',
   network: 'raise server.maxConnectionsPerNetwork, or name the proxy in front in http.trustedProxies',
-  unread: 'add an instance, or bound the clients that read slowly with traffic.rules',
+  unread: 'add an instance, or bound the clients that read slowly with server.maxConnectionsPerNetwork',
 };
 
 /** Minimum interval between log lines, because thousands of connections may be closed. */

@@ -1,7 +1,7 @@
 // The caller of an upstream request, which determines its share of the slots.
 import { randomBytes } from 'node:crypto';
 
-/** Priority classes, highest first. Refresh-ahead and batches run in the background. */
+/** Priority classes, highest first. Refresh-ahead and requests for many handles run in the background. */
 export const CLASSES = ['preferred', 'normal', 'background'] as const;
 export type CallerClass = (typeof CLASSES)[number];
 
@@ -44,7 +44,7 @@ export const UNKNOWN_CLIENTS: Caller = { class: 'normal', client: 'unknown' };
 
 export const OWN_WORK: Caller = { class: 'background', client: undefined };
 
-/** Runs a read that misses in memory, or rejects it. @throws ServiceError RATE_LIMITED */
+/** Runs a read that misses in memory, or rejects it. @throws ServiceError */
 export type AroundMiss = <T>(
   caller: Caller | undefined,
   read: () => Promise<T>,

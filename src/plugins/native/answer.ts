@@ -45,9 +45,9 @@ export interface Incoming {
   envelope: Envelope;
   message: Buffer;
   transport: Transport;
-  /** Applies the traffic rules to a miss; returns its caller. */
+  /** Judges a miss; returns its caller. */
   admit?: AdmitMessage;
-  /** Returns the error of a traffic rule that rejects the handle. Called before the memory lookup. */
+  /** Returns the error that rejects the handle. Called before the memory lookup. */
   refusalOf?:
     ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
   /** Maximum response length without envelope (bytes). Default: the maximum that clients accept. */
@@ -201,8 +201,8 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
   }
 
   /**
-   * Resolves the handle unless a traffic rule rejects it; after a rejection, the client tries a different
-   * site, as after a failure.
+   * Resolves the handle unless a judge rejects it; after a rejection, the client tries a different site, as
+   * after a failure.
    */
   async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);
@@ -243,11 +243,7 @@ const NO_LOGIN = 'This site has no sessions';
 
 // Resolves handles from cache or upstream, with the same resolver and policy as the other interfaces.
 
-/**
- * Applies the traffic rules to a memory miss, before the upstream request.
- *
- * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
- */
+/** Judges a memory miss, before the upstream request. @throws ServiceError of a judge */
 export type AdmitMessage = (handle: HandleRef) => Caller | undefined | Promise<Caller>;
 
 interface Asked extends Selection {
@@ -270,7 +266,7 @@ export type Resolve = (
 export function createResolve(host: Host): Resolve {
   return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
     if (!canExist(spelling)) return notFound('local');
-    // Applies the traffic rules only once per request.
+    // Each request is judged once.
     let admitting: ReturnType<AdmitMessage>;
     const asked: Asked = {
       ...selection,

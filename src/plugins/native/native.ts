@@ -78,7 +78,7 @@ export function createTunnelRoute(
   return async function tunnel(req, res) {
     const context = contextOf(res);
     await withBody(req, async (body) => {
-      // The traffic rules have already judged the POST, except for rules that match handles.
+      // The POST has already been judged, except for its handle.
       const refusalOf = refusalOfHandle && ((handle: HandleRef) => refusalOfHandle(req, handle));
       const answer = (): ReturnType<NativeAnswer['answer']> => {
         const incoming = readTunnelled(body);

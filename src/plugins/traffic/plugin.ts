@@ -21,9 +21,14 @@ import type { MetricEntry } from '../../observe/metric-list.js';
 import { CLASSES } from '../../upstream/caller.js';
 
 export const ERRORS = defineErrors({
-  TRAFFIC_REFUSED: { status: 403, responseCode: 400, title: 'Refused by a traffic rule' },
+  TRAFFIC_REFUSED: {
+    status: 403,
+    responseCode: 400,
+    title: 'Refused by a traffic rule',
+    rejectsClient: true,
+  },
   ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
-  RATE_LIMITED: { status: 429, responseCode: 3, title: 'Too many requests' },
+  RATE_LIMITED: { status: 429, responseCode: 3, title: 'Too many requests', rejectsClient: true },
 });
 
 export const RULE_RESULTS = ['matched', 'limited', 'shadowed'] as const;
