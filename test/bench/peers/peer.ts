@@ -18,3 +18,4 @@ export const peerOf = (name: string, url: string, { pid, stop }: Child): Peer =>
 
 /** This proxy's name in every table. */
 export const OURS = 'this proxy';
+export const OURS_AT_WARN = `${OURS} at LOG_LEVEL=warn`;

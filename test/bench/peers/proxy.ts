@@ -4,7 +4,7 @@ import { start, untilAnswers } from '../children.js';
 import type { Place } from '../cores.js';
 import type { Build } from './build.js';
 import type { Crew } from './crew.js';
-import { OURS, type Peer, peerOf } from './peer.js';
+import { OURS, OURS_AT_WARN, type Peer, peerOf } from './peer.js';
 import { FIXED_VALUES } from '../../support/fixed.js';
 import { freePort } from '../../support/free-port.js';
 
@@ -28,13 +28,16 @@ const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.ur
 
 const PRELOAD = fileURLToPath(new URL('../../../../test/support/preload-fixed.js', import.meta.url));
 
-/** Like its peers, the proxy writes no access log and has 1 GiB for its caches, of which 128 MiB for prepared responses. */
+/** The default configuration, with 1 GiB for the caches as its peers have, of which 128 MiB for prepared responses. */
 const ENV = {
   HOST: '127.0.0.1',
-  LOG_LEVEL: 'warn',
   CACHE_MAX_BYTES: '896MiB',
   NODE_ENV: 'production',
 };
+
+/** Writes no log of requests, as nginx and Varnish do here. */
+export const startUnlogged = (upstreamUrl: string): Promise<Proxy> =>
+  startProxy({ upstreamUrl, name: OURS_AT_WARN, env: { LOG_LEVEL: 'warn' } });
 
 export async function startProxy({
   upstreamUrl,

@@ -4,11 +4,12 @@ import type { Wire } from '../drive/callers-by-socket.js';
 import { BARE_RELAY } from '../peers/bare.js';
 import type { WorkloadName } from '../plan.js';
 import { HDLPROXY } from '../peers/hdlproxy.js';
-import { OURS } from '../peers/peer.js';
+import { OURS, OURS_AT_WARN } from '../peers/peer.js';
 import { type Column, type Result, rowOf } from '../results.js';
 import { TWO_INSTANCES } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
 import { NAME_OF } from '../workloads/native.js';
+import { OURS_WITH_REDIS } from '../workloads/miss.js';
 import { QUIET, nameOfLimit } from '../workloads/overload.js';
 import { RECORDS } from '../workloads/redirect-once.js';
 
@@ -33,9 +34,9 @@ const timesOf =
     divided(of(ours, 'answersPerSecond'), of(peer, 'answersPerSecond'));
 
 const busyTimesOf =
-  (peer: string): Goal['figure'] =>
+  (peer: string, ours = OURS): Goal['figure'] =>
   (of) =>
-    divided(of(OURS, 'busyAnswersPerSecond'), of(peer, 'busyAnswersPerSecond'));
+    divided(of(ours, 'busyAnswersPerSecond'), of(peer, 'busyAnswersPerSecond'));
 
 const partOfRequests =
   (peer: string): Goal['figure'] =>
@@ -134,8 +135,32 @@ const GOALS: readonly Goal[] = [
     figure: (of) => of(OURS, 'addedP50Ms'),
     most: 1,
   },
+  {
+    workload: 'miss',
+    text: 'times what a bare relay adds at the median',
+    figure: (of) => divided(of(OURS, 'addedP50Ms'), of(BARE_RELAY, 'addedP50Ms')),
+    most: 1.3,
+  },
   { workload: 'miss', text: 'of a bare relay', figure: busyTimesOf(BARE_RELAY), least: 0.5 },
-  { workload: 'first', text: 'ms, the median of the first', figure: (of) => of(OURS, 'p50Ms'), most: 5 },
+  {
+    workload: 'miss',
+    text: 'of a bare relay (at LOG_LEVEL=warn)',
+    figure: busyTimesOf(BARE_RELAY, OURS_AT_WARN),
+    least: 0.55,
+  },
+  {
+    workload: 'miss',
+    text: 'of its speed without Redis (with Redis)',
+    figure: busyTimesOf(OURS, OURS_WITH_REDIS),
+    least: 0.85,
+  },
+  {
+    workload: 'first',
+    text: 'times the median of the first of a bare relay',
+    figure: (of) => divided(of(OURS, 'p50Ms'), of(BARE_RELAY, 'p50Ms')),
+    most: 1,
+  },
+  { workload: 'first', text: 'of a bare relay', figure: timesOf(BARE_RELAY), least: 0.75 },
   ...[OURS, TWO_INSTANCES].map((peer): Goal => {
     return {
       workload: 'write',

@@ -1,6 +1,7 @@
 // first: the first requests after a start, before V8 has optimized the code; half are for new handles.
 import { driveOnce, writeTargets } from '../drive/drive.js';
-import { OURS, type Peer } from '../peers/peer.js';
+import { startBareRelay } from '../peers/bare.js';
+import type { Peer } from '../peers/peer.js';
 import { startProxy } from '../peers/proxy.js';
 import { startUpstream } from '../peers/upstream.js';
 import { cpuSeconds } from '../proc.js';
@@ -11,18 +12,26 @@ import type { Workload } from './workload.js';
 /** Number of requests from a single caller, before 64 connections send the others. */
 const ALONE = 100;
 
+const RECORDS_PATH = '/api/handles';
+
 const MOST_SECONDS = 60;
 
 export const first: Workload = async ({ plan, crew, compared, say }) => {
   const { url: upstreamUrl } = await crew.start(startUpstream('bare'));
-  const builds = [undefined, ...(compared === undefined ? [] : [compared])];
   const targets = firstTargets(plan.firstRequests);
+  // The relay makes no redirects.
+  const records = targets.map((target) => (target.startsWith(RECORDS_PATH) ? target : RECORDS_PATH + target));
+  const peers: [targets: string[], startPeer: () => Promise<Peer>][] = [
+    [targets, () => startProxy({ upstreamUrl })],
+    [records, () => startBareRelay(upstreamUrl)],
+  ];
+  if (compared !== undefined) peers.push([targets, () => startProxy({ upstreamUrl, build: compared })]);
   const ledger = new Ledger();
   for (let round = 1; round <= plan.rounds; round++) {
-    for (const build of builds) {
-      const peer = await startProxy({ upstreamUrl, ...(build && { build }) });
-      const figures = await measure(peer, targets).finally(peer.stop);
-      ledger.add(build?.name ?? OURS, figures);
+    for (const [asked, startPeer] of peers) {
+      const peer = await startPeer();
+      const figures = await measure(peer, asked).finally(peer.stop);
+      ledger.add(peer.name, figures);
       say(`  round ${round}: ${peer.name} ${Math.round(figures.answersPerSecond ?? 0)} answers/s`);
     }
   }

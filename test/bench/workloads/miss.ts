@@ -4,7 +4,7 @@ import { type Driven, driveOnce, writeTargets } from '../drive/drive.js';
 import { startBareRelay } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
 import { OURS, type Peer } from '../peers/peer.js';
-import { startCompared, startProxy } from '../peers/proxy.js';
+import { startCompared, startProxy, startUnlogged } from '../peers/proxy.js';
 import { startRedis } from '../peers/redis.js';
 import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
@@ -46,6 +46,7 @@ async function startPeers(bench: Bench, { url: upstreamUrl }: Upstream): Promise
   const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
   const compared = await startCompared(bench, upstreamUrl);
+  const unlogged = await crew.start(startUnlogged(upstreamUrl));
   const relay = await crew.start(startBareRelay(upstreamUrl));
   const redis = await crew.startIfInstalled(startRedis);
   const withRedis =
@@ -53,7 +54,9 @@ async function startPeers(bench: Bench, { url: upstreamUrl }: Upstream): Promise
     (await crew.start(startProxy({ upstreamUrl, name: OURS_WITH_REDIS, env: { REDIS_URL: redis.url } })));
   const nginx = await crew.startIfInstalled(() => startNginx(upstreamUrl));
   const varnish = await crew.startIfInstalled(() => startVarnish(upstreamUrl));
-  return [proxy, ...compared, withRedis, relay, nginx, varnish].filter((peer) => peer !== undefined);
+  return [proxy, unlogged, ...compared, withRedis, relay, nginx, varnish].filter(
+    (peer) => peer !== undefined,
+  );
 }
 
 function figuresOf({ alone, busy, direct }: Record<'alone' | 'busy' | 'direct', Driven>): Figures {

@@ -2,7 +2,7 @@
 // load over three prefixes, each on a separate Handle server.
 import { startNginx, startRoutingNginx } from '../peers/nginx.js';
 import type { Peer } from '../peers/peer.js';
-import { startCompared, startProxy } from '../peers/proxy.js';
+import { startCompared, startProxy, startUnlogged } from '../peers/proxy.js';
 import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
 import { PREFIX, PREFIXES, nameOf, targetOf } from '../records.js';
@@ -25,6 +25,7 @@ export const mixed: Workload = async (bench) => {
   const upstream = await bench.crew.start(startUpstream('demo', handles));
   const peers = [
     await bench.crew.start(startProxy({ upstreamUrl: upstream.url })),
+    await bench.crew.start(startUnlogged(upstream.url)),
     ...(await startCompared(bench, upstream.url)),
     await bench.crew.startIfInstalled(() => startNginx(upstream.url)),
     await bench.crew.startIfInstalled(() => startVarnish(upstream.url)),

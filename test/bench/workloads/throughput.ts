@@ -19,8 +19,8 @@ export const LOGGING = 'logging each request';
 export const hot: Workload = async (bench) => {
   const upstream = await bench.crew.start(startUpstream('demo', 10));
   const peers = await startPeers(bench, upstream.url);
-  const log = { LOG_LEVEL: 'info', LOG_REQUESTS: 'all' };
-  peers.push(await bench.crew.start(startProxy({ upstreamUrl: upstream.url, name: LOGGING, env: log })));
+  const env = { LOG_REQUESTS: 'all' };
+  peers.push(await bench.crew.start(startProxy({ upstreamUrl: upstream.url, name: LOGGING, env })));
   const target = targetOf(nameOf(1));
   for (const peer of peers) await assertRightAnswers(peer, [target], upstream.url);
   const targets = writeTargets([target]);
