@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../app/config.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
 import { serve } from '../app/serve.js';
-import { portIfFree } from './port-if-free.js';
+import { portIfFree } from '../dev-server/port-if-free.js';
 import { DEMO_PASSWORD, DEMO_PREFIX } from '../dev-server/seed.js';
 import { createDemoServer } from '../dev-server/server.js';
 

@@ -40,7 +40,7 @@ export interface Found {
   kind: 'found';
   values: Bytes;
   ttls: Ttl[];
-  /** The values, already parsed. */
+  /** The values, already parsed; undefined for a record that is made from a URL. */
   parsed?: readonly HandleValue[];
 }
 

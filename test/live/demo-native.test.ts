@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { portIfFree } from '../../src/cli/port-if-free.js';
+import { portIfFree } from '../../src/dev-server/port-if-free.js';
 import { startProgram } from '../support/built-proxy.js';
 import { askTcp, exchangeUdp, openUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';

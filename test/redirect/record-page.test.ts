@@ -36,6 +36,12 @@ describe('record page', () => {
     expect(await textOfPage([value(1, 'DESC', 'text', ttl)])).toContain(` text ${words} 2026-11-21`);
   });
 
+  test('has the handle as its title', async () => {
+    const leads = await startLeads({ abc: [value(1, 'DESC', 'text')] });
+    const { text } = await leads.get('abc?noredirect');
+    expect(text).toContain('<title>21.T11998/abc – Handle resolver</title>');
+  });
+
   test('shows the time of a change with its zone', async () => {
     expect(await textOfPage([value(1, 'DESC', 'text')])).toContain('one day 2026-11-21 09:00:00 UTC');
   });

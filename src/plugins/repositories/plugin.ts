@@ -35,6 +35,6 @@ export const repositories: Plugin = {
   name: 'repositories',
   errors: ERRORS,
   rules: ({ upstreams }) => upstreams.flatMap(repositoryRule),
-  isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => kind === 'dspace' || kind === 'template'),
+  isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => kind !== 'handle-server' && kind !== 'none'),
   load: () => import('./repositories.js'),
 };

@@ -52,6 +52,17 @@ describe('memory store', () => {
     ]);
   });
 
+  test('lets newcomers displace a tenth of the records that were read again', () => {
+    const store = open({ found: { maxEntries: 100 } });
+    const popular = Array.from({ length: 100 }, (_, at) => `POPULAR${at}`);
+    for (const key of popular) {
+      put(store, key);
+      store.peek(key);
+    }
+    for (let at = 0; at < 1000; at++) put(store, `CRAWLED${at}`);
+    expect(store.usage().map(({ entries }) => entries)).toEqual([90, 10, 0]);
+  });
+
   test('evicts a newcomer rather than the record that was just stored', () => {
     const store = open({ maxBytes: 8000 });
     put(store, 'A', entryOf('x'.repeat(1000)));
