@@ -7,6 +7,7 @@ import { ServiceError } from '../errors.js';
 import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
 import { type Handler, type RequestContext, requestIdOf } from './context.js';
 import { allowOrigin } from './cors.js';
+import type { Route } from './route-table.js';
 import { isOfSessions } from './target.js';
 
 /** Returns the error that rejects a request to any interface; undefined if it is accepted. */
@@ -88,6 +89,7 @@ function createRequestLog(host: Host): Handler {
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const path = shownPath(target.path);
       const code = failure?.code;
+      reportRead(hooks, req, context);
       span?.describe({
         'url.path': path,
         'handle_proxy.interface': family,
@@ -103,7 +105,6 @@ function createRequestLog(host: Host): Handler {
       });
       const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
       metrics.countRequest({ ...request, code });
-      reportRead(hooks, req, context);
       if (isLogged(result) && log.isLevelEnabled('info'))
         writeLine(host, context, request, { failure, span });
     });
@@ -129,20 +130,15 @@ function writeLine(
 function reportRead(
   { answered, failed }: Hooks,
   req: IncomingMessage,
-  { handle, exists, family, result }: RequestContext,
+  { handle, exists, family, route, result }: RequestContext,
 ): void {
   if (handle === undefined) return;
   if (exists !== undefined) for (const each of answered) each({ handle, exists, interface: family });
-  else if (result === 'error' && isReadWithoutLogin(req, family)) for (const each of failed) each(handle);
+  else if (result === 'error' && isReadWithoutLogin(req, route)) for (const each of failed) each(handle);
 }
 
-/** Redirects and native messages are reads also by POST. */
-const isReadWithoutLogin = (
-  { method, headers }: IncomingMessage,
-  family: RequestContext['family'],
-): boolean =>
-  headers.authorization === undefined &&
-  (method === 'GET' || method === 'HEAD' || family === 'redirect' || family === 'native-tunnel');
+const isReadWithoutLogin = ({ method, headers }: IncomingMessage, route: Route | undefined): boolean =>
+  headers.authorization === undefined && (method === 'GET' || method === 'HEAD' || route?.reads === true);
 
 /** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;

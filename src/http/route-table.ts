@@ -20,6 +20,8 @@ interface RouteGroup<Handler extends string> {
   family?: LabelValue<'interface'>;
   /** Defaults to the `id` of the route. */
   handler?: Handler;
+  /** Whether a POST reads a handle, as a GET does. */
+  reads?: boolean;
 }
 
 /** An entry of `defineRoutes`, keyed by method and path. */
