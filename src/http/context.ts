@@ -4,11 +4,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
-import type { ReadResult } from '../resolver/loader.js';
+import type { Resolution } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
 import type { SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
+
+/** How a read was answered, for the log and metrics. */
+type ReadResult = 'hit' | 'miss' | 'stale' | 'authoritative' | 'refused';
 
 /** Result of a request, for the log and metrics; a plugin may add its own. */
 export type Result = ReadResult | 'bypass' | 'write' | 'error' | 'invalid' | 'local' | (string & {});
@@ -57,6 +60,27 @@ export type Admit = (
 /** Returns the context, which the first step of the request has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
+}
+
+export function resultOf(resolution: Resolution, { authoritative }: { authoritative: boolean }): ReadResult {
+  if (resolution.kind === 'refused') return 'refused';
+  if (authoritative) return 'authoritative';
+  if (resolution.stale !== undefined) return 'stale';
+  return resolution.from === 'upstream' ? 'miss' : 'hit';
+}
+
+/** Whether the handle exists; undefined for a refusal. */
+export const existsBy = (resolution: Resolution): boolean | undefined =>
+  resolution.kind === 'entry' ? resolution.entry.kind !== 'not-found' : undefined;
+
+/** Keeps the answer of an anonymous read in the context, for the log and metrics. */
+export function noteRead(
+  context: RequestContext,
+  resolution: Resolution,
+  query: { authoritative: boolean },
+): void {
+  context.result = resultOf(resolution, query);
+  context.exists = existsBy(resolution);
 }
 
 /** Returns the request id, generated on first use because a hit needs none. */

@@ -4,10 +4,10 @@ import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { type Resolution, existsBy, resultOf } from '../resolver/loader.js';
+import type { Resolution } from '../resolver/loader.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import { type Freshness, cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
-import { contextOf } from './context.js';
+import { contextOf, noteRead } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
 import { type Body, bodyOfEntry, bodyOfMembers, representJson, sendMade } from './reply.js';
 import type { RecordQuery } from './target.js';
@@ -31,8 +31,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   const cache = host.preparedCache();
   return async function answerRecord(req, res, { handle, query, resolution }) {
     const context = contextOf(res);
-    context.result = resultOf(resolution, query);
-    context.exists = existsBy(resolution);
+    noteRead(context, resolution, query);
     const lines = resolution.kind === 'entry' ? recordLines(host, resolution, () => [handle]) : undefined;
     const runSteps = runStepsOf(res);
     const selected =

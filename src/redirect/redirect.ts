@@ -9,13 +9,12 @@ import { type HandleRef, handleInUrl } from '../handle/handle.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
 import { cacheHeaders, freshnessRules, isOnlyIfCached } from '../http/cache-headers.js';
-import type { Admit, RequestContext } from '../http/context.js';
+import { type Admit, type RequestContext, noteRead } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendText } from '../http/reply.js';
 import { defineRoutes } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import { existsBy, resultOf } from '../resolver/loader.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import { runToEnd } from '../time-slicer.js';
 import type { Caller } from '../upstream/caller.js';
@@ -168,8 +167,7 @@ async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHan
   const now = host.clock.now();
   const dependency = extensions.dependencyOf(handle, now);
   if (dependency === undefined) return false;
-  context.result = resultOf(resolution, query);
-  context.exists = existsBy(resolution);
+  noteRead(context, resolution, query);
   const record = { handle: handle.text, target: found.url, headers: [] };
   await sendRedirect(call, {
     handle,

@@ -4,8 +4,9 @@ import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
+import { noteRead, resultOf } from '../http/context.js';
 import { bodyOfEntry, renderText, sendMade } from '../http/reply.js';
-import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/loader.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import {
@@ -43,8 +44,7 @@ interface ResolvedRequest extends FoundRecord {
 /** Responds to a resolved handle. */
 export async function respondToRecord(call: RedirectCall, first: ResolvedHandle): Promise<void> {
   const { context, redirects, query } = call;
-  context.result = resultOf(first.resolution, query);
-  context.exists = existsBy(first.resolution);
+  noteRead(context, first.resolution, query);
   const { end, ...chain } = await followAliases(first, call);
   const { handle, resolution } = end;
   if (resolution.kind === 'refused') {

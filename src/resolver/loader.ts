@@ -262,17 +262,3 @@ export interface FromEntry {
 
 /** An entry, or a refusal by the server. Failures are thrown as ServiceError. */
 export type Resolution = FromEntry | { kind: 'refused'; refused: Refused };
-
-/** How a read was answered, for the log and metrics. */
-export type ReadResult = 'hit' | 'miss' | 'stale' | 'authoritative' | 'refused';
-
-export function resultOf(resolution: Resolution, { authoritative }: { authoritative: boolean }): ReadResult {
-  if (resolution.kind === 'refused') return 'refused';
-  if (authoritative) return 'authoritative';
-  if (resolution.stale !== undefined) return 'stale';
-  return resolution.from === 'upstream' ? 'miss' : 'hit';
-}
-
-/** Whether the handle exists; undefined for a refusal. */
-export const existsBy = (resolution: Resolution): boolean | undefined =>
-  resolution.kind === 'entry' ? resolution.entry.kind !== 'not-found' : undefined;

@@ -5,9 +5,10 @@ import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders, isOnlyIfCached } from '../http/cache-headers.js';
+import { noteRead } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
-import { type FromEntry, existsBy, resultOf } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
@@ -39,8 +40,7 @@ export async function getHandle(v2: V2, call: V2Call, handle: HandleRef): Promis
 /** Reads without a login, from the shared cache. */
 export async function getPublicHandle(v2: V2, call: AnonymousCall, handle: HandleRef): Promise<void> {
   const resolution = await resolvePublic(v2, call, handle);
-  const result = resultOf(resolution, { authoritative: false });
-  Object.assign(call.context, { result, exists: existsBy(resolution) });
+  noteRead(call.context, resolution, { authoritative: false });
   const { freshness, host } = v2;
   if (resolution.stale) host.metrics.countStale(resolution.stale);
   const headers = cacheHeaders({ resolution, authoritative: false, now: host.clock.now(), freshness });

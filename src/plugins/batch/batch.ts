@@ -11,7 +11,7 @@ import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
 import { VARY } from '../../http/cache-headers.js';
-import { contextOf } from '../../http/context.js';
+import { contextOf, existsBy, resultOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
 import {
   asServiceError,
@@ -27,7 +27,7 @@ import { FIRST_ISSUE, parseJsonBody } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
-import { existsBy, type Resolution, resultOf, type StaleReason } from '../../resolver/loader.js';
+import type { Resolution, StaleReason } from '../../resolver/loader.js';
 import { selectJson } from '../../resolver/parsed-records.js';
 import { createHoldFor, type HoldFor, type HoldUnsent } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
