@@ -91,7 +91,7 @@ export class ServerHealth {
     return pauseMs;
   }
 
-  /** `at`: time of the success (ms). */
+  /** `at`: time of the success (monotonic, ms). */
   succeeded(at: number): void {
     this.#successes++;
     this.#succeededAt = at;
@@ -145,7 +145,7 @@ export class ServerHealth {
       return;
     }
     const broken = this.#failures.brokenScope();
-    const isWorking = this.#clock.now() - this.#succeededAt < WORKING_MS;
+    const isWorking = performance.now() - this.#succeededAt < WORKING_MS;
     if (broken === 'connection' || (broken !== undefined && !isWorking)) this.#open(broken);
   }
 

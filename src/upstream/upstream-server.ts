@@ -32,7 +32,6 @@ export function createServer(
   label = settings.url,
 ): UpstreamServer {
   const { url, caseSensitive, maxRecordBytes: maxBodyBytes } = settings;
-  const { now } = context.clock;
   const { origin } = parseAddress(url);
   const protocol = settings.source.protocol(settings);
   const health = new ServerHealth(
@@ -57,7 +56,6 @@ export function createServer(
         // A pause may have started meanwhile.
         if (hasWaited) health.assertNotPaused();
         const attempt = health.begin(handle.key);
-        const sentAt = now();
         try {
           const timeoutMs = Math.max(1, deadline - startedAt);
           const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes });
@@ -67,12 +65,12 @@ export function createServer(
           const reply = { status, headers: received, body, handle: handle.text, caseSensitive, pauseMs };
           const read = readInSlices(slicer, protocol.outcomeOf(reply), { chars: body.length, caller });
           const outcome = read instanceof Promise ? await read : read;
-          const endedAt = now();
-          report(outcome.kind, endedAt - sentAt);
+          const endedAt = performance.now();
+          report(outcome.kind, endedAt - startedAt);
           health.succeeded(endedAt);
           return outcome;
         } catch (error) {
-          report(error instanceof ServiceError ? error.code : 'INTERNAL', now() - sentAt);
+          report(error instanceof ServiceError ? error.code : 'INTERNAL', performance.now() - startedAt);
           if (error instanceof ServiceError) health.failed(attempt, error);
           throw error;
         }
