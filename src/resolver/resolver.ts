@@ -9,7 +9,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
 import { type AroundMiss, type Caller, OWN_WORK } from '../upstream/caller.js';
-import type { HandleRead, ResolveOptions, UpstreamClient } from '../upstream/contract.js';
+import type { ResolveOptions, UpstreamClient } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import {
@@ -145,7 +145,7 @@ export class Resolver {
     if (isLarge === undefined) return this.#readAdmitted(handle, undefined, options);
     const readNow = (): FromEntry | Promise<Resolution> => {
       const entry = this.#deps.memory.peek(handle.key);
-      return this.#answerIfFresh(entry, handle) ?? this.#readAdmitted(handle, entry, options);
+      return this.fromMemory(handle, entry) ?? this.#readAdmitted(handle, entry, options);
     };
     return isLarge && client !== undefined ? this.#inSlice(client, readNow) : readNow();
   }
@@ -163,44 +163,34 @@ export class Resolver {
 
   #readAdmitted(handle: HandleRef, entry: Entry | undefined, options: ResolverRead): Promise<Resolution> {
     const { admit, authoritative, noFallback, onlyIfCached } = options;
-    const resolve = (caller: Caller | undefined): Promise<Resolution> =>
-      this.resolve(handle, { authoritative, noFallback, onlyIfCached, caller });
     const caller = admit();
-    if (caller instanceof Promise) return caller.then(resolve);
+    if (caller instanceof Promise)
+      return caller.then((admitted) =>
+        this.resolve(handle, { authoritative, noFallback, onlyIfCached, caller: admitted }),
+      );
     // Otherwise memory has not changed since it was read.
-    return authoritative
-      ? resolve(caller)
-      : this.#loadMissing({ handle, authoritative, caller, noFallback, onlyIfCached }, entry);
+    const task = { handle, authoritative, noFallback, onlyIfCached, caller, newerThan: 0 };
+    const read = authoritative ? () => this.#readAuthoritatively(task) : () => this.#load(task, entry);
+    return this.#aroundMiss(caller, read, isUnknown);
   }
 
   /**
-   * Resolves a handle. If `authoritative` is set, the handle is always read from the upstream, and the
-   * outcome is stored.
+   * Resolves a handle for a caller that is already admitted. If `authoritative` is set, the handle is always read
+   * from the upstream, and the outcome is stored.
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  resolve(handle: HandleRef, options: ResolveOptions): Promise<Resolution> {
-    const { authoritative, caller } = options;
-    const task = { handle, ...options };
-    if (authoritative) {
-      return this.#aroundMiss(caller, () => this.#readAuthoritatively({ ...task, newerThan: 0 }), isUnknown);
-    }
-    const isLarge = this.#deps.memory.isLarge(handle.key);
-    if (isLarge === undefined) return this.#loadMissing(task, undefined);
-    const resolveNow = (): Promise<Resolution> => {
-      const entry = this.#deps.memory.peek(handle.key);
-      const fresh = this.#answerIfFresh(entry, handle);
-      return fresh ? Promise.resolve(fresh) : this.#loadMissing(task, entry);
-    };
-    return isLarge ? this.#inSlice(caller?.client ?? 'background', resolveNow) : resolveNow();
+  async resolve(handle: HandleRef, options: ResolveOptions): Promise<Resolution> {
+    const { authoritative, noFallback, onlyIfCached, caller } = options;
+    const client = caller?.client ?? 'background';
+    return this.read(handle, { authoritative, noFallback, onlyIfCached, admit: () => caller, client });
   }
 
-  /** Returns a fresh entry in memory; undefined if a load is needed. */
-  fromMemory(handle: HandleRef): FromEntry | undefined {
-    return this.#answerIfFresh(this.#deps.memory.peek(handle.key), handle);
-  }
-
-  #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
+  /**
+   * Returns a fresh entry in memory; undefined if a load is needed. `entry`: that of the handle, if it has been read
+   * already.
+   */
+  fromMemory(handle: HandleRef, entry = this.#deps.memory.peek(handle.key)): FromEntry | undefined {
     if (entry === undefined) return undefined;
     const now = this.#deps.now();
     if (judge(entry, now, this.#deps.trustedSince()) !== 'fresh') return undefined;
@@ -210,16 +200,12 @@ export class Resolver {
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
-  #loadMissing(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
-    return this.#aroundMiss(named.caller, () => this.#load(named, entry), isUnknown);
-  }
-
-  #load(named: HandleRead, entry: Entry | undefined): Promise<Resolution> {
+  #load(task: LoadTask, entry: Entry | undefined): Promise<Resolution> {
     const { aroundRead = [] } = this.#deps;
-    if (named.onlyIfCached) return this.#loader.start({ ...named, newerThan: 0 }).answer;
-    const loader = named.noFallback && aroundRead.length > 0 ? this.#configuredLoader : this.#loader;
-    const { load, collapsed } = loader.join({ ...named, newerThan: 0 });
-    const answer = this.#answerInTime(named.handle.key, entry, load);
+    if (task.onlyIfCached) return this.#loader.start(task).answer;
+    const loader = task.noFallback && aroundRead.length > 0 ? this.#configuredLoader : this.#loader;
+    const { load, collapsed } = loader.join(task);
+    const answer = this.#answerInTime(task.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
   }
 
