@@ -144,7 +144,7 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
 /** Whether the record has a selected value; true for a write of the whole record. */
 async function isSelected(record: RecordContent, selection: Selection, runSteps: RunSteps): Promise<boolean> {
   if (selection.indexes.length === 0) return true;
-  const values = await runSteps(readValues(record), record.values.length);
+  const values = await readValues(record, runSteps);
   return values.some(createValueFilter(selection));
 }
 

@@ -31,10 +31,9 @@ export function createRedirectValues(types: readonly string[]): RedirectValues {
   return {
     mayMatter,
     async read(entry, run) {
-      const { length } = entry.values;
-      const all = await run(readValues(entry), length);
+      const all = await readValues(entry, run);
       if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
-      const kept = found.get(all) ?? (await run(filterInSteps(all, mayMatter), length));
+      const kept = found.get(all) ?? (await run(filterInSteps(all, mayMatter), entry.values.length));
       found.set(all, kept);
       return kept;
     },
@@ -47,9 +46,8 @@ export async function selectedValues(
   { isSelected }: RedirectQuery,
   run: RunSteps,
 ): Promise<ParsedValues> {
-  const { length } = entry.values;
-  const all = await run(readValues(entry), length);
-  return isSelected === undefined ? all : run(filterInSteps(all, isSelected), length);
+  const all = await readValues(entry, run);
+  return isSelected === undefined ? all : run(filterInSteps(all, isSelected), entry.values.length);
 }
 
 const filterInSteps = (values: ParsedValues, isKept: (value: HandleValue) => boolean) =>

@@ -39,32 +39,39 @@ export function keepLoaded(answer: Answer): void {
 }
 
 /** Returns the public values in record order. */
-export const valuesOf = (entry: StoredValues): ParsedValues => runToEnd(readValues(entry));
+export const valuesOf = (entry: StoredValues): ParsedValues => readValues(entry, runToEnd);
 
-/** Returns the public values in steps, so that a large record does not block other requests. */
-export function* readValues({ kind, values: text }: StoredValues): Steps<ParsedValues> {
+/** Returns the public values in record order. `run` parses those of a large record, in steps. */
+export function readValues<R>(
+  entry: StoredValues,
+  run: (parsing: Steps<ParsedValues>, chars: number) => R,
+): ParsedValues | R {
+  return knownValues(entry) ?? run(parseInSteps(entry.values), entry.values.length);
+}
+
+/** Returns the values of a small or recently parsed record; undefined for a large one. */
+function knownValues({ kind, values: text }: StoredValues): ParsedValues | undefined {
   if (kind !== 'found') return NO_VALUES;
   if (text === loaded.text) return loaded.values;
-  if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];
-  const known = parsed.get(text);
-  if (known !== undefined) return known;
-  const parseValue = (element: string): HandleValue => parseJson(element) as HandleValue;
-  return yield* mapInSteps(
+  return text.length <= LARGE_CHARS ? (parseJson(toText(text)) as HandleValue[]) : parsed.get(text);
+}
+
+const parseInSteps = (text: Bytes): Steps<ParsedValues> =>
+  mapInSteps(
     () => stepElements(toText(text)),
-    parseValue,
+    (element) => parseJson(element) as HandleValue,
     (values) => {
       parsed.set(text, values);
       return values;
     },
   );
-}
 
 /** Returns the JSON of the selected public values, as stored, in steps; undefined if none matches. */
 export function* selectJson(entry: StoredValues, selection: Selection): Steps<string | undefined> {
   if (entry.kind !== 'found') return undefined;
   const json = toText(entry.values);
   if (selectsAll(selection)) return json;
-  const values = yield* readValues(entry);
+  const values = knownValues(entry) ?? (yield* parseInSteps(entry.values));
   const isWanted = createValueFilter(selection);
   const select = (element: string, at: number): string | [] => {
     const value = values[at];

@@ -124,7 +124,7 @@ async function resolvePublic(
 async function sizedValuesOf({ run }: AnonymousCall, { entry }: FromEntry): Promise<SizedValues | undefined> {
   if (entry.kind === 'not-found') return undefined;
   const chars = entry.values.length;
-  return { values: await run(readValues(entry), chars), chars };
+  return { values: await readValues(entry, run), chars };
 }
 
 /** Returns the ETag of a record that is not sent. */
