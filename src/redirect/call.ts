@@ -81,6 +81,8 @@ interface RecordRedirect {
   status: number;
   url: string;
   headers: Record<string, string>;
+  /** The time (ms), if it is already known. */
+  now?: number;
   /** The headers of the record and of its typed links. */
   lines: readonly HeaderLine[];
   /** Request headers that affect the URL. */

@@ -175,6 +175,7 @@ async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHan
     status: 302,
     url: found.url,
     headers: cacheHeaders({ resolution, authoritative: false, now, freshness }),
+    now,
     lines: extensions.readLinks.flatMap((read) => runToEnd(read(found.values, record)).onRedirect()),
     varies: [],
     dependencyOf: () => dependency,
