@@ -28,6 +28,8 @@ interface ResolverDeps extends LoaderDeps {
   /** The memory tier, read first and synchronously. */
   memory: {
     peek: (key: string) => Entry | undefined;
+    /** Does the same, unless the entry's text is slow to read. */
+    peekSmall: (key: string) => Entry | 'large' | undefined;
     hits: (key: string) => number;
     /** Whether the entry's text is slow to read; undefined without an entry. */
     isLarge: (key: string) => boolean | undefined;
@@ -140,14 +142,15 @@ export class Resolver {
    * @throws ServiceError the refusal of `admit`, also without a promise
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
+    const { memory } = this.#deps;
     const { authoritative, client } = options;
-    const isLarge = authoritative ? undefined : this.#deps.memory.isLarge(handle.key);
-    if (isLarge === undefined) return this.#readAdmitted(handle, undefined, options);
-    const readNow = (): FromEntry | Promise<Resolution> => {
-      const entry = this.#deps.memory.peek(handle.key);
-      return this.fromMemory(handle, entry) ?? this.#readAdmitted(handle, entry, options);
-    };
-    return isLarge && client !== undefined ? this.#inSlice(client, readNow) : readNow();
+    const found = authoritative ? undefined : memory.peekSmall(handle.key);
+    if (found === undefined) return this.#readAdmitted(handle, undefined, options);
+    const answer = (entry: Entry | undefined): FromEntry | Promise<Resolution> =>
+      this.fromMemory(handle, entry) ?? this.#readAdmitted(handle, entry, options);
+    if (found !== 'large') return answer(found);
+    const readNow = () => answer(memory.peek(handle.key));
+    return client === undefined ? readNow() : this.#inSlice(client, readNow);
   }
 
   /** Whether the text of a handle's entry is slow to read from memory; undefined without an entry. */

@@ -56,6 +56,15 @@ export class MemoryStore implements PinnedEntries {
     return at === undefined ? undefined : this.#rows.entry(at);
   }
 
+  /** Does the same, but returns `large` for an entry whose text is slow to read, and does not count its use. */
+  peekSmall(key: string): Entry | 'large' | undefined {
+    const at = this.#find(key);
+    if (at === undefined) return undefined;
+    if (this.#rows.isLarge(at)) return 'large';
+    this.#rows.used(at, this.#index.tick);
+    return this.#rows.entry(at);
+  }
+
   /** Whether the entry's text is slow to read; undefined without an entry. Does not count as a use. */
   isLarge(key: string): boolean | undefined {
     const at = this.#index.peek(key);
@@ -209,11 +218,15 @@ export class MemoryStore implements PinnedEntries {
   }
 
   #use(key: string): number | undefined {
+    const at = this.#find(key);
+    if (at !== undefined) this.#rows.used(at, this.#index.tick);
+    return at;
+  }
+
+  #find(key: string): number | undefined {
     this.#expireFences(key);
     const at = this.#index.get(key);
-    if (at === undefined || !this.#applyBans(key, at)) return undefined;
-    this.#rows.used(at, this.#index.tick);
-    return at;
+    return at !== undefined && this.#applyBans(key, at) ? at : undefined;
   }
 
   /** Applies bans and distrust to an entry on use. Returns false if a ban has deleted it. */
