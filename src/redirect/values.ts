@@ -84,9 +84,11 @@ export const isFamily = ({ type }: HandleValue, family: string): boolean =>
 export const hasFamily = (values: readonly HandleValue[], family: string): boolean =>
   values.some((value) => isFamily(value, family));
 
-/** Returns the texts of the values of a family, in record order; empty for data that is no text. */
-export const textsOf = (values: readonly HandleValue[], family: string): string[] =>
-  values.filter((value) => isFamily(value, family)).map((value) => textOf(value) ?? '');
+/** Returns for each family the texts of its values, in record order; empty for data that is no text. */
+export const textsOf = (values: readonly HandleValue[], families: readonly string[]): string[][] =>
+  families.map((family) =>
+    values.filter((value) => isFamily(value, family)).map((value) => textOf(value) ?? ''),
+  );
 
 /** Compares letter by letter, because each redirect checks all values and most differ in the first. */
 function beginsWith(type: string, wanted: string): boolean {

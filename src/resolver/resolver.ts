@@ -189,11 +189,9 @@ export class Resolver {
     return this.read(handle, { authoritative, noFallback, onlyIfCached, admit: () => caller, client });
   }
 
-  /**
-   * Returns a fresh entry in memory; undefined if a load is needed. `entry`: that of the handle, if it has been read
-   * already.
-   */
-  fromMemory(handle: HandleRef, entry = this.#deps.memory.peek(handle.key)): FromEntry | undefined {
+  /** Returns a fresh entry in memory; undefined if a load is needed. `known`: the entry, if it was read just now. */
+  fromMemory(handle: HandleRef, known?: Entry): FromEntry | undefined {
+    const entry = known ?? this.#deps.memory.peek(handle.key);
     if (entry === undefined) return undefined;
     const now = this.#deps.now();
     if (judge(entry, now, this.#deps.trustedSince()) !== 'fresh') return undefined;

@@ -162,7 +162,7 @@ const CHARS_PER_ELEMENT = 50;
  * itself.
  */
 export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
-  const [locations = [], links = [], headers = []] = TYPES.map((type) => textsOf(values, type));
+  const [locations = [], links = [], headers = []] = textsOf(values, TYPES);
   let left = MAX_ELEMENTS;
   function* read(texts: readonly string[]): Steps<LocationList[]> {
     const lists: LocationList[] = [];
