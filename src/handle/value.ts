@@ -90,8 +90,8 @@ export interface PublicValues {
 /** White space between the values of an array; matches line breaks anywhere, and also such text in strings. */
 const SPACE_BETWEEN = /\n|^\[\s|\s\]$|\}\s+,|,\s+\{/;
 
-/** Shorter arrays are processed in less than a millisecond. */
-const SMALL_CHARS = 16 * 1024;
+/** Maximum length of values that are processed without time slices, which takes less than a millisecond. */
+export const SMALL_CHARS = 16 * 1024;
 
 /**
  * Filters a `values` array, given as text and parsed: its public values, or all. Copies each value byte for byte,

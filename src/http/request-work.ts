@@ -2,6 +2,7 @@
 // slices until the client disconnects.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
+import { SMALL_CHARS } from '../handle/value.js';
 import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 
 /**
@@ -16,9 +17,6 @@ export type RunSteps = <T>(work: Work<T>, chars: number) => T | Promise<T>;
 
 /** Creates the `RunSteps` for a request. `maxChars`: about the maximum of the `chars` of its work, if it is known. */
 export type RunStepsOf = (res: ServerResponse, maxChars?: number) => RunSteps;
-
-/** Maximum length to process without slicing, which takes less than a millisecond. */
-const SMALL_CHARS = 16 * 1024;
 
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
 export function createRunStepsOf(

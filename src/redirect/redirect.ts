@@ -6,6 +6,7 @@ import type { Entry } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleInUrl } from '../handle/handle.js';
+import { SMALL_CHARS } from '../handle/value.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
 import { cacheHeaders, freshnessRules, isOnlyIfCached } from '../http/cache-headers.js';
@@ -183,9 +184,6 @@ async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHan
   return true;
 }
 
-/** Maximum length of a record that is parsed for a plain redirect; longer records are parsed in slices. */
-const MAX_PLAIN_CHARS = 16 * 1024;
-
 /**
  * Synchronously finds the redirect URL in the record's URL values. Returns it with all values; undefined if there is
  * none, or if an alias, a list or request headers may affect the result.
@@ -195,7 +193,7 @@ function findUrl(
   { config, values: { mayMatter }, extensions: { patterns } }: Redirects,
 ): { url: string; values: ParsedValues } | undefined {
   const { kind, values: text } = entry;
-  if (kind !== 'found' || text.length > MAX_PLAIN_CHARS) return undefined;
+  if (kind !== 'found' || text.length > SMALL_CHARS) return undefined;
   // A matching record is not parsed here. The patterns only save time: the types decide.
   if (patterns.some((pattern) => pattern.test(text))) return undefined;
   const values = valuesOf(entry);

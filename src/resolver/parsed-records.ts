@@ -4,14 +4,18 @@ import type { StoredValues } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { countContainers, parseJson, stepElements } from '../handle/json.js';
 import type { Answer } from '../handle/outcome.js';
-import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
+import {
+  type HandleValue,
+  SMALL_CHARS,
+  type Selection,
+  createValueFilter,
+  selectsAll,
+} from '../handle/value.js';
 import { type Steps, mapInSteps, runToEnd } from '../time-slicer.js';
 
 /** Parsed values, shared by several requests, which must not modify them. */
 export type ParsedValues = readonly HandleValue[];
 
-/** Minimum length of a cached text. Smaller records are parsed on every use. */
-const LARGE_CHARS = 16 * 1024;
 /** Maximum total weight of the cached records. Text and objects together use about four times as many bytes. */
 const MAX_CACHED_WEIGHT = 16 * 1024 * 1024;
 /** Weight of an object or array besides its text, because an empty one of two characters uses 56 bytes. */
@@ -20,7 +24,7 @@ const CONTAINER_WEIGHT = 12;
 const NO_VALUES: ParsedValues = [];
 
 /**
- * Parsed values by text, because memory returns a new string for each request. The lookup is cheap: V8
+ * Parsed values of large records by text, because memory returns a new string for each request. The lookup is cheap: V8
  * hashes a long string by its length, and compares equal strings with a memory comparison.
  */
 const parsed = new LRUCache<Bytes, ParsedValues>({
@@ -35,7 +39,7 @@ let loaded: { text: Bytes; values: ParsedValues } = { text: '' as Bytes, values:
 export function keepLoaded(answer: Answer): void {
   if (answer.kind !== 'found' || answer.parsed === undefined) return;
   const { values: text, parsed: values } = answer;
-  if (text.length <= LARGE_CHARS) loaded = { text, values };
+  if (text.length <= SMALL_CHARS) loaded = { text, values };
 }
 
 /** Returns the public values in record order. */
@@ -53,7 +57,7 @@ export function readValues<R>(
 function knownValues({ kind, values: text }: StoredValues): ParsedValues | undefined {
   if (kind !== 'found') return NO_VALUES;
   if (text === loaded.text) return loaded.values;
-  return text.length <= LARGE_CHARS ? (parseJson(toText(text)) as HandleValue[]) : parsed.get(text);
+  return text.length <= SMALL_CHARS ? (parseJson(toText(text)) as HandleValue[]) : parsed.get(text);
 }
 
 const parseInSteps = (text: Bytes): Steps<ParsedValues> =>

@@ -2,7 +2,7 @@
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { sliceMember } from '../handle/json.js';
 import { type Outcome, RESPONSE_CODE } from '../handle/outcome.js';
-import { type HandleValue, type PublicValues, isPublic, publicValues } from '../handle/value.js';
+import { type HandleValue, type PublicValues, SMALL_CHARS, isPublic, publicValues } from '../handle/value.js';
 import {
   type HandleJson,
   type UpstreamResponse,
@@ -54,9 +54,6 @@ export const answerWith = (
   retryAfter: undefined,
   challenge: undefined,
 });
-
-/** Maximum length processed in one slice, which takes less than a millisecond. */
-const SMALL_CHARS = 16 * 1024;
 
 /** Processes a long response in time slices, charged to the waiting client; a refresh has no client. */
 export const readInSlices = <T>(

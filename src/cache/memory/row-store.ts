@@ -1,6 +1,7 @@
 // Stores entries as rows of numbers outside the V8 heap, with their texts in the block store.
 import { LRUCache } from 'lru-cache';
 import { type Bytes, fromBuffer, toBuffer, toBytes, toText } from '../../handle/bytes.js';
+import { SMALL_CHARS } from '../../handle/value.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
 import type { EntryPin } from '../store.js';
 import { BLOCK_BYTES, BlockStore } from './block-store.js';
@@ -25,8 +26,7 @@ export const ROW_BYTES = 64;
 
 const MAX_HITS = 2 ** 32 - 1;
 
-/** Texts above this length are slow to read from blocks, so recently read texts are cached as strings. */
-const LARGE_CHARS = 16 * 1024;
+/** Large texts are slow to read from blocks, so recently read texts are cached as strings. */
 const MAX_LARGE_CHARS = 16 * 1024 * 1024;
 
 const ROWS_PER_PAGE_LOG2 = 12;
@@ -135,11 +135,11 @@ export class RowStore {
   }
 
   isLarge(at: number): boolean {
-    return this.#viewOf(at).getUint32((at % ROWS_PER_PAGE) * ROW_BYTES + VALUES_LENGTH) > LARGE_CHARS;
+    return this.#viewOf(at).getUint32((at % ROWS_PER_PAGE) * ROW_BYTES + VALUES_LENGTH) > SMALL_CHARS;
   }
 
   #text(at: number, first: number, length: number): Bytes {
-    if (length <= LARGE_CHARS) return this.#texts.read(first, length);
+    if (length <= SMALL_CHARS) return this.#texts.read(first, length);
     const known = this.#largeTexts.get(at);
     if (known !== undefined) return known;
     const text = this.#texts.read(first, length);
