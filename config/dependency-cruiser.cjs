@@ -141,7 +141,7 @@ module.exports = {
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'html', 'plugins']),
-    onlyIn('http-proxy-middleware', ['record']),
+    onlyIn('http-proxy-middleware', ['upstream']),
     onlyIn('ioredis', ['cache', 'write']),
     onlyIn('lru-cache', ['cache', 'write', 'v2', 'resolver', 'plugins']),
     onlyIn('undici', ['upstream', 'cli', 'plugins/referrals']),

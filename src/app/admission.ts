@@ -5,7 +5,7 @@ import { isLoopback } from '../config/addresses.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Hooks, type Judgement, firstOf } from '../hooks.js';
-import { type Admit, type Client, type RequestContext, contextOf } from '../http/context.js';
+import { type Admit, type RequestContext, contextOf } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
@@ -111,7 +111,7 @@ function createCallerOf(isTrustedProxy: IsTrustedProxy) {
     isIP(address) !== 0 && !isLoopback(address) && !isTrustedProxy(address);
 
   return function callerOf(
-    { address, network }: Client,
+    { address, network }: { address: string; network: string },
     { priority, via }: IncomingHttpHeaders,
     given: CallerClass = isBackground(priority) ? 'background' : 'normal',
   ): Caller {

@@ -6,6 +6,7 @@ import type { HandleRef } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { Resolution } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
+import type { ClientPeer } from '../upstream/contract.js';
 import type { SendRaw } from './raw-response.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
@@ -20,6 +21,7 @@ export interface Client {
   /** Empty for a disconnected client. */
   address: string;
   network: string;
+  peer: ClientPeer;
 }
 
 export interface RequestContext extends Place {

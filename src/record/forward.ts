@@ -4,41 +4,40 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { pipeline } from 'node:stream/promises';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { VARY } from '../http/cache-headers.js';
-import { type RequestContext, contextOf } from '../http/context.js';
+import { type RequestContext, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { assertPlain, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
+import {
+  assertPlain,
+  isOfSessions,
+  originForm,
+  rawHandleOf,
+  readHandle,
+  readRecordQuery,
+} from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { OriginServer } from '../upstream/contract.js';
+import type { ForwardOptions, OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
 import { readForwardedRecord, recordEtag } from './condition.js';
-import {
-  type ForwardRequest,
-  createForwardRequest,
-  limitForwards,
-  upstreamTarget,
-} from './forward-request.js';
-import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
 export interface Forwarding {
   withBody: WithBody;
-  forwardRequest: ForwardRequest;
   forward: Forward;
 }
 
 /** Creates the forwarder of all requests to Handle servers. */
 export function createForwarding(host: Host): Forwarding {
   const withBody = createWithBody(host.bodies, host.settings.current.http.maxBodyBytes);
-  const forwardRequest = routeForwards(host);
-  return { withBody, forwardRequest, forward: createForward(host, withBody, forwardRequest) };
+  return { withBody, forward: createForward(host, withBody, (context) => serverFor(context, host)) };
 }
 
 /** Forwards a request. `server`: the server of the handle or the list, if the caller has looked it up. */
@@ -49,17 +48,21 @@ export type Forward = (
   server?: OriginServer,
 ) => Promise<void>;
 
-export function createForward(host: Host, withBody: WithBody, forwardRequest: ForwardRequest): Forward {
+/** `findServer`: returns the server of a request whose caller has not looked it up. */
+export function createForward(
+  host: Host,
+  withBody: WithBody,
+  findServer: (context: RequestContext) => Pick<OriginServer, 'forward'>,
+): Forward {
   const { resolver, runStepsOf } = host;
   // A record is buffered for its ETag; larger ones are rejected.
   const { maxRecordBytes } = host.settings.current.upstream;
   return async function forward(req, res, context, server) {
-    const { handle, caller } = context;
-    if (handle === undefined) assertPlain(context.target.path);
+    if (context.handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
-    const target = upstreamTarget(context);
+    const message = messageOf(context);
     const response = await withBody(req, (body) =>
-      forwardRequest(req, res, { target, body, subject: { handle, caller, server } }),
+      (server ?? findServer(context)).forward(req, res, { ...message, body }),
     );
     if (!isRecord(req, response, context)) {
       const body = await learnFrom(response, context, resolver);
@@ -73,6 +76,26 @@ export function createForward(host: Host, withBody: WithBody, forwardRequest: Fo
     const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
     const etag = decoded && (await recordEtagFor(decoded, context, encoding, runSteps));
     await forwardResponse(response, res, { body, etag });
+  };
+}
+
+/**
+ * Returns what is sent of a request besides its body. The handle is re-encoded, so that every URL parser on the way
+ * reads the same handle.
+ */
+export function messageOf(
+  context: RequestContext,
+  query: string = context.target.query,
+): Omit<ForwardOptions, 'body'> {
+  const { handle, caller, client, target } = context;
+  const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`;
+  return {
+    target: originForm(path, query),
+    isOfSessions: isOfSessions(path),
+    handle,
+    caller,
+    peer: client.peer,
+    requestId: requestIdOf(context),
   };
 }
 
@@ -113,40 +136,20 @@ async function recordEtagFor(
   return record && recordEtag(record, form, runSteps);
 }
 
-/** Returns a forwarder that selects the responsible server. */
-function routeForwards(host: Host): ForwardRequest {
-  const forwards = new Map<OriginServer, ForwardRequest>();
-  const forwardTo = (server: OriginServer): ForwardRequest => {
-    const forward = forwards.get(server) ?? limitForwards(createForwardRequest(server, host), server.limiter);
-    forwards.set(server, forward);
-    return forward;
-  };
-  return (req, res, content) => {
-    const server = content.subject?.server ?? assertForwardable(serverFor(contextOf(res), host));
-    return forwardTo(server)(req, res, content);
-  };
-}
-
-/** Asserts that a server takes requests. @throws ServiceError NOT_RESPONSIBLE, or the refusal of its kind */
-function assertForwardable(server: OriginServer | undefined): OriginServer {
-  if (server?.source.forwards === false) throw server.source.refusal();
-  return server ?? assertFound(server);
-}
-
 /**
  * Returns the server of a request: the server of its handle, of the handle that it verifies or of the prefix
  * that it lists, otherwise the main server.
+ *
+ * @throws ServiceError NOT_RESPONSIBLE, or the refusal of a server that takes no requests
  */
-function serverFor(
-  context: RequestContext,
-  { upstreams: { main, findServers }, refOf }: Host,
-): OriginServer | undefined {
-  const { handle, target, parameters } = context;
-  if (handle !== undefined) return findServers(handle)[0];
-  const verified = handleToVerify(context);
-  if (verified !== undefined) return findServers(refOf(verified))[0];
+function serverFor(context: RequestContext, { upstreams: { main, findServers }, refOf }: Host): OriginServer {
+  const { target, parameters } = context;
   const prefix = rawHandleOf(target.path) === '' ? parameters.get('prefix') : null;
-  return prefix === null ? main : findServers(refOf(`${prefix}/`))[0];
+  const named = handleToVerify(context) ?? (prefix === null ? undefined : `${prefix}/`);
+  const handle = context.handle ?? (named === undefined ? undefined : refOf(named));
+  const server = handle === undefined ? main : findServers(handle)[0];
+  if (server?.source.forwards === false) throw server.source.refusal();
+  return server ?? assertFound(server);
 }
 
 /** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */
@@ -192,14 +195,11 @@ export async function forwardResponse(
   await pipeline(response, res).catch(() => undefined);
 }
 
-function headersToForward({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
-  const named = connectionOptions(headers);
+function headersToForward({ rawHeaders }: IncomingMessage): Map<string, string[]> {
   const kept = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
-    const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower) || OURS.has(lower) || named.has(lower)) continue;
-    kept.set(name, [...(kept.get(name) ?? []), value]);
+    if (!OURS.has(name.toLowerCase())) kept.set(name, [...(kept.get(name) ?? []), value]);
   }
   return kept;
 }

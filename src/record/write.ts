@@ -2,20 +2,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
 import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { bodyOfMembers, sendReply } from '../http/reply.js';
-import { originForm, rawHandleOf, readHandle, readParameters } from '../http/target.js';
+import { rawHandleOf, readHandle, readParameters } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
+import { assertFound } from '../upstream/upstreams.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Deletion } from '../write/write.js';
 import { assertCondition } from './condition.js';
-import { type Forwarding, forwardResponse, parseAnswer, peekResponseBody } from './forward.js';
+import { type Forwarding, forwardResponse, messageOf, parseAnswer, peekResponseBody } from './forward.js';
 
 interface WriteRequest {
   req: IncomingMessage;
@@ -32,11 +32,7 @@ interface ForwardedResponse extends WriteAnswer {
   body: Buffer | undefined;
 }
 
-export function createWriteRoute(
-  host: Host,
-  { withBody, forwardRequest }: Forwarding,
-  carryOut: CarryOut,
-): Handler {
+export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut: CarryOut): Handler {
   return async function writeRoute(req, res, context) {
     const { parameters, caller } = context;
     context.result = 'write';
@@ -45,7 +41,7 @@ export function createWriteRoute(
     const handle = host.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
     context.handle = handle;
     const query = isCreation ? creationQuery(context.target.query) : context.target.query;
-    const target = originForm(`/api/handles/${handleToPath(handle.text)}`, query);
+    const message = messageOf(context, query);
     const isMinted = isMinting(req, parameters);
     const indexes = writtenIndexes(parameters);
     const origin = host.originOf(handle, { authorization: req.headers.authorization, caller });
@@ -58,9 +54,10 @@ export function createWriteRoute(
       withBody,
       read: hasCondition ? () => readConditionally(request, host) : undefined,
       attempt(body, _current, send) {
-        const content = { target, body, subject: { handle, caller, server: origin.server } };
-        const forward = async (beforeSend?: () => void): Promise<ForwardedResponse> =>
-          readWritten(await forwardRequest(req, res, { ...content, beforeSend }), isMinted);
+        const forward = async (beforeSend?: () => void): Promise<ForwardedResponse> => {
+          const server = assertFound(origin.server);
+          return readWritten(await server.forward(req, res, { ...message, body, beforeSend }), isMinted);
+        };
         return send([forward], { indexes });
       },
     });

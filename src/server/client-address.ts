@@ -24,15 +24,11 @@ export function createProxyTrust(
   return (address) => isTrusted(address);
 }
 
-/** Returns the connection's peer address, and whether its `X-Forwarded-…` headers are trusted. */
-export function peerOf(
-  { socket: { remoteAddress } }: IncomingMessage,
-  isTrustedProxy: IsTrustedProxy,
-): { address: string; isTrusted: boolean } {
-  // A disconnected client has no address (RFC 7239 §6.2).
-  if (remoteAddress === undefined) return { address: 'unknown', isTrusted: false };
-  return { address: remoteAddress, isTrusted: isTrustedProxy(remoteAddress) };
-}
+/** Returns the peer of a connection. A disconnected client has no address (RFC 7239 §6.2). */
+const peerOf = ({ socket: { remoteAddress } }: IncomingMessage, isTrusted: IsTrustedProxy): Client['peer'] =>
+  remoteAddress === undefined
+    ? { address: 'unknown', isTrusted: false }
+    : { address: remoteAddress, isTrusted: isTrusted(remoteAddress) };
 
 /** Maximum forwarded addresses to read, far more than any real request has. */
 const MAX_HOPS = 100;
@@ -87,20 +83,21 @@ export type FindClient = (req: IncomingMessage) => Client;
 export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): FindClient {
   let hasWarned = false;
   return function findClient(req) {
+    const peer = peerOf(req, isTrusted);
     const address = plainAddress(clientAddress(req, isTrusted));
-    if (!hasWarned && isClaimIgnored(req, isTrusted)) {
+    if (!hasWarned && isClaimIgnored(req, peer)) {
       hasWarned = true;
       log.warn({ peer: address, remedy: CLAIM_REMEDY }, 'forwarded client address ignored');
     }
-    return { address, network: networkOf(address) };
+    return { address, network: networkOf(address), peer };
   };
 }
 
 const CLAIM_REMEDY =
   'if the peer is your web server, name it in http.trustedProxies; otherwise limits count it as the client';
 
-const isClaimIgnored = ({ headers, socket }: IncomingMessage, isTrusted: IsTrustedProxy): boolean =>
-  (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined && !isTrusted(socket.remoteAddress ?? '');
+const isClaimIgnored = ({ headers }: IncomingMessage, { isTrusted }: Client['peer']): boolean =>
+  (headers['x-forwarded-for'] ?? headers.forwarded) !== undefined && !isTrusted;
 
 /** Strips the port that some proxies append (RFC 7239 §6): `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {

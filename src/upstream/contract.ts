@@ -1,4 +1,5 @@
 // The contracts of a server and of a kind of server: shared reads, requests of one caller, protocol and probe.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HandleValue, Selection } from '../handle/value.js';
 import type { ListPage, Outcome } from '../handle/outcome.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
@@ -11,7 +12,6 @@ import type { Connections } from './connections.js';
 import type { UpstreamDispatcher, UpstreamRequest } from './exchange.js';
 import type { RecordAnswer, UpstreamReply } from './reply.js';
 import type { UpstreamResponse } from './response.js';
-import type { Sessions } from './sessions.js';
 
 /** The settings of a server, and those of `upstream` that all servers share. */
 export interface ServerSettings extends SourceServer {
@@ -62,10 +62,8 @@ export interface OriginServer extends ServerSettings {
   records: RecordClient;
   /** Lists the handles of a prefix. */
   list: RecordClient['list'];
-  /** Agent for forwarded requests, which share the limiter with `records`. */
-  writeAgent: Connections['writeAgent'];
-  limiter: ConcurrencyLimiter;
-  sessions: Sessions;
+  /** Forwards a request, under the same concurrency limit as `records`. */
+  forward: ForwardRequest;
   /** Whether the server rejects a read with a wrong login. Over plain http it ignores logins. */
   checksLogins: boolean;
   /** Called when the server refuses a write because it ignored the login; undefined over https. */
@@ -108,6 +106,30 @@ export interface ListOptions extends ListPage {
   authorization?: string | undefined;
   caller?: Caller | undefined;
 }
+
+/** The other end of a client's connection, and whether it is a trusted proxy. */
+export interface ClientPeer {
+  address: string;
+  isTrusted: boolean;
+}
+
+/** A client's request with the target and body to send. Its headers are adapted to this hop. */
+export interface ForwardOptions extends SendOptions {
+  target: string;
+  body: Buffer;
+  /** Whether the body may name a session, which only its own server receives. */
+  isOfSessions?: boolean;
+  handle?: HandleRef | undefined;
+  peer: ClientPeer;
+  requestId: string;
+}
+
+/** Forwards a request. Resolves to the response with its end-to-end headers. @throws ServiceError */
+export type ForwardRequest = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  options: ForwardOptions,
+) => Promise<IncomingMessage>;
 
 /** A read response; `values` is undefined for a refusal. */
 export interface RecordRead extends RecordAnswer {

@@ -17,6 +17,7 @@ import type {
 } from './contract.js';
 import { ExpiringMap } from './expiring-map.js';
 import { keysAt, scopeOf, type ServerKeys } from './failure.js';
+import { createForwardRequest, limitForwards } from './forwarding/forward-request.js';
 import { inOrder } from './health.js';
 import { createRecordClient } from './record-client.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
@@ -124,9 +125,7 @@ export function createOriginServer(
     reads,
     records,
     list: source.forwards ? records.list : source.createList(settings, access),
-    writeAgent,
-    limiter,
-    sessions,
+    forward: limitForwards(createForwardRequest(settings, { pseudonym, writeAgent, sessions }), limiter),
     checksLogins: !readOnly && url.startsWith('https:'),
     onIgnoredLogin,
     usage: () => ({ read: reads.usage(), forwarded: limiter.usage() }),

@@ -7,7 +7,7 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { JSON_TYPE } from '../http/reply.js';
 import { decompress, parseJsonBytes } from '../http/request-body.js';
-import { type IsTrustedProxy, forwardedList } from '../server/client-address.js';
+import { forwardedList } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';
@@ -234,23 +234,18 @@ export async function sendWritten(
   }
   sendV2(call.res, {
     status: 201,
-    headers: { ...headers, Location: locationOf(call.req, v2, handle, rawHandle) },
+    headers: { ...headers, Location: locationOf(call, v2, handle, rawHandle) },
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });
 }
 
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
-function locationOf(
-  req: IncomingMessage,
-  { config, host }: V2,
-  handle: string,
-  rawHandle: string | undefined,
-): string {
+function locationOf(call: V2Call, { config }: V2, handle: string, rawHandle: string | undefined): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
   // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
-  return `${config.v2.publicUrl ?? baseUrlOf(req, host.isTrustedProxy)}/api/v2/handles/${path}`;
+  return `${config.v2.publicUrl ?? baseUrlOf(call)}/api/v2/handles/${path}`;
 }
 
 /** Includes the unregistered `application/x-json`, as in the original service. */
@@ -303,9 +298,9 @@ export function withInputs<T>(
 }
 
 /** Returns the origin that the client uses, as reported by the outermost of the trusted proxies. */
-function baseUrlOf(req: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
+function baseUrlOf({ req, context }: V2Call): string {
   const { socket, headers } = req;
-  const isTrusted = isTrustedProxy(socket.remoteAddress ?? '');
+  const { isTrusted } = context.client.peer;
   const [proto = ''] = isTrusted ? forwardedList(req, 'proto') : [];
   const [forwardedHost = ''] = isTrusted ? forwardedList(req, 'host') : [];
   const host = forwardedHost || headers.host;

@@ -12,7 +12,7 @@ const OPENS = [
 ];
 
 /** Modules that open connections for their callers. */
-const MAKERS = ['src/upstream/connections.ts', 'src/record/forward-request.ts'];
+const MAKERS = ['src/upstream/connections.ts', 'src/upstream/forwarding/forward-request.ts'];
 
 const sources = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'src/*.ts'], {
   encoding: 'utf8',

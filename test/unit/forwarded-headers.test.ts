@@ -1,6 +1,6 @@
 // The headers of a forwarded request: framing by the buffered body, hop-by-hop headers, client addresses.
 import { describe, expect, test } from 'vitest';
-import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
+import { type ClientRequestHead, forwardedHeaders } from '../../src/upstream/forwarding/forwarded-headers.js';
 
 const head = (changes: Partial<ClientRequestHead> = {}): ClientRequestHead => ({
   method: 'PUT',

@@ -43,7 +43,11 @@ const { judgeHits } = admissionWith([rule], () => Promise.reject(boom));
 
 const open = createOpenContext(
   () => undefined,
-  () => ({ address: '192.0.2.1', network: '192.0.2.0/24' }),
+  () => ({
+    address: '192.0.2.1',
+    network: '192.0.2.0/24',
+    peer: { address: '192.0.2.1', isTrusted: false },
+  }),
   createSendRaw(Date.now),
 );
 

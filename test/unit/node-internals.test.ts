@@ -5,13 +5,11 @@ import { Agent, type IncomingHttpHeaders, type RequestListener, type Server, cre
 import { type AddressInfo, type Socket, Server as NetServer } from 'node:net';
 import express from 'express';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Host } from '../../src/host.js';
-import { createForwardRequest } from '../../src/record/forward-request.js';
+import { createForwardRequest } from '../../src/upstream/forwarding/forward-request.js';
 import { sessionsOf } from '../../src/upstream/sessions.js';
 import { currentResponse, trackConnections } from '../../src/server/connections.js';
 import { leftOfWrite } from '../../src/server/unsent.js';
 import { exchange, openSocket } from '../support/raw-socket.js';
-import { partial } from '../support/partial.js';
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -75,15 +73,18 @@ describe('internals of Node and http-proxy', () => {
     });
     const agent = new Agent();
     const sessions = sessionsOf(server, server);
-    const upstream = { url: server, readOnly: false, writeAgent: agent, writeTimeoutMs: 10_000, sessions };
-    const forward = createForwardRequest(
-      upstream,
-      partial<Host>({ pseudonym: 'proxy', isTrustedProxy: () => false }),
-    );
+    const upstream = { url: server, readOnly: false, writeTimeoutMs: 10_000 };
+    const forward = createForwardRequest(upstream, { pseudonym: 'proxy', writeAgent: agent, sessions });
+    const peer = { address: '192.0.2.1', isTrusted: false };
     const app = express();
     app.use(async (req, res) => {
       // The client is still sending its body.
-      const response = await forward(req, res, { target: '/a//b\\c/../d?e', body: Buffer.from('ours') });
+      const response = await forward(req, res, {
+        target: '/a//b\\c/../d?e',
+        body: Buffer.from('ours'),
+        peer,
+        requestId: 'ours',
+      });
       response.pipe(res);
     });
     const { url } = await listen(app);

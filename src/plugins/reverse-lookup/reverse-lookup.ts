@@ -4,11 +4,12 @@ import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { parseJson } from '../../handle/json.js';
 import type { SearchQuery, SearchService } from '../../hooks.js';
-import { type ForwardRequest, createForwardRequest } from '../../record/forward-request.js';
 import { createForward } from '../../record/forward.js';
 import { createConnections } from '../../upstream/connections.js';
+import type { ForwardRequest } from '../../upstream/contract.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { explainServerFailure, toServiceError } from '../../upstream/failure.js';
+import { createForwardRequest } from '../../upstream/forwarding/forward-request.js';
 import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
 import { sessionsOf } from '../../upstream/sessions.js';
 import { type ReverseLookupConfig, KEYS } from './plugin.js';
@@ -19,14 +20,15 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { pseudonym, upstreams } = host;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
-  const forward = createForwardRequest({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, host);
-  const forwardRequest: ForwardRequest = (...given) =>
-    forward(...given).catch((error: unknown) => {
+  const access = { pseudonym, writeAgent, sessions };
+  const forwardRequest = createForwardRequest({ url, readOnly: false, writeTimeoutMs }, access);
+  const forward: ForwardRequest = (...given) =>
+    forwardRequest(...given).catch((error: unknown) => {
       throw asLookupFailure(toServiceError(error));
     });
   return {
     handlers: ({ withBody }) => ({
-      reverseLookup: createForward(host, withBody, forwardRequest),
+      reverseLookup: createForward(host, withBody, () => ({ forward })),
     }),
     search: createReverseLookup(settings, pseudonym, dispatcher),
     close,

@@ -3,47 +3,14 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import type { Host } from '../host.js';
-import { ServiceError } from '../errors.js';
-import { type HandleRef, handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
-import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
-import { isOfSessions, originForm } from '../http/target.js';
-import { peerOf } from '../server/client-address.js';
-import type { Caller } from '../upstream/caller.js';
-import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
-import type { OriginServer } from '../upstream/contract.js';
-import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
-import type { Sessions } from '../upstream/sessions.js';
-import { forwardedHeaders } from './forwarded-headers.js';
-
-/** The handle of a request, if any, and its caller. `server`: the server of the handle, if it accepts the request. */
-interface ForwardSubject {
-  handle?: HandleRef | undefined;
-  caller?: Caller | undefined;
-  server?: OriginServer | undefined;
-}
-
-/**
- * Forwards a request with the given target and body. `beforeSend` runs just before the request is sent; if it
- * throws, the request is not sent. Rejects with a ServiceError.
- */
-export type ForwardRequest = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  content: {
-    target: string;
-    body: Buffer;
-    subject?: ForwardSubject;
-    beforeSend?: (() => void) | undefined;
-  },
-) => Promise<IncomingMessage>;
-
-/**
- * Returns the upstream target. The handle is re-encoded, so that every URL parser on the way reads the same
- * handle.
- */
-export const upstreamTarget = ({ target, handle }: RequestContext): string =>
-  originForm(handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`, target.query);
+import { ServiceError } from '../../errors.js';
+import { type ConcurrencyLimiter, type Preempt, callerKey } from '../concurrency-limiter.js';
+import type { Connections } from '../connections.js';
+import type { ForwardRequest, ServerSettings } from '../contract.js';
+import { parseAddress } from '../exchange.js';
+import { codeOf, diagnose, isBeforeConnection } from '../failure.js';
+import { endToEndLines, forwardedHeaders } from './forwarded-headers.js';
+import type { Sessions } from '../sessions.js';
 
 interface OutgoingRequest {
   method: string;
@@ -104,33 +71,35 @@ class ForwardedRequest extends Readable {
   }
 }
 
+interface ForwardAccess {
+  /** Name of this proxy in `Via`. */
+  pseudonym: string;
+  writeAgent: Connections['writeAgent'];
+  sessions: Sessions;
+}
+
 /** Creates the forwarder of a server. A read-only server receives no credentials. */
 export function createForwardRequest(
-  server: Pick<OriginServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
-  { pseudonym, isTrustedProxy }: Host,
+  { url, readOnly, writeTimeoutMs }: Pick<ServerSettings, 'url' | 'readOnly' | 'writeTimeoutMs'>,
+  { pseudonym, writeAgent, sessions }: ForwardAccess,
 ): ForwardRequest {
-  const { url, readOnly, writeTimeoutMs, sessions } = server;
-  const { host, pathname } = new URL(url);
-  const basePath = withoutSlashesAtEnd(pathname);
-  const proxy = createProxy(url, server.writeAgent);
+  const { host } = new URL(url);
+  const { basePath } = parseAddress(url);
+  const proxy = createProxy(url, writeAgent);
 
-  return async function forward(req, res, { target, body: given }) {
-    const { method = 'GET' } = req;
-    const requestId = requestIdOf(contextOf(res));
-    const body = isOfSessions(target) ? sessions.bodyFor(given) : given;
-    const client = {
-      method,
-      httpVersion: req.httpVersion,
-      headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
-      peer: peerOf(req, isTrustedProxy),
-    };
+  return async function forward(req, res, { target, body: given, isOfSessions, peer, requestId }) {
+    const { method = 'GET', httpVersion } = req;
+    const body = isOfSessions === true ? sessions.bodyFor(given) : given;
+    const authorization = sessions.loginFor(req.headers.authorization);
+    const client = { method, httpVersion, headers: { ...req.headers, authorization }, peer };
     const ofRequest = { bodyBytes: body.length, requestId };
     const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
     return new Promise((resolve, reject) => {
       let hasResponse = false;
       const onResponse = (response: IncomingMessage): void => {
         hasResponse = true;
-        resolve(withChallenges(response, sessions));
+        response.rawHeaders = endToEndLines(response, sessions);
+        resolve(response);
       };
       const onFailure = (error: unknown): void => {
         clearTimeout(timer);
@@ -151,7 +120,7 @@ export function createForwardRequest(
   };
 }
 
-function createProxy(target: string, agent: OriginServer['writeAgent']) {
+function createProxy(target: string, agent: Connections['writeAgent']) {
   return createProxyMiddleware<ForwardedRequest>({
     target,
     agent,
@@ -176,16 +145,6 @@ function createProxy(target: string, agent: OriginServer['writeAgent']) {
       },
     },
   });
-}
-
-function withChallenges(response: IncomingMessage, { challengeOf }: Sessions): IncomingMessage {
-  const { rawHeaders } = response;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    if (rawHeaders[at]?.toLowerCase() === 'www-authenticate') {
-      rawHeaders[at + 1] = challengeOf(rawHeaders[at + 1] ?? '');
-    }
-  }
-  return response;
 }
 
 /** Node accepts any three digits as a status; a final response has 200 to 599 (RFC 9110 §15). */
@@ -218,7 +177,7 @@ function toForwardError(error: unknown): ServiceError {
  */
 export function limitForwards(forward: ForwardRequest, limiter: ConcurrencyLimiter): ForwardRequest {
   return async function limitedForward(req, res, content) {
-    const { handle, caller } = content.subject ?? {};
+    const { handle, caller } = content;
     const key = handle && callerKey(handle.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {

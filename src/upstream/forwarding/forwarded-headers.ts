@@ -1,10 +1,12 @@
 // The headers of a forwarded request: new framing, no hop-by-hop headers, no `X-Forwarded-…` from untrusted
-// clients.
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+// clients; and the end-to-end headers of its response.
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
+import type { ClientPeer } from '../contract.js';
+import type { Sessions } from '../sessions.js';
 
 /** Hop-by-hop headers (RFC 9110 §7.6.1). */
-export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -57,8 +59,7 @@ export interface ClientRequestHead {
   method: string;
   httpVersion: string;
   headers: IncomingHttpHeaders;
-  /** Remote address of the client's connection, and whether it is a trusted proxy. */
-  peer: { address: string; isTrusted: boolean };
+  peer: ClientPeer;
 }
 
 interface Hop {
@@ -109,8 +110,21 @@ function endToEndHeaders(
   );
 }
 
+/** Returns the end-to-end headers of a response, with marked session ids, as alternating names and values. */
+export function endToEndLines({ rawHeaders, headers }: IncomingMessage, { challengeOf }: Sessions): string[] {
+  const named = connectionOptions(headers);
+  const kept: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = [rawHeaders[at], rawHeaders[at + 1]];
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || named.has(lower)) continue;
+    kept.push(name, lower === 'www-authenticate' ? challengeOf(value) : value);
+  }
+  return kept;
+}
+
 /** Returns the header names listed in `Connection`, in lower case. */
-export function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> {
+function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> {
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }
 
