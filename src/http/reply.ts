@@ -7,8 +7,10 @@ import type { RecordContent } from '../cache/entry.js';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { indentJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
+import type { Selection } from '../handle/value.js';
 import { maybe } from '../maybe.js';
-import { runToEnd } from '../time-slicer.js';
+import { selectJson } from '../resolver/parsed-records.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
 import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { exposing } from './cors.js';
@@ -38,6 +40,27 @@ export function bodyOfEntry(entry: RecordContent, handle: string, selected: stri
       ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
       : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${selected}}`;
   return { status: 200, json };
+}
+
+/** The form in which a caller sees a record. */
+export interface RecordForm {
+  /** The handle as spelled by the caller. */
+  handle: string;
+  selection: Selection;
+  format: Format;
+  encoding: Encoding;
+}
+
+/** Computes the ETag of a record in the given form, in steps. */
+export function* recordEtag(
+  record: RecordContent,
+  { handle, selection, format, encoding }: RecordForm,
+): Steps<string> {
+  const { json } = bodyOfEntry(record, handle, yield* selectJson(record, selection));
+  yield;
+  const { text } = frameText(format.pretty ? yield* indentJson(json) : json, format);
+  yield;
+  return etagOf(text, encoding);
 }
 
 /** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */

@@ -5,12 +5,11 @@ import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
+import { type Selection, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
-import { type Encoding, bodyOfEntry, etagOf, renderText } from '../http/reply.js';
-import type { RunSteps } from '../http/request-work.js';
-import type { Format } from '../http/target.js';
-import { readValues, selectJson } from '../resolver/parsed-records.js';
+import { type RecordForm, recordEtag } from '../http/reply.js';
+import { selectJson } from '../resolver/parsed-records.js';
+import type { Steps } from '../time-slicer.js';
 import type { RecordRead } from '../upstream/contract.js';
 
 interface Members {
@@ -18,57 +17,31 @@ interface Members {
   values?: unknown;
 }
 
-/** Parses a 200 response, including JSONP; undefined if it contains no record. */
-export async function readForwardedRecord(
-  body: string,
-  runSteps: RunSteps,
-): Promise<RecordContent | undefined> {
-  const json = extractObject(body);
+/** Computes the ETag of a 200 response, including JSONP, in steps; undefined if it contains no record. */
+export function* etagOfResponse(body: Buffer, form: RecordForm): Steps<string | undefined> {
+  let record: RecordContent | undefined;
   try {
-    const members = await runSteps(() => parseJson(json) as Members, json.length);
-    return await recordOf(json, members, runSteps);
-  } catch (error) {
-    // The client has left, or too many records wait.
-    if (error instanceof ServiceError) throw error;
+    const json = extractObject(body.toString());
+    record = yield* recordOf(json, parseJson(json) as Members);
+  } catch {
     return undefined;
   }
+  return record && (yield* recordEtag(record, form));
 }
 
 /**
- * Reads the record from a 200 response and its parsed members. @throws TypeError for a value without index or
+ * Reads the record from a 200 response and its parsed members, in steps. @throws TypeError for a value without index or
  * type
  */
-async function recordOf(
-  json: string,
-  { responseCode, values }: Members,
-  runSteps: RunSteps,
-): Promise<RecordContent | undefined> {
+function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
   if (responseCode === RESPONSE_CODE.valuesNotFound)
     return { kind: 'empty', values: '' as Bytes, message: '' };
   if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
-  const written = await runSteps(() => sliceMember(json, 'values') ?? '[]', json.length);
-  const all = await runSteps(publicValues(written, values, true), json.length);
+  yield;
+  const written = sliceMember(json, 'values') ?? '[]';
+  yield;
+  const all = yield* publicValues(written, values, true);
   return { kind: 'found', values: all.values, message: '' };
-}
-
-interface RecordForm {
-  /** The handle as spelled by the caller. */
-  handle: string;
-  selection: Selection;
-  format: Format;
-  encoding: Encoding;
-}
-
-/** Computes the ETag of a record in the given form. */
-export async function recordEtag(
-  record: RecordContent,
-  { handle, selection, format, encoding }: RecordForm,
-  runSteps: RunSteps,
-): Promise<string> {
-  const selected = await runSteps(selectJson(record, selection), record.values.length);
-  const { json } = bodyOfEntry(record, handle, selected);
-  const { text } = await renderText(json, format, runSteps);
-  return runSteps(() => etagOf(text, encoding), text.length);
 }
 
 interface WriteCondition {
@@ -80,24 +53,20 @@ interface WriteCondition {
 }
 
 /**
- * Checks the precondition of a write against the record as its caller currently sees it.
+ * Checks the precondition of a write, in steps, against the record as its caller currently sees it.
  *
  * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a malformed header, UPSTREAM_FAILED if the Handle
  * server does not return the record
  */
-export async function assertCondition(
-  condition: WriteCondition,
-  response: RecordRead,
-  runSteps: RunSteps,
-): Promise<void> {
+export function* assertCondition(condition: WriteCondition, response: RecordRead): Steps<void> {
   const { headers } = condition.req;
   const selection = writtenSelection(condition.indexes);
-  const record = await shownRecord(response, runSteps);
-  const exists = record !== undefined && (await isSelected(record, selection, runSteps));
-  if (await holdsFor(condition, exists ? record : undefined, selection, runSteps)) return;
+  const record = yield* shownRecord(response);
+  const exists = record !== undefined && (yield* isSelected(record, selection));
+  if (yield* holdsFor(condition, exists ? record : undefined, selection)) return;
   // The ETag may also cover the whole record, even before the value exists; `*` covers only the selection.
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
-  if (isOfValues && (await holdsFor(condition, record, WHOLE, runSteps))) return;
+  if (isOfValues && (yield* holdsFor(condition, record, WHOLE))) return;
   throw new ServiceError('PRECONDITION_FAILED', {
     detail: exists ? (weakTagProblem(headers) ?? 'the record has changed') : 'the record does not exist',
   });
@@ -115,10 +84,10 @@ const WHOLE: Selection = { indexes: [], types: [] };
 
 const namesTags = (header: string | undefined): boolean => header !== undefined && header.trim() !== '*';
 
-async function shownRecord(response: RecordRead, runSteps: RunSteps): Promise<RecordContent | undefined> {
+function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
   const { status, responseCode, body, members } = response;
   if (responseCode === RESPONSE_CODE.handleNotFound) return undefined;
-  const record = status === 200 ? await recordOf(body, members, runSteps) : undefined;
+  const record = status === 200 ? yield* recordOf(body, members) : undefined;
   if (record === undefined) throw refusedRead(response);
   return record;
 }
@@ -142,22 +111,20 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
 }
 
 /** Whether the record has a selected value; true for a write of the whole record. */
-async function isSelected(record: RecordContent, selection: Selection, runSteps: RunSteps): Promise<boolean> {
+function* isSelected(record: RecordContent, selection: Selection): Steps<boolean> {
   if (selection.indexes.length === 0) return true;
-  const values = await readValues(record, runSteps);
-  return values.some(createValueFilter(selection));
+  return (yield* selectJson(record, selection)) !== undefined;
 }
 
 /**
  * Accepts the ETag of the compact or of the indented response. The indented response is rendered only if
  * needed.
  */
-async function holdsFor(
+function* holdsFor(
   { req: { method = '', headers }, handle }: WriteCondition,
   record: RecordContent | undefined,
   selection: Selection,
-  runSteps: RunSteps,
-): Promise<boolean> {
+): Steps<boolean> {
   const conditions = { 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] };
   const etags: string[] = [];
   const holds = (): boolean =>
@@ -166,7 +133,7 @@ async function holdsFor(
   if (record === undefined || !(excludesTags || namesTags(headers['if-match']))) return holds();
   for (const pretty of [false, true]) {
     const form = { handle, selection, format: { pretty }, encoding: 'identity' } as const;
-    etags.push(await recordEtag(record, form, runSteps));
+    etags.push(yield* recordEtag(record, form));
     if (!excludesTags && holds()) return true;
   }
   return holds();

@@ -11,9 +11,8 @@ import { VARY } from '../http/cache-headers.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
-import type { Encoding } from '../http/reply.js';
+import type { Encoding, RecordForm } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
-import type { RunSteps } from '../http/request-work.js';
 import { type Place, restOf } from '../http/route-table.js';
 import {
   assertPlain,
@@ -27,7 +26,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { ForwardOptions, OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
-import { readForwardedRecord, recordEtag } from './condition.js';
+import { etagOfResponse } from './condition.js';
 
 export interface Forwarding {
   withBody: WithBody;
@@ -72,9 +71,9 @@ export function createForward(
     const body = await readResponseBody(response, maxRecordBytes);
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
-    const runSteps = runStepsOf(res, decoded?.length);
-    const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
-    const etag = decoded && (await recordEtagFor(decoded, context, encoding, runSteps));
+    const form = formOf(context, isGzipEncoded(response.headers) ? 'gzip' : 'identity');
+    const etag =
+      decoded && (await runStepsOf(res, decoded.length)(etagOfResponse(decoded, form), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }
@@ -125,16 +124,12 @@ const isRecord = (
 
 const isGzipEncoded = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-async function recordEtagFor(
-  body: Buffer,
-  { handle, parameters, format }: RequestContext,
-  encoding: Encoding,
-  runSteps: RunSteps,
-): Promise<string | undefined> {
-  const record = await readForwardedRecord(body.toString(), runSteps);
-  const form = { handle: handle?.text ?? '', selection: readRecordQuery(parameters), format, encoding };
-  return record && recordEtag(record, form, runSteps);
-}
+const formOf = ({ handle, parameters, format }: RequestContext, encoding: Encoding): RecordForm => ({
+  handle: handle?.text ?? '',
+  selection: readRecordQuery(parameters),
+  format,
+  encoding,
+});
 
 /**
  * Returns the server of a request: the server of its handle, of the handle that it verifies or of the prefix

@@ -71,12 +71,10 @@ async function readConditionally(
   { runStepsOf }: Host,
 ): Promise<RecordRead> {
   const response = await readVisible(origin, { authoritative: true });
+  const { length } = response.body;
   const indexes = context.parameters.getAll('index');
-  await assertCondition(
-    { req, handle: origin.handle.text, indexes },
-    response,
-    runStepsOf(res, response.body.length),
-  );
+  const condition = { req, handle: origin.handle.text, indexes };
+  await runStepsOf(res, length)(assertCondition(condition, response), length);
   return response;
 }
 
