@@ -7,15 +7,22 @@ import { type JsonLimits, describeExcess, findExcess } from '../handle/json.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 
 /**
- * Receives the body and passes it to `work`; its bytes, and those that `work` adds to `memory`, count towards
- * the budget until `work` ends.
+ * Receives the body, decompresses it if it is to be read (`codes`), and passes it to `work`. Its bytes count towards the
+ * budget until `work` ends.
  *
- * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST for an incomplete body
+ * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, BAD_REQUEST for an incomplete body, or one of `codes`
  */
 export type WithBody = <T>(
   req: IncomingMessage,
-  work: (body: Buffer, memory: BodyMemory) => Promise<T>,
+  work: (body: Buffer) => T | Promise<T>,
+  codes?: BodyCodes,
 ) => Promise<T>;
+
+/** The errors of an interface for an unreadable body and for an unknown encoding. */
+interface BodyCodes {
+  invalid: ErrorKind;
+  encoding: ErrorKind;
+}
 
 /** Retry-After for a body rejected for lack of memory. */
 const RETRY_AFTER_MS = 1000;
@@ -27,33 +34,29 @@ interface MemoryHolder {
   giveWay: () => void;
 }
 
-/** The part of a budget that one request uses. */
-interface BodyMemory {
+/** Budget for memory held on behalf of clients, with its holders. */
+export interface MemoryBudget {
   /** Holders that can release memory, the longest without progress first. */
   holders: Set<MemoryHolder>;
   add: (bytes: number) => void;
-}
-
-/** Budget for memory held on behalf of clients, with its holders. */
-export interface MemoryBudget extends BodyMemory {
   free: (bytes: number) => void;
 }
 
 /** Creates the body receiver. It has no timeout, because that of the server for a whole request applies. */
 export function createWithBody(budget: MemoryBudget, maxBodyBytes: number): WithBody {
-  return async function withBody(req, work) {
+  return async function withBody(req, work, codes) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
     const body = await receiveBody(req, budget, maxBodyBytes);
     let usedBytes = body.length;
-    const memory: BodyMemory = {
-      holders: budget.holders,
-      add(bytes) {
-        usedBytes += bytes;
-        budget.add(bytes);
-      },
+    const onPiece = (size: number, pieceBytes: number): void => {
+      usedBytes += pieceBytes;
+      budget.add(pieceBytes);
+      if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
     };
     try {
-      return await work(body, memory);
+      const { 'content-encoding': encoding } = req.headers;
+      if (codes === undefined || encoding === undefined) return await work(body);
+      return await work(await decompress(body, { encoding, codes, holders: budget.holders, onPiece }));
     } finally {
       budget.free(usedBytes);
     }
@@ -140,46 +143,36 @@ const aborted = (): ServiceError =>
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
-/** The bound and the errors of an interface for encoded bodies. */
-interface EncodedBody {
-  /** Maximum size after decompression. */
-  maxBodyBytes: number;
-  /** The interface's errors for an unreadable body and for an unknown encoding. */
-  codes: { invalid: ErrorKind; encoding: ErrorKind };
-}
-
-/** The bounds and the errors of an interface for JSON bodies. */
-interface JsonBody extends EncodedBody {
-  limits: JsonLimits;
-  /** `tooLong`: for a list with too many elements (default: `invalid`). */
-  codes: EncodedBody['codes'] & { tooLong?: ErrorKind };
-}
-
-/** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes` */
-export async function parseJsonBody(
-  req: IncomingMessage,
-  body: Buffer,
-  memory: BodyMemory,
-  rules: JsonBody,
-): Promise<unknown> {
-  return parseJsonBytes(await decompress(req, body, memory, rules), rules);
-}
-
-/** Parses UTF-8 JSON within limits. @throws ServiceError with one of `codes` */
-export function parseJsonBytes(bytes: Buffer, { codes, limits }: JsonBody): unknown {
+/**
+ * Parses UTF-8 JSON within limits. `tooLong`: the error for a list with too many elements.
+ *
+ * @throws ServiceError with one of the codes
+ */
+export function parseJsonBytes(
+  bytes: Buffer,
+  limits: JsonLimits,
+  { invalid, tooLong = invalid }: { invalid: ErrorKind; tooLong?: ErrorKind },
+): unknown {
   try {
     const json = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     const excess = findExcess(json, limits);
     if (excess === undefined) return JSON.parse(json);
-    const { invalid, tooLong = invalid } = codes;
     throw new ServiceError(excess.kind === 'elements' ? tooLong : invalid, {
       detail: describeExcess(excess),
     });
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
     const reason = errorText(cause);
-    throw new ServiceError(codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
+    throw new ServiceError(invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
   }
+}
+
+interface EncodedBody {
+  encoding: string;
+  codes: BodyCodes;
+  holders: MemoryBudget['holders'];
+  /** Called with the length so far and that of each piece. @throws ServiceError BODY_TOO_LARGE */
+  onPiece: (size: number, pieceBytes: number) => void;
 }
 
 /**
@@ -187,13 +180,7 @@ export function parseJsonBytes(bytes: Buffer, { codes, limits }: JsonBody): unkn
  *
  * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes`
  */
-export async function decompress(
-  { headers }: IncomingMessage,
-  body: Buffer,
-  memory: BodyMemory,
-  { maxBodyBytes, codes }: EncodedBody,
-): Promise<Buffer> {
-  const encoding = headers['content-encoding'] ?? 'identity';
+async function decompress(body: Buffer, { encoding, codes, holders, onPiece }: EncodedBody): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
   if (!isCoding(name)) {
@@ -203,17 +190,14 @@ export async function decompress(
   }
   const decompressor = createDecompressor(name);
   const holder: MemoryHolder = { giveWay: () => void decompressor.destroy(tooManyBodies()) };
-  memory.holders.add(holder);
+  holders.add(holder);
   try {
-    return await decompressBody(body, decompressor, (size, pieceBytes) => {
-      memory.add(pieceBytes);
-      if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    });
+    return await decompressBody(body, decompressor, onPiece);
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
     throw new ServiceError(codes.invalid, { detail: `not valid ${name}`, cause });
   } finally {
-    memory.holders.delete(holder);
+    holders.delete(holder);
   }
 }
 

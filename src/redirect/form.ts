@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handleToPath } from '../handle/handle.js';
 import { forbidSniffing } from '../http/raw-response.js';
-import { type MemoryBudget, createWithBody, decompress } from '../http/request-body.js';
+import { type MemoryBudget, createWithBody } from '../http/request-body.js';
 import { readParameters } from '../http/target.js';
 import { readRedirectParameters } from './request.js';
 
@@ -10,10 +10,7 @@ const MAX_FORM_BYTES = 16 * 1024;
 
 const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
-const FORM_RULES = {
-  maxBodyBytes: MAX_FORM_BYTES,
-  codes: { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' },
-} as const;
+const FORM_CODES = { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' } as const;
 
 /**
  * Creates the function that reads all parameters. It ignores the body of a GET, whose response may be cached for
@@ -24,8 +21,8 @@ export function createReadAllParameters(bodies: MemoryBudget) {
   return async function readAllParameters(req: IncomingMessage, query: string): Promise<URLSearchParams> {
     const isForm = req.method === 'POST' && FORM.test(req.headers['content-type'] ?? '');
     if (!isForm) return formParameters(query, '');
-    const form = await withBody(req, (body, memory) => decompress(req, body, memory, FORM_RULES));
-    return formParameters(query, new TextDecoder().decode(form));
+    const form = await withBody(req, (body) => new TextDecoder().decode(body), FORM_CODES);
+    return formParameters(query, form);
   };
 }
 

@@ -6,7 +6,7 @@ import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { JSON_TYPE } from '../http/reply.js';
-import { decompress, parseJsonBytes } from '../http/request-body.js';
+import { parseJsonBytes } from '../http/request-body.js';
 import { forwardedList } from '../server/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
@@ -273,6 +273,8 @@ export function assertJson({ headers }: IncomingMessage): void {
  */
 const MAX_UNCHECKED_BYTES = 16 * 1024;
 
+const BODY_CODES = { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' } as const;
+
 /**
  * Receives the body and passes its values to `work`. The body counts towards the
  * memory limit until `work` ends. `origin` is a record at the server that executes the write.
@@ -281,20 +283,17 @@ const MAX_UNCHECKED_BYTES = 16 * 1024;
  * login, or V2_NOT_JSON for an unknown Content-Encoding
  */
 export function withInputs<T>(
-  { withBody, config }: V2,
+  { withBody }: V2,
   { req, run }: V2Call,
   origin: OriginRecord,
   work: (body: InputList) => Promise<T>,
 ): Promise<T> {
-  const { maxBodyBytes } = config.http;
-  const codes = { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' } as const;
-  const rules = { maxBodyBytes, limits: BODY_LIMITS, codes };
-  return withBody(req, async (body, memory) => {
-    const bytes = await decompress(req, body, memory, rules);
+  const readBody = async (bytes: Buffer): Promise<T> => {
     if (bytes.length > MAX_UNCHECKED_BYTES) await assertLogin(origin);
-    const inputs = await run(readInputs(parseJsonBytes(bytes, rules)), bytes.length);
-    return work({ inputs, chars: bytes.length });
-  });
+    const json = parseJsonBytes(bytes, BODY_LIMITS, BODY_CODES);
+    return work({ inputs: await run(readInputs(json), bytes.length), chars: bytes.length });
+  };
+  return withBody(req, readBody, BODY_CODES);
 }
 
 /** Returns the origin that the client uses, as reported by the outermost of the trusted proxies. */

@@ -25,7 +25,7 @@ import {
   FIRST_ISSUE,
   createMemoryBudget,
   createWithBody,
-  parseJsonBody,
+  parseJsonBytes,
   type WithBody,
 } from '../../http/request-body.js';
 import { RouteTable } from '../../http/route-table.js';
@@ -242,12 +242,16 @@ type ReadJson = <T extends z.ZodType>(req: Request, schema: T) => Promise<z.outp
 const createReadJson =
   (withBody: WithBody): ReadJson =>
   (req, schema) =>
-    withBody(req, async (body, memory) => {
-      const json = await parseJsonBody(req, body, memory, BODY_RULES);
-      const parsed = schema.safeParse(json, FIRST_ISSUE);
-      if (parsed.success) return parsed.data;
-      throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: parsed.error.issues[0]?.message ?? 'invalid' });
-    });
+    withBody(
+      req,
+      (body) => {
+        const parsed = schema.safeParse(parseJsonBytes(body, BODY_LIMITS, BODY_CODES), FIRST_ISSUE);
+        if (parsed.success) return parsed.data;
+        const [issue] = parsed.error.issues;
+        throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: issue?.message ?? 'invalid' });
+      },
+      BODY_CODES,
+    );
 
 export function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
   const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
@@ -299,11 +303,7 @@ const MAX_HANDLES = 10_000;
 /** Limits of every request body: the handles of a purge, and the body itself. */
 const BODY_LIMITS: JsonLimits = { elements: MAX_HANDLES, values: MAX_HANDLES + 10 };
 
-const BODY_RULES = {
-  maxBodyBytes: MAX_BODY_BYTES,
-  limits: BODY_LIMITS,
-  codes: { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY },
-} as const;
+const BODY_CODES = { invalid: ERRORS.ADMIN_BAD_BODY, encoding: ERRORS.ADMIN_BAD_BODY };
 
 const prefix = z
   .string()

@@ -23,7 +23,7 @@ import {
 import { forbidSniffing } from '../../http/raw-response.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
 import { acceptsGzip, type Body, frameOf } from '../../http/reply.js';
-import { FIRST_ISSUE, parseJsonBody } from '../../http/request-body.js';
+import { FIRST_ISSUE, parseJsonBytes } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
@@ -55,10 +55,9 @@ export function start(host: Host): Started {
 }
 
 function createBatchHandlers(
-  { withBody, settings }: HandlerParts,
+  { withBody }: HandlerParts,
   answerBatch: AnswerBatch,
 ): Record<'batchByQuery' | 'batchByBody', Listener> {
-  const { maxBodyBytes } = settings.http;
   return {
     async batchByQuery(req, res) {
       assertAnonymous(req);
@@ -67,9 +66,7 @@ function createBatchHandlers(
     async batchByBody(req, res) {
       assertAnonymous(req);
       // Accepts any Content-Type, because `curl -d` declares a form.
-      const body = await withBody(req, (bytes, memory) =>
-        parseJsonBody(req, bytes, memory, { maxBodyBytes, limits: BATCH_LIMITS, codes: CODES }),
-      );
+      const body = await withBody(req, (bytes) => parseJsonBytes(bytes, BATCH_LIMITS, CODES), CODES);
       await answerBatch(req, res, readBatchBody(body, contextOf(res).target.query));
     },
   };
