@@ -91,15 +91,17 @@ export interface SendOptions {
   beforeSend?: (() => void) | undefined;
 }
 
-export interface WriteOptions extends SendOptions {
+/**
+ * A change of a record: creates or replaces the record, adds or replaces values of an existing one, or removes values
+ * (default: the whole record).
+ */
+export type RecordChange = ValuesToPut | { kind: 'removal'; indexes?: readonly number[] };
+
+interface ValuesToPut {
+  kind: 'record' | 'values';
   values: readonly HandleValue[];
   /** With false, the server refuses if a record or value exists, checking and writing atomically. */
   overwrite: boolean;
-}
-
-export interface RemoveOptions extends SendOptions {
-  /** Default: the whole record. */
-  indexes?: readonly number[];
 }
 
 export interface ListOptions extends ListPage {
@@ -143,12 +145,7 @@ export interface RecordRead extends RecordAnswer {
  */
 export interface RecordClient {
   get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
-  /** Creates or replaces a record. */
-  put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Adds or replaces values of an existing record. */
-  putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
-  /** Removes a record, or the values at `indexes`. */
-  remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
+  write: (handle: HandleRef, change: RecordChange, options: SendOptions) => Promise<RecordAnswer>;
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 

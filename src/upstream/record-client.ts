@@ -7,9 +7,9 @@ import type {
   ServerAccess,
   ServerSettings,
   ReadOptions,
+  RecordChange,
   RecordClient,
   SendOptions,
-  WriteOptions,
 } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
@@ -22,12 +22,15 @@ interface LoginAccess extends ServerAccess {
   onIgnoredLogin: (() => void) | undefined;
 }
 
-interface CallerRequest extends SendOptions {
+interface MethodAndQuery {
   method: 'GET' | 'PUT' | 'DELETE';
-  /** Undefined for the handle list. */
-  handle?: HandleRef;
   query: string;
   body?: string;
+}
+
+interface CallerRequest extends SendOptions, MethodAndQuery {
+  /** Undefined for the handle list. */
+  handle?: HandleRef;
 }
 
 /**
@@ -58,35 +61,40 @@ export function createRecordClient(settings: ServerSettings, access: LoginAccess
     return limiter.run(work, { key: handle && callerKey(handle.key, authorization), caller });
   }
 
-  async function write(request: CallerRequest): Promise<RecordAnswer> {
-    try {
-      const answer = await send(request, settings.writeTimeoutMs);
-      if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
-      return answer;
-    } catch (error) {
-      if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_CONNECT_FAILED', { cause: error });
-      throw error;
-    }
-  }
-  const putWith = (handle: HandleRef, { values, ...given }: WriteOptions, query: string) =>
-    write({ ...given, method: 'PUT', handle, query, body: JSON.stringify({ handle: handle.text, values }) });
-
   return {
     async get(handle, options) {
       const query = readQueryOf(options);
       const answer = await send({ ...options, method: 'GET', handle, query }, settings.timeoutMs);
       return { ...answer, values: allValuesIn(answer) };
     },
-    put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
-    putValues: (handle, given) => putWith(handle, given, `?index=various&overwrite=${given.overwrite}`),
-    remove: (handle, { indexes = [], ...given }) =>
-      write({ ...given, method: 'DELETE', handle, query: queryOf(indexes.map((index) => `index=${index}`)) }),
+    async write(handle, change, given) {
+      try {
+        const request = { ...given, handle, ...requestOf(handle, change) };
+        const answer = await send(request, settings.writeTimeoutMs);
+        if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
+        return answer;
+      } catch (error) {
+        if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_CONNECT_FAILED', { cause: error });
+        throw error;
+      }
+    },
     list(prefix, { page, pageSize, ...given }) {
       const isPage = page !== undefined && pageSize !== undefined;
       const paging = isPage ? [`page=${page}`, `pageSize=${pageSize}`] : [];
       const query = queryOf([`prefix=${encodeURIComponent(prefix)}`, ...paging]);
       return send({ ...given, method: 'GET', query }, settings.timeoutMs);
     },
+  };
+}
+
+function requestOf(handle: HandleRef, change: RecordChange): MethodAndQuery {
+  if (change.kind === 'removal')
+    return { method: 'DELETE', query: queryOf((change.indexes ?? []).map((index) => `index=${index}`)) };
+  const { kind, values, overwrite } = change;
+  return {
+    method: 'PUT',
+    query: queryOf([...(kind === 'values' ? ['index=various'] : []), `overwrite=${overwrite}`]),
+    body: JSON.stringify({ handle: handle.text, values }),
   };
 }
 

@@ -70,7 +70,7 @@ export const isRefusedElsewhere = (outcome: Outcome): boolean =>
 export function recordsAt(servers: readonly OriginServer[]): RecordClient {
   const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
   return {
-    ...{ put: nowhere, putValues: nowhere, remove: nowhere, list: nowhere },
+    ...{ write: nowhere, list: nowhere },
     ...servers[0]?.records,
     get: (handle, options) =>
       askInTurn(servers, {

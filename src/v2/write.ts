@@ -88,7 +88,7 @@ export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Pro
     withBody: noBody,
     read,
     async attempt(_body, _current, send) {
-      const answer = await send([origin.remove({})]);
+      const answer = await send([origin.write({ kind: 'removal' })]);
       return answer && assertDone(answer);
     },
   });
@@ -139,8 +139,9 @@ export async function sendCreation(
   send: SendWrite,
   record: SizedValues,
 ): Promise<'created' | 'exists'> {
-  const put = origin.put({ values: record.values, overwrite: false });
-  const answer = await send([put], { isStored: () => holdsValues(call, origin, record) });
+  const { values } = record;
+  const creation = origin.write({ kind: 'record', values, overwrite: false });
+  const answer = await send([creation], { isStored: () => holdsValues(call, origin, record) });
   if (answer === undefined) return 'created';
   const isRefused = judgeWrite(answer) === 'unchanged';
   if (isRefused && answer.responseCode === RESPONSE_CODE.handleExists) return 'exists';
@@ -189,12 +190,13 @@ interface PlannedRequests {
 }
 
 function requestsOf(origin: OriginRecord, plan: WritePlan): PlannedRequests {
-  if (plan.kind === 'whole') return { requests: [origin.put({ values: plan.values, overwrite: true })] };
+  if (plan.kind === 'whole')
+    return { requests: [origin.write({ kind: 'record', values: plan.values, overwrite: true })] };
   const { add, change, remove } = plan;
   const requests: SendRequest<RecordAnswer>[] = [];
-  if (add.length > 0) requests.push(origin.putValues({ values: add, overwrite: false }));
-  if (change.length > 0) requests.push(origin.putValues({ values: change, overwrite: true }));
-  if (remove.length > 0) requests.push(origin.remove({ indexes: remove }));
+  if (add.length > 0) requests.push(origin.write({ kind: 'values', values: add, overwrite: false }));
+  if (change.length > 0) requests.push(origin.write({ kind: 'values', values: change, overwrite: true }));
+  if (remove.length > 0) requests.push(origin.write({ kind: 'removal', indexes: remove }));
   return { requests, indexes: [...[...add, ...change].map(({ index }) => index), ...remove] };
 }
 

@@ -13,10 +13,9 @@ import type {
   ListOptions,
   OriginServer,
   ReadOptions,
+  RecordChange,
   RecordRead,
-  RemoveOptions,
   SendOptions,
-  WriteOptions,
 } from '../upstream/contract.js';
 import { type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt } from '../upstream/routing.js';
@@ -42,9 +41,7 @@ export interface OriginRecord {
   /** Identity of the Basic login (`index:handle`); undefined for a session and for anonymous requests. */
   identity: string | undefined;
   get: (options: Without<ReadOptions>) => Promise<RecordRead>;
-  put: (options: Without<WriteOptions>) => SendRequest<RecordAnswer>;
-  putValues: (options: Without<WriteOptions>) => SendRequest<RecordAnswer>;
-  remove: (options: Without<RemoveOptions>) => SendRequest<RecordAnswer>;
+  write: (change: RecordChange) => SendRequest<RecordAnswer>;
   /** Lists the handles under a prefix of the same server. */
   list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
 }
@@ -58,51 +55,39 @@ export type OriginOf = (
 export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: Hooks): OriginOf {
   const aroundMiss = createAroundMiss(hooks.aroundMiss);
   return function originOf(handle, { authorization, caller: given }) {
+    const identity = identityOf(authorization);
     const servers = upstreams.findServers(handle);
     const [server] = servers;
     if (server?.source.forwards === false) {
       const { refusal } = server.source;
-      const refuse = () => () => Promise.reject(refusal());
+      const write = () => () => Promise.reject(refusal());
       const get = createPublicGet(handle, given, resolver);
-      const writes = { put: refuse, putValues: refuse, remove: refuse };
       const { list } = server;
-      return { handle, server, refusal, caller: given, identity: undefined, get, ...writes, list };
+      return { handle, server, refusal, caller: given, identity: undefined, get, write, list };
     }
     const records = recordsAt(servers);
+    // The miss limit ignores a read whose login the Handle server checks.
+    const isChecked = identity !== undefined && servers.every(({ checksLogins }) => checksLogins);
+    const caller = isChecked ? given && { ...given, network: undefined } : given;
     const login = { authorization, caller: given };
-    // Computed only if needed, as an unconditional write needs neither.
-    const findIdentity = (): string | undefined => identityOf(authorization);
-    const findCaller = (): Caller | undefined => {
-      // The miss limit ignores a read whose login the Handle server checks.
-      const isChecked = servers.every(({ checksLogins }) => checksLogins) && findIdentity() !== undefined;
-      return isChecked ? given && { ...given, network: undefined } : given;
-    };
     return {
       handle,
       server,
-      get caller() {
-        return findCaller();
-      },
-      get identity() {
-        return findIdentity();
-      },
+      caller,
+      identity,
       async get(options) {
         const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
-        const answer = await aroundMiss(findCaller(), read, showsUnknown);
+        const answer = await aroundMiss(caller, read, showsUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;
       },
-      put: (options) => async (beforeSend) => {
-        const answer = await records.put(handle, { ...options, ...login, beforeSend }).catch(throwAsLost);
+      write: (change) => async (beforeSend) => {
+        const answer = await records.write(handle, change, { ...login, beforeSend }).catch(throwAsLost);
         if (answer.responseCode === RESPONSE_CODE.handleExists)
           await resolver.learn(handle, { exists: true });
         return answer;
       },
-      putValues: (options) => (beforeSend) =>
-        records.putValues(handle, { ...options, ...login, beforeSend }).catch(throwAsLost),
-      remove: (options) => (beforeSend) =>
-        records.remove(handle, { ...options, ...login, beforeSend }).catch(throwAsLost),
       list: (prefix, options) => records.list(prefix, { ...options, authorization }),
     };
   };
