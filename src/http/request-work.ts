@@ -15,8 +15,11 @@ import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
  */
 export type RunSteps = <T>(work: Work<T>, chars: number) => T | Promise<T>;
 
-/** Creates the `RunSteps` for a request. `maxChars`: about the maximum of the `chars` of its work, if it is known. */
-export type RunStepsOf = (res: ServerResponse, maxChars?: number) => RunSteps;
+/**
+ * Creates the `RunSteps` for a request. Work on one record is run by one call: each call waits behind the client's other
+ * records, so that several for a record would hold all of them at a time.
+ */
+export type RunStepsOf = (res: ServerResponse) => RunSteps;
 
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
 export function createRunStepsOf(
@@ -25,8 +28,7 @@ export function createRunStepsOf(
   maxRecordBytes: number,
 ): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
-  return function runStepsOf(res, maxChars = Infinity) {
-    if (maxChars <= SMALL_CHARS) return runToEnd;
+  return function runStepsOf(res) {
     return function runSteps(work, chars) {
       if (chars <= SMALL_CHARS) return runToEnd(work);
       const signal = signalOfLeaving(res);

@@ -72,8 +72,7 @@ export function createForward(
     // A body that fails to decode gets no ETag.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const form = formOf(context, isGzipEncoded(response.headers) ? 'gzip' : 'identity');
-    const etag =
-      decoded && (await runStepsOf(res, decoded.length)(etagOfResponse(decoded, form), decoded.length));
+    const etag = decoded && (await runStepsOf(res)(etagOfResponse(decoded, form), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }

@@ -74,7 +74,7 @@ async function readConditionally(
   const { length } = response.body;
   const indexes = context.parameters.getAll('index');
   const condition = { req, handle: origin.handle.text, indexes };
-  await runStepsOf(res, length)(assertCondition(condition, response), length);
+  await runStepsOf(res)(assertCondition(condition, response), length);
   return response;
 }
 

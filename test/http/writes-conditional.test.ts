@@ -1,5 +1,6 @@
 // The record that a conditional write depends on may be empty, or hidden by the Handle server.
-import { assert, describe, expect, test } from 'vitest';
+import { assert, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Answer, HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -70,6 +71,22 @@ describe('conditional write (If-Match)', () => {
       undefined,
       undefined,
     ]);
+  });
+
+  test('has its condition checked in one job, because a second would wait behind the records of other writes', async () => {
+    const run = vi.spyOn(TimeSlicer.prototype, 'run');
+    onTestFinished(() => {
+      run.mockRestore();
+    });
+    const description = { format: 'string', value: 'text '.repeat(100) };
+    const values = Array.from({ length: 100 }, (_, at) => ({
+      index: at + 1,
+      type: 'DESC',
+      data: description,
+    }));
+    const { answer } = await putIf(recordOf(values), { 'If-Match': '"other"' }, `${PATH}?index=1`);
+    expect(answer.status).toBe(412);
+    expect(run.mock.calls.filter(([, { isHolding }]) => isHolding === true)).toHaveLength(1);
   });
 
   test('treats a record without values as existing, and accepts its ETag from a GET', async () => {
