@@ -144,12 +144,10 @@ describe('built program', () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     await ask(proxy.url, PATH);
     // The event loop may have stalled on a busy machine.
-    const health = async (): Promise<unknown> => JSON.parse((await ask(proxy.adminUrl, '/healthz')).text);
-    await expect.poll(health).toEqual({ status: 'ok' });
-    expect(JSON.parse((await ask(proxy.adminUrl, '/readyz')).text)).toEqual({
-      status: 'ready',
-      notReady: [],
-    });
+    const stateAt = async (path: string): Promise<unknown> =>
+      JSON.parse((await ask(proxy.adminUrl, path)).text);
+    await expect.poll(() => stateAt('/healthz')).toEqual({ status: 'ok' });
+    await expect.poll(() => stateAt('/readyz')).toEqual({ status: 'ready', notReady: [] });
     await expect
       .poll(async () => (await ask(proxy.adminUrl, '/metrics')).text)
       .toContain('handle_proxy_requests_total{interface="record",result="miss",status="200"} 1');
