@@ -17,7 +17,6 @@ import type { RequestCheck } from './request-steps.js';
 interface Hit extends AnsweredEntry {
   /** The raw request target. */
   target: string;
-  status: number;
   made: Representation;
 }
 
@@ -60,7 +59,7 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
  * Creates a prepared response. Each field is named, because V8 stores spread fields in a second object, which
  * costs each hit another CPU cache line.
  */
-const newResponse = ({ target, handle, entry, status, made }: Hit, start: Prepared): PreparedResponse => ({
+const newResponse = ({ target, handle, entry, made }: Hit, start: Prepared): PreparedResponse => ({
   key: start.key,
   at: start.at,
   stamp: start.stamp,
@@ -70,11 +69,11 @@ const newResponse = ({ target, handle, entry, status, made }: Hit, start: Prepar
   dependency: start.dependency,
   bytes: start.bytes,
   // The record interface never redirects.
-  family: status === 301 || status === 302 ? 'redirect' : 'record',
+  family: made.status === 301 || made.status === 302 ? 'redirect' : 'record',
   method: 'GET',
   handle: handle.text,
   target,
-  status,
+  status: made.status,
   exists: entry.kind !== 'not-found',
   repeats: 0,
   identity: undefined,

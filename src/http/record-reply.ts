@@ -4,12 +4,22 @@ import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
+import type { Selection } from '../handle/value.js';
 import type { Resolution } from '../resolver/loader.js';
 import { selectJson } from '../resolver/parsed-records.js';
-import { type Freshness, cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
+import type { Steps } from '../time-slicer.js';
+import { cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
 import { contextOf, noteRead } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
-import { type Body, bodyOfEntry, bodyOfMembers, representJson, sendMade } from './reply.js';
+import {
+  type Body,
+  bodyOfEntry,
+  bodyOfMembers,
+  renderRecord,
+  representInSteps,
+  sendMade,
+  sendReply,
+} from './reply.js';
 import type { RecordQuery } from './target.js';
 
 interface HandleQuery {
@@ -32,36 +42,24 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   return async function answerRecord(req, res, { handle, query, resolution }) {
     const context = contextOf(res);
     noteRead(context, resolution, query);
-    const lines = resolution.kind === 'entry' ? recordLines(host, resolution, () => [handle]) : undefined;
     const runSteps = runStepsOf(res);
-    const selected =
-      resolution.kind === 'entry'
-        ? await runSteps(selectJson(resolution.entry, query), charsOf(resolution))
-        : undefined;
-    const { status, json } = bodyOfResolution(resolution, handle, selected);
-    const now = clock.now();
-    const headers = replyHeaders(resolution, query.authoritative, now, freshness);
-    const made = await representJson(req, context, { status, json, lines, gzipMinBytes }, runSteps);
-    await sendMade(req, res, { status, headers, now }, made);
-    if (resolution.kind !== 'entry') return;
+    if (resolution.kind !== 'entry') {
+      const { refused } = resolution;
+      const reply = { ...bodyOfRefusal(refused, handle), headers: headersOfRefusal(refused), gzipMinBytes };
+      return sendReply(req, res, reply, runSteps);
+    }
     const { entry, from, stale } = resolution;
+    const lines = recordLines(host, resolution, () => [handle]);
+    const { format, target } = context;
+    const rendering = renderRecord(entry, { handle: handle.text, selection: query, format });
+    const representing = representInSteps(req, rendering, { lines, gzipMinBytes });
+    const made = await runSteps(representing, entry.values.length);
+    const now = clock.now();
+    const headers = cacheHeaders({ resolution, authoritative: query.authoritative, now, freshness });
+    await sendMade(req, res, { headers, now }, made);
     if (stale !== undefined) metrics.countStale(stale);
     if (context.result === 'hit' && from === 'memory')
-      prepareResponse(cache, { target: context.target.raw, handle, status, made, entry });
-  };
-}
-
-function replyHeaders(
-  resolution: Resolution,
-  authoritative: boolean,
-  now: number,
-  freshness: Freshness,
-): Record<string, string> {
-  if (resolution.kind === 'entry') return cacheHeaders({ resolution, authoritative, now, freshness });
-  const { retryAfter } = resolution.refused;
-  return {
-    'Cache-Control': 'no-store',
-    ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
+      prepareResponse(cache, { target: target.raw, handle, made, entry });
   };
 }
 
@@ -69,17 +67,18 @@ function replyHeaders(
 export const charsOf = (resolution: Resolution): number =>
   resolution.kind === 'entry' ? resolution.entry.values.length : 0;
 
-/** Renders status and JSON, without the headers; `selected`: the values of an entry that match the query. */
-export const bodyOfResolution = (
-  resolution: Resolution,
-  handle: HandleRef,
-  selected: string | undefined,
-): Body =>
-  resolution.kind === 'entry'
-    ? bodyOfEntry(resolution.entry, handle.text, selected)
-    : bodyOfRefusal(resolution.refused, handle);
+/** Renders status and JSON of what a query selects, without the headers, in steps. */
+export function* bodyOfResolution(resolution: Resolution, handle: HandleRef, query: Selection): Steps<Body> {
+  if (resolution.kind !== 'entry') return bodyOfRefusal(resolution.refused, handle);
+  return bodyOfEntry(resolution.entry, handle.text, yield* selectJson(resolution.entry, query));
+}
 
 const bodyOfRefusal = ({ status, members, namesHandle }: Refused, handle: HandleRef): Body => ({
   status,
   json: bodyOfMembers(members, namesHandle ? handle.text : undefined),
+});
+
+const headersOfRefusal = ({ retryAfter }: Refused): Record<string, string> => ({
+  'Cache-Control': 'no-store',
+  ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
 });

@@ -8,7 +8,6 @@ import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { indentJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
-import { maybe } from '../maybe.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { varyOf } from './cache-headers.js';
@@ -48,35 +47,49 @@ export interface RecordForm {
   handle: string;
   selection: Selection;
   format: Format;
+}
+
+export interface EncodedForm extends RecordForm {
   encoding: Encoding;
 }
 
 /** Computes the ETag of a record in the given form, in steps. */
-export function* recordEtag(
-  record: RecordContent,
-  { handle, selection, format, encoding }: RecordForm,
-): Steps<string> {
-  const { json } = bodyOfEntry(record, handle, yield* selectJson(record, selection));
+export function* recordEtag(record: RecordContent, form: EncodedForm): Steps<string> {
+  const { text } = yield* renderRecord(record, form);
   yield;
-  const { text } = frameText(format.pretty ? yield* indentJson(json) : json, format);
-  yield;
-  return etagOf(text, encoding);
-}
-
-/** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */
-export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
-  return writeJson(handle === undefined ? members : { ...members, handle });
-}
-
-/** Renders the text to send and its type: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
-export function renderText(json: string, format: Format, runSteps: RunSteps): Framed | Promise<Framed> {
-  const shown = format.pretty ? runSteps(indentJson(json), json.length) : json;
-  return maybe(shown, (text) => frameText(text, format));
+  return etagOf(text, form.encoding);
 }
 
 interface Framed {
   contentType: string;
   text: string;
+}
+
+/** A body as it is sent, before compression. */
+interface Rendered extends Framed {
+  status: number;
+}
+
+/** Renders a record in the given form, in steps. */
+export function* renderRecord(
+  record: RecordContent,
+  { handle, selection, format }: RecordForm,
+): Steps<Rendered> {
+  const body = bodyOfEntry(record, handle, yield* selectJson(record, selection));
+  yield;
+  return yield* renderBody(body, format);
+}
+
+/** Renders a body in steps: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
+function* renderBody({ status, json }: Body, format: Format): Steps<Rendered> {
+  const text = format.pretty ? yield* indentJson(json) : json;
+  yield;
+  return { status, ...frameText(text, format) };
+}
+
+/** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */
+export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
+  return writeJson(handle === undefined ? members : { ...members, handle });
 }
 
 /** Wraps JSON as JSONP for a callback. */
@@ -95,6 +108,7 @@ export type Encoding = 'identity' | 'gzip';
 
 /** A response body in one encoding, with header lines. */
 export interface Representation {
+  status: number;
   encoding: Encoding;
   /** False for a body too short to compress. */
   isWorthGzip: boolean;
@@ -106,45 +120,51 @@ export interface Representation {
   ofBody: HeaderLines;
 }
 
-interface TextContent {
-  text: string;
-  contentType: string;
-  /** Whether clients can revalidate the response. */
-  hasEtag: boolean;
+/** Parts of a representation. Clients can revalidate one with status 200. */
+interface Content extends Rendered {
   /** Request headers that the content depends on, in addition to the common ones. */
   varies?: readonly string[] | undefined;
   /** Header lines of the record, as alternating names and values. */
   lines?: readonly string[] | undefined;
+  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
+  gzipMinBytes?: number | undefined;
 }
 
-/** Creates the representation for an Accept-Encoding; returns a promise only for compression. */
-function represent(
-  content: TextContent,
-  acceptEncoding: string | undefined,
-  gzipMinBytes: number,
-): Representation | Promise<Representation> {
+/** Creates the representation that a request accepts; returns a promise only for compression. */
+function represent(req: IncomingMessage, content: Content): Representation | Promise<Representation> {
   const body = toBytes(content.text);
-  const isWorthGzip = body.length >= gzipMinBytes;
-  if (!isWorthGzip || !acceptsGzip(acceptEncoding))
+  const isWorthGzip = body.length >= (content.gzipMinBytes ?? Infinity);
+  if (!isWorthGzip || !acceptsGzip(req.headers['accept-encoding']?.toString()))
     return representAs('identity', content, body, isWorthGzip);
   return compress(toBuffer(body)).then((compressed) =>
     representAs('gzip', content, fromBuffer(compressed), isWorthGzip),
   );
 }
 
+/** Creates the representation of a body that is rendered first, in steps. */
+export function* representInSteps(
+  req: IncomingMessage,
+  rendering: Steps<Rendered>,
+  { lines, gzipMinBytes }: Partial<Content>,
+): Steps<Representation | Promise<Representation>> {
+  const { status, contentType, text } = yield* rendering;
+  yield;
+  return represent(req, { status, contentType, text, lines, gzipMinBytes });
+}
+
 function representAs(
   encoding: Encoding,
-  { text, contentType, hasEtag, varies, lines }: TextContent,
+  { status, text, contentType, varies, lines }: Content,
   body: Bytes,
   isWorthGzip: boolean,
 ): Representation {
-  const etag = hasEtag ? etagOf(text, encoding) : undefined;
+  const etag = status === 200 ? etagOf(text, encoding) : undefined;
   const common = ['Vary', varyOf(varies)];
   if (etag !== undefined) common.push('ETag', etag);
   if (lines !== undefined) common.push(...lines);
   const ofBody = ['Content-Type', contentType, 'Content-Length', String(body.length)];
   if (encoding === 'gzip') ofBody.unshift('Content-Encoding', 'gzip');
-  return { encoding, isWorthGzip, body, etag, common: linesOf(common), ofBody: linesOf(ofBody) };
+  return { status, encoding, isWorthGzip, body, etag, common: linesOf(common), ofBody: linesOf(ofBody) };
 }
 
 const compress = promisify(gzip);
@@ -187,28 +207,25 @@ function prefersGzip(acceptEncoding: string): boolean {
 }
 
 interface ReplyHead {
-  /** Default: 200. */
-  status?: number;
   headers: Record<string, string>;
   /** The time (ms), if it is already known. */
   now?: number;
-  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
-  gzipMinBytes?: number;
 }
 
 /** JSON, which is sent in the format that the request asks for. */
-export interface Reply extends ReplyHead {
-  status: number;
-  json: string;
-  /** Header lines of the record, as alternating names and values. */
-  lines?: readonly string[] | undefined;
+export interface Reply extends ReplyHead, Body {
+  gzipMinBytes?: number;
 }
 
 export interface TextReply extends ReplyHead {
+  /** Default: 200. */
+  status?: number;
   contentType: string;
   text: string;
   /** Request headers that the text depends on, in addition to the common ones. */
   varies?: readonly string[];
+  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
+  gzipMinBytes?: number;
 }
 
 /**
@@ -218,7 +235,7 @@ export interface TextReply extends ReplyHead {
 export async function sendMade(
   req: IncomingMessage,
   res: ServerResponse,
-  { status = 200, headers, now }: ReplyHead,
+  { headers, now }: ReplyHead,
   made: Representation,
 ): Promise<void> {
   await endOfTurn();
@@ -227,7 +244,7 @@ export async function sendMade(
   const lines = (ofHeaders + made.common + (isKnown ? '' : made.ofBody)) as HeaderLines;
   const { sendRaw = sendByNode } = contextOf(res);
   const body = isKnown || req.method === 'HEAD' ? '' : made.body;
-  sendRaw(res, { status: isKnown ? 304 : status, lines: exposing(res, lines), body }, now);
+  sendRaw(res, { status: isKnown ? 304 : made.status, lines: exposing(res, lines), body }, now);
 }
 
 let ending: Promise<void> | undefined;
@@ -246,26 +263,7 @@ const endOfTurn = (): Promise<void> =>
 
 /** Sends text, or 304 if the client has the current ETag. */
 export async function sendText(req: IncomingMessage, res: ServerResponse, reply: TextReply): Promise<void> {
-  const { status = 200, gzipMinBytes = Infinity } = reply;
-  const acceptEncoding = req.headers['accept-encoding']?.toString();
-  const made = await represent({ ...reply, hasEtag: status === 200 }, acceptEncoding, gzipMinBytes);
-  await sendMade(req, res, reply, made);
-}
-
-/** Makes the representation of JSON in the format that the request asks for; a promise only for long or compressed JSON. */
-export function representJson(
-  req: IncomingMessage,
-  { format }: { format: Format },
-  { status, json, lines, gzipMinBytes = Infinity }: Omit<Reply, 'headers'>,
-  runSteps: RunSteps,
-): Representation | Promise<Representation> {
-  const acceptEncoding = req.headers['accept-encoding']?.toString();
-  return maybe(renderText(json, format, runSteps), ({ text, contentType }) => {
-    const content = { text, contentType, hasEtag: status === 200, lines };
-    // A promise of a promise is one promise.
-    return runSteps(() => represent(content, acceptEncoding, gzipMinBytes), json.length) as
-      Representation | Promise<Representation>;
-  });
+  await sendMade(req, res, reply, await represent(req, { status: 200, ...reply }));
 }
 
 /** Sends JSON in the requested format. */
@@ -275,6 +273,6 @@ export async function sendReply(
   reply: Reply,
   runSteps: RunSteps = runToEnd,
 ): Promise<void> {
-  const made = await representJson(req, contextOf(res), reply, runSteps);
-  await sendMade(req, res, reply, made);
+  const rendering = renderBody(reply, contextOf(res).format);
+  await sendMade(req, res, reply, await runSteps(representInSteps(req, rendering, reply), reply.json.length));
 }

@@ -7,7 +7,7 @@ import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
-import { type RecordForm, recordEtag } from '../http/reply.js';
+import { type EncodedForm, recordEtag } from '../http/reply.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordRead } from '../upstream/contract.js';
@@ -18,7 +18,7 @@ interface Members {
 }
 
 /** Computes the ETag of a 200 response, including JSONP, in steps; undefined if it contains no record. */
-export function* etagOfResponse(body: Buffer, form: RecordForm): Steps<string | undefined> {
+export function* etagOfResponse(body: Buffer, form: EncodedForm): Steps<string | undefined> {
   let record: RecordContent | undefined;
   try {
     const json = extractObject(body.toString());

@@ -11,7 +11,7 @@ import { VARY } from '../http/cache-headers.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
-import type { Encoding, RecordForm } from '../http/reply.js';
+import type { Encoding, EncodedForm } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
 import {
@@ -123,7 +123,7 @@ const isRecord = (
 
 const isGzipEncoded = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-const formOf = ({ handle, parameters, format }: RequestContext, encoding: Encoding): RecordForm => ({
+const formOf = ({ handle, parameters, format }: RequestContext, encoding: Encoding): EncodedForm => ({
   handle: handle?.text ?? '',
   selection: readRecordQuery(parameters),
   format,

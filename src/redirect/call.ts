@@ -94,17 +94,17 @@ interface RecordRedirect {
 /** Sends a redirect. A hit that depends only on its record and on the record of its prefix is prepared. */
 export async function sendRedirect(call: RedirectCall, to: RecordRedirect): Promise<void> {
   const { req, res, context, redirects } = call;
-  const { handle, resolution, status, dependencyOf } = to;
+  const { handle, resolution, dependencyOf } = to;
   const { host, prepared } = redirects;
   const ofRecord = dependencyOf ? recordLines(host, resolution, () => [handle, prefixRecordOf(handle)]) : [];
   const isRepeatable = isPreparable(call, to);
   const dependency = isRepeatable || ofRecord.length > 0 ? dependencyOf?.() : undefined;
   const lines = combineHeaderLines(to.lines).flat();
-  const made = representRedirect(to.url, to.varies, dependency ? [...lines, ...ofRecord] : lines);
+  const made = representRedirect(to, to.varies, dependency ? [...lines, ...ofRecord] : lines);
   await sendMade(req, res, to, made);
   if (!isRepeatable || dependency === undefined) return;
   const { raw: target } = context.target;
-  prepareResponse(prepared, { target, handle, entry: resolution.entry, status, made, dependency });
+  prepareResponse(prepared, { target, handle, entry: resolution.entry, made, dependency });
 }
 
 /** Whether a prepared response may repeat the redirect; it recognises only two redirect statuses. */
@@ -116,13 +116,14 @@ const isPreparable = ({ req, context }: RedirectCall, { status, resolution }: Re
 
 /** Represents a redirect, with a link to the target in the body, as RFC 9110 §15.4 recommends. */
 export function representRedirect(
-  url: string,
+  { status, url }: { status: number; url: string },
   varies: readonly string[] = [],
   lines: readonly string[] = [],
 ): Representation {
   const link = escapeText(url);
   const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
   return {
+    status,
     encoding: 'identity',
     isWorthGzip: false,
     body,

@@ -5,9 +5,8 @@ import type { HandleValue } from '../handle/value.js';
 import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
 import { noteRead, resultOf } from '../http/context.js';
-import { bodyOfEntry, renderText, sendMade } from '../http/reply.js';
+import { renderRecord, sendMade } from '../http/reply.js';
 import type { FromEntry } from '../resolver/loader.js';
-import { selectJson } from '../resolver/parsed-records.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import {
   type RedirectCall,
@@ -109,7 +108,7 @@ async function sendAlias(request: FoundRecord): Promise<boolean> {
   // Node decodes raw bytes as Latin-1; RFC 3986 requires them to be escaped.
   const url = given === '' ? path : `${path}?${escapeUnsafe(Buffer.from(given, 'latin1').toString())}`;
   const status = query.isDry ? 200 : 301;
-  await sendMade(req, res, { status, headers: headersOf(request, earliest) }, representRedirect(url));
+  await sendMade(req, res, { headers: headersOf(request, earliest) }, representRedirect({ status, url }));
   return true;
 }
 
@@ -239,10 +238,9 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { context, redirects, query, handle, resolution, run } = request;
   const headers = headersOf(request, request.earliest, redirects.freshness);
   const { entry } = resolution;
-  const selected = await run(selectJson(entry, query), entry.values.length);
-  const { status, json } = bodyOfEntry(entry, handle.text, selected);
-  const rendered = await renderText(json, context.format, run);
-  await sendCompressible(request, { status, ...rendered, headers, varies: ['Accept'] });
+  const form = { handle: handle.text, selection: query, format: context.format };
+  const rendered = await run(renderRecord(entry, form), entry.values.length);
+  await sendCompressible(request, { ...rendered, headers, varies: ['Accept'] });
 }
 
 async function sendLocations(

@@ -1,5 +1,6 @@
 // Indented responses: bounded in length, and otherwise the same JSON as without indentation.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, VALUES, mockUpstream, recordOf } from '../support/upstream.js';
@@ -29,6 +30,18 @@ describe('response with `pretty`', () => {
     const pretty = await proxy.ask(PATH + query);
     expect([pretty.status, pretty.text]).toEqual([200, compact.text]);
     expect(pretty.headers.etag).toBe(compact.headers.etag);
+  });
+
+  test('is one job of the time slicer, because a second would wait behind the records of other requests', async () => {
+    const data = { format: 'string', value: 'text '.repeat(5000) };
+    mockUpstream(recordOf([{ index: 1, type: 'DESC', data, ttl: 86_400 }]));
+    const proxy = await startProxy();
+    const run = vi.spyOn(TimeSlicer.prototype, 'run');
+    onTestFinished(() => {
+      run.mockRestore();
+    });
+    await proxy.ask(`${PATH}?pretty&index=1`);
+    expect(run.mock.calls.filter(([, { isHolding }]) => isHolding === true)).toHaveLength(1);
   });
 
   test('is not indented for an element of a batch if that would multiply its length', async () => {

@@ -28,7 +28,6 @@ import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
 import type { Resolution, StaleReason } from '../../resolver/loader.js';
-import { selectJson } from '../../resolver/parsed-records.js';
 import { createHoldFor, type HoldFor, type HoldUnsent } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
@@ -291,8 +290,7 @@ export function createStartElement(
     if (exists !== undefined) for (const each of hooks.answered) each({ handle, interface: 'batch', exists });
     const stale = resolution.kind === 'entry' ? resolution.stale : undefined;
     if (stale !== undefined) metrics.countStale(stale);
-    const selected = resolution.kind === 'entry' ? yield* selectJson(resolution.entry, query) : undefined;
-    const body = bodyOfResolution(resolution, handle, selected);
+    const body = yield* bodyOfResolution(resolution, handle, query);
     return { text: yield* write(name, body, stale), readChars };
   }
 
