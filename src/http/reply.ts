@@ -206,7 +206,7 @@ function prefersGzip(acceptEncoding: string): boolean {
   return gzipWeight > 0 && gzipWeight >= (weights.get('identity') ?? 0);
 }
 
-interface ReplyHead {
+export interface ReplyHead {
   headers: Record<string, string>;
   /** The time (ms), if it is already known. */
   now?: number;

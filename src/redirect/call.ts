@@ -28,7 +28,7 @@ import {
 import { prepareResponse } from '../http/prepared-responses.js';
 import { linesOf } from '../http/raw-response.js';
 import type { AnswerRecord } from '../http/record-reply.js';
-import { type Representation, type TextReply, sendMade, sendText } from '../http/reply.js';
+import { type ReplyHead, type Representation, type TextReply, sendMade, sendText } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { readParameters } from '../http/target.js';
 import type { FromEntry } from '../resolver/loader.js';
@@ -66,23 +66,22 @@ export interface RedirectCall {
 export const sendCompressible = ({ req, res, redirects }: RedirectCall, reply: TextReply): Promise<void> =>
   sendText(req, res, { ...reply, gzipMinBytes: redirects.config.http.gzipMinBytes });
 
-/** Returns the cache headers of a response that `resolution` bounds. */
-export const headersOf = (
+/** Returns the cache headers of a response that `resolution` bounds, and their time. */
+export function cacheHead(
   { query: { authoritative }, redirects }: RedirectCall,
   resolution: FromEntry,
   freshness: Freshness = redirects.redirectFreshness,
-): Record<string, string> =>
-  cacheHeaders({ resolution, authoritative, now: redirects.host.clock.now(), freshness });
+): Required<ReplyHead> {
+  const now = redirects.host.clock.now();
+  return { headers: cacheHeaders({ resolution, authoritative, now, freshness }), now };
+}
 
 /** The redirect of a record. */
-interface RecordRedirect {
+interface RecordRedirect extends ReplyHead {
   handle: HandleRef;
   resolution: FromEntry;
   status: number;
   url: string;
-  headers: Record<string, string>;
-  /** The time (ms), if it is already known. */
-  now?: number;
   /** The headers of the record and of its typed links. */
   lines: readonly HeaderLine[];
   /** Request headers that affect the URL. */

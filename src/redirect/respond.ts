@@ -5,12 +5,12 @@ import type { HandleValue } from '../handle/value.js';
 import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
 import { noteRead, resultOf } from '../http/context.js';
-import { renderRecord, sendMade } from '../http/reply.js';
+import { type ReplyHead, renderRecord, sendMade } from '../http/reply.js';
 import type { FromEntry } from '../resolver/loader.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import {
   type RedirectCall,
-  headersOf,
+  cacheHead,
   notFoundError,
   refusedError,
   representRedirect,
@@ -85,7 +85,7 @@ async function sendMissing(
   const earliest = started.flatMap(({ record = [] }) => record).reduce(earlierOf, found.earliest);
   reportStale({ ...found, earliest });
   const contact = started.find((each) => each.contact !== undefined)?.contact;
-  await sendRedirectProblem(found, failure, { handle, contact, headers: headersOf(found, earliest) });
+  await sendRedirectProblem(found, failure, { handle, contact, headers: cacheHead(found, earliest).headers });
   return true;
 }
 
@@ -108,7 +108,7 @@ async function sendAlias(request: FoundRecord): Promise<boolean> {
   // Node decodes raw bytes as Latin-1; RFC 3986 requires them to be escaped.
   const url = given === '' ? path : `${path}?${escapeUnsafe(Buffer.from(given, 'latin1').toString())}`;
   const status = query.isDry ? 200 : 301;
-  await sendMade(req, res, { headers: headersOf(request, earliest) }, representRedirect({ status, url }));
+  await sendMade(req, res, cacheHead(request, earliest), representRedirect({ status, url }));
   return true;
 }
 
@@ -162,7 +162,7 @@ async function sendLinkset(request: ResolvedRequest, links: RecordLinks): Promis
 
 /** Returns headers that make clients revalidate pages and link sets before reuse. */
 const pageHeaders = (request: FoundRecord): Record<string, string> => ({
-  ...headersOf(request, request.earliest, request.redirects.freshness),
+  ...cacheHead(request, request.earliest, request.redirects.freshness).headers,
   'Cache-Control': 'no-cache',
 });
 
@@ -172,32 +172,34 @@ async function redirect(
   url: string,
 ): Promise<void> {
   const { redirects, handle, aliases, resolution } = request;
+  const { extensions } = redirects;
   const { isRandom, variation } = target;
-  const headers = redirectHeaders(request);
+  const { headers, now } = redirectHead(request);
   // Allows only the client to cache a random or address-based choice; a shared cache would serve it to all.
   if (isRandom || variation.isByAddress) {
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
-  const { extensions, host } = redirects;
   await sendRedirect(request, {
     handle,
     resolution,
     status: statusFor(request, target),
     url,
     headers,
+    now,
     lines: [...target.headers, ...links.flatMap((each) => each.onRedirect())],
     varies: variation.headers,
     dependencyOf:
       aliases.length === 0 && dependsOnEntryOnly(request, target)
-        ? () => extensions.dependencyOf(handle, host.clock.now())
+        ? () => extensions.dependencyOf(handle, now)
         : undefined,
   });
 }
 
-function redirectHeaders(request: ResolvedRequest): Record<string, string> {
-  const headers = headersOf(request, request.earliest);
+function redirectHead(request: ResolvedRequest): Required<ReplyHead> {
+  const head = cacheHead(request, request.earliest);
+  if (request.finding.isComplete) return head;
   // An invalid `Expires` counts as past (RFC 9111 section 5.3).
-  return request.finding.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
+  return { ...head, headers: { ...head.headers, 'Cache-Control': 'no-store', Expires: '0' } };
 }
 
 /** Replaces 303, 307 and 308, which HTTP/1.0 lacks, with 302 (RFC 9110 section 15.4). */
@@ -236,7 +238,7 @@ async function sendRecordPage(
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { context, redirects, query, handle, resolution, run } = request;
-  const headers = headersOf(request, request.earliest, redirects.freshness);
+  const { headers } = cacheHead(request, request.earliest, redirects.freshness);
   const { entry } = resolution;
   const form = { handle: handle.text, selection: query, format: context.format };
   const rendered = await run(renderRecord(entry, form), entry.values.length);
@@ -247,6 +249,6 @@ async function sendLocations(
   request: ResolvedRequest,
   response: { contentType: string; text: string },
 ): Promise<void> {
-  const headers = { ...redirectHeaders(request), ...request.redirects.securityHeaders };
+  const headers = { ...redirectHead(request).headers, ...request.redirects.securityHeaders };
   await sendCompressible(request, { ...response, headers });
 }
