@@ -9,7 +9,7 @@ import { type Admit, type RequestContext, contextOf } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
-import { type IsTrustedProxy, networkOf, plainAddress } from '../server/client-address.js';
+import { type IsTrustedProxy, clientAt } from '../server/client-address.js';
 import { type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 
 export interface Admission {
@@ -73,12 +73,13 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
       });
     },
     admitMessage(given, handle) {
-      const address = plainAddress(given);
+      const client = clientAt(given);
+      const { address } = client;
       // Behind a load balancer the client is unknown, and a closed connection has no address.
       if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
       return maybe(
         maybeAll(judges.map(({ judgeMessage }) => judgeMessage({ address, handle }))),
-        (judgements) => callerOf({ address, network: networkOf(address) }, {}, admittedClass(judgements)),
+        (judgements) => callerOf(client, {}, admittedClass(judgements)),
       );
     },
     refusalOfHandle: judges.some(({ judgesHandles }) => judgesHandles)

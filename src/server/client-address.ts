@@ -84,12 +84,12 @@ export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): F
   let hasWarned = false;
   return function findClient(req) {
     const peer = peerOf(req, isTrusted);
-    const address = plainAddress(clientAddress(req, isTrusted));
+    const { address, network } = clientAt(clientAddress(req, isTrusted));
     if (!hasWarned && isClaimIgnored(req, peer)) {
       hasWarned = true;
       log.warn({ peer: address, remedy: CLAIM_REMEDY }, 'forwarded client address ignored');
     }
-    return { address, network: networkOf(address), peer };
+    return { address, network, peer };
   };
 }
 
@@ -110,6 +110,12 @@ function withoutPort(text: string): string {
 export const plainAddress = (address: string): string =>
   /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 
+/** Returns the client at an address, as the socket or a proxy names it. */
+export function clientAt(given: string): { address: string; network: string } {
+  const address = plainAddress(given);
+  return { address, network: networkOf(address) };
+}
+
 /** Identifies a client by IPv4 address or by IPv6 /56 network, because an IPv6 client has many addresses. */
 export const clientOf = (address: string): string =>
   address.includes(':') && isIPv6(address) ? v6Network(address) : address;
@@ -123,9 +129,8 @@ export function networkOf(address: string): string {
 /** Parses an address or `<address>/<bits>` to its network; undefined for any other text. */
 export function networkNamed(text: string): string | undefined {
   const [given = '', bits, ...more] = text.split('/');
-  const address = plainAddress(given);
+  const { address, network } = clientAt(given);
   if (isIP(address) === 0 || more.length > 0) return undefined;
-  const network = networkOf(address);
   return bits === undefined || network.endsWith(`/${bits}`) ? network : undefined;
 }
 

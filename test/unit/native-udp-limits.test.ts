@@ -6,11 +6,12 @@ import {
   type LimitVerdict,
   Reassembly,
 } from '../../src/plugins/native/udp.js';
+import { networkOf } from '../../src/server/client-address.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/plugins/native/codec.js';
 
 /** Checks the limit for a request and counts its response. */
 function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
-  const network = floodedNetworkOf(address);
+  const network = floodedNetworkOf(networkOf(address));
   const verdict = limit.judge(network, now);
   if (verdict === 'answer') limit.count(network, 100);
   return verdict;

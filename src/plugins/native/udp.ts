@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
-import { networkOf, plainAddress } from '../../server/client-address.js';
+import { clientAt, plainAddress } from '../../server/client-address.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import {
@@ -58,7 +58,7 @@ const SENDERS = 'native-udp';
 /** Gives all senders one identity, because UDP addresses can be forged. */
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
-/** `isProved`: whether a TCP request has proved that an address is genuine. */
+/** `isProved`: whether a TCP request has proved that an address, as `plainAddress` formats it, is genuine. */
 export function createUdpListener(
   config: NativeConfig,
   host: Host,
@@ -66,7 +66,6 @@ export function createUdpListener(
   isProved: (address: string) => boolean,
 ): UdpListener {
   const countLimited = host.metrics.counterOf(METRICS.udpLimited);
-  const { now } = host.clock;
   const { deny, refuse } = native;
   const socket = openSocket(config);
   const limit = new AnswerLimit(config.native.udp.bytesPerSecond);
@@ -78,7 +77,7 @@ export function createUdpListener(
   };
   const sendPrepared = createSendPreparedMessage(native, send);
   const judge = ({ network }: Peer): LimitVerdict => {
-    const verdict = limit.judge(network, now());
+    const verdict = limit.judge(network, host.clock.now());
     if (verdict !== 'answer') countLimited({ reason: 'rate' });
     return verdict;
   };
@@ -87,7 +86,8 @@ export function createUdpListener(
 
   function receive(packet: Buffer, { address, port }: RemoteInfo): void {
     if (packet.length < MIN_BYTES) return;
-    const peer = { address, port, network: floodedNetworkOf(address), isProved: isProved(address) };
+    const { address: plain, network } = clientAt(address);
+    const peer = { address, port, network: floodedNetworkOf(network), isProved: isProved(plain) };
     const verdict = judge(peer);
     if (verdict === 'answer' && sendPrepared(packet, peer)) return;
     const { envelope, isPart, problem } = readPacket(packet);
@@ -102,7 +102,7 @@ export function createUdpListener(
   }
 
   function receivePart(envelope: Envelope, packet: Buffer, peer: Peer): void {
-    const request = reassembly.add(peer.address, envelope, packet, now());
+    const request = reassembly.add(peer.address, envelope, packet, host.clock.now());
     if (request === 'incomplete') return;
     respond(peer, () => {
       if (request === 'invalid') return refuse(SERVER_ERROR);
@@ -312,6 +312,7 @@ const SENDER_LIFE_MS = 60 * 60 * 1000;
 
 interface ProvedSenders {
   add: (address: string) => void;
+  /** `address`: as `plainAddress` formats it. */
   has: (address: string) => boolean;
 }
 
@@ -328,7 +329,7 @@ export function createProvedSenders(now: () => number): ProvedSenders {
     add(address) {
       addresses.set(plainAddress(address), true);
     },
-    has: (address) => addresses.has(plainAddress(address)),
+    has: (address) => addresses.has(address),
   };
 }
 
@@ -386,6 +387,5 @@ export class AnswerLimit {
   }
 }
 
-/** Returns the network that a response flood would saturate: IPv4 /24 or IPv6 /48. */
-export const floodedNetworkOf = (address: string): string =>
-  networkOf(address).replace(/:[\da-f]{1,4}::\/56$/, '::/48');
+/** Returns the network that a response flood to a client's network would saturate: IPv4 /24 or IPv6 /48. */
+export const floodedNetworkOf = (network: string): string => network.replace(/:[\da-f]{1,4}::\/56$/, '::/48');
