@@ -69,10 +69,11 @@ export function createForward(
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
-    // A body that fails to decode gets no ETag.
+    // A body that fails to decode gets no ETag, whatever the query selects.
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
-    const form = formOf(context, isGzipEncoded(response.headers) ? 'gzip' : 'identity');
-    const etag = decoded && (await runStepsOf(res)(etagOfResponse(decoded, form), decoded.length));
+    const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
+    const etag =
+      decoded && (await runStepsOf(res)(etagOfResponse(decoded, formOf(context, encoding)), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }

@@ -57,6 +57,13 @@ describe('requests with credentials', () => {
       },
     );
 
+    test('is forwarded with an invalid index too if its response cannot be decoded', async () => {
+      mockUpstream({ ...secret, body: json, headers: { 'Content-Encoding': 'gzip' } });
+      const proxy = await startProxy();
+      const answer = await proxy.ask(`${PATH}?index=x`, { headers: { Authorization } });
+      expect([answer.status, answer.body]).toEqual([200, json]);
+    });
+
     test('does not join the load of a concurrent anonymous GET', async () => {
       let release: (value: unknown) => void = () => undefined;
       const after = new Promise((resolve) => (release = resolve));
