@@ -56,7 +56,7 @@ export class MemoryStore implements PinnedEntries {
     return at === undefined ? undefined : this.#rows.entry(at);
   }
 
-  /** Does the same, but returns `large` for an entry whose text is slow to read, and does not count its use. */
+  /** Does the same, but returns `large` for an entry whose text is slow to read. That is a use, but not a hit. */
   peekSmall(key: string): Entry | 'large' | undefined {
     const at = this.#find(key);
     if (at === undefined) return undefined;
