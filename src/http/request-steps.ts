@@ -138,7 +138,7 @@ function reportRead(
 }
 
 const isReadWithoutLogin = ({ method, headers }: IncomingMessage, route: Route | undefined): boolean =>
-  headers.authorization === undefined && (method === 'GET' || method === 'HEAD' || route?.reads === true);
+  headers.authorization === undefined && (method === 'GET' || method === 'HEAD' || route?.isRead === true);
 
 /** Maximum logged path length, because rejected request lines may be much longer. */
 const MAX_PATH_LENGTH = 2000;

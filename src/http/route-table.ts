@@ -21,7 +21,7 @@ interface RouteGroup<Handler extends string> {
   /** Defaults to the `id` of the route. */
   handler?: Handler;
   /** Whether a POST reads a handle, as a GET does. */
-  reads?: boolean;
+  isRead?: boolean;
 }
 
 /** An entry of `defineRoutes`, keyed by method and path. */

@@ -29,7 +29,7 @@ import { plainTarget, toRedirectUrl } from './target.js';
 import { createRedirectValues, isFamily, isOfType } from './values.js';
 
 export const redirectRoutes = defineRoutes(
-  { interface: 'redirect', reads: true },
+  { interface: 'redirect', isRead: true },
   {
     'GET /': { id: 'lookUp', handler: 'redirect' },
     'POST /': { id: 'postToFrontPage', handler: 'redirect' },

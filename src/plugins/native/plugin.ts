@@ -178,6 +178,6 @@ const when = (req: IncomingMessage, { path }: Target): boolean => !FILES.test(pa
 
 /** Accepts messages at every path outside the APIs. */
 export const nativeRoutes = defineRoutes(
-  { interface: 'native', family: 'native-tunnel', handler: 'tunnel', reads: true },
+  { interface: 'native', family: 'native-tunnel', handler: 'tunnel', isRead: true },
   { 'POST /': { id: 'sendMessage', when }, 'POST /{handle}': { id: 'sendMessageAnywhere', when } },
 );
