@@ -7,8 +7,7 @@ import { partial } from '../support/partial.js';
 const DAY_MS = 86_400_000;
 const START = '2026-11-28T12:00:00.000Z';
 
-function start(at = START) {
-  const clock = createManualClock();
+function start(at = START, clock = createManualClock()) {
   clock.setBy(Date.parse(at) - CLOCK_NOW);
   const counts = createPageCounts(['21.T1'], partial({ clock, cache: { commands: undefined } }));
   const figures = async () => {
@@ -49,6 +48,13 @@ describe('counts', () => {
     expect(await figures()).toMatchObject({
       ...{ month: '2026-11', countedSince: START, resolutions: 3 },
     });
+  });
+
+  it('say since when, although the machine stands still during the start', async () => {
+    const clock = createManualClock();
+    let standstillMs = 0;
+    const { figures } = start(START, { ...clock, monotonic: () => clock.monotonic() + (standstillMs += 5) });
+    expect(await figures()).toMatchObject({ countedSince: START });
   });
 
   it('say since when, although the clock was wrong at the start', async () => {

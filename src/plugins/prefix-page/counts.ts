@@ -40,14 +40,14 @@ export function createPageCounts(prefixes: readonly string[], { clock, cache: { 
   const runId = clock.randomId();
   const unsent: CountedMonth[] = [];
   let sequence = 0;
-  let counted = startCounting();
+  let counted = startCounting(0);
   let published = Promise.resolve();
 
-  function startCounting(): CountedMonth {
+  function startCounting(elapsedMs = clock.monotonic() - startedAt): CountedMonth {
     const now = clock.wall();
     const month = new Date(now).toISOString().slice(0, 7);
     // The wall clock may have been set since the start.
-    const since = Math.max(Date.parse(month), Math.round(now - (clock.monotonic() - startedAt)));
+    const since = Math.max(Date.parse(month), Math.round(now - elapsedMs));
     return { month, sequence: sequence++, rows: new Map(prefixes.map((prefix) => [prefix, { since }])) };
   }
 
