@@ -91,10 +91,9 @@ export class ServerHealth {
     return pauseMs;
   }
 
-  /** `at`: time of the success (monotonic, ms). */
-  succeeded(at: number): void {
+  succeeded(): void {
     this.#successes++;
-    this.#succeededAt = at;
+    this.#succeededAt = this.#clock.now();
     this.#avoidedUntil = undefined;
     this.#failures.clear();
     this.#setBreaker('closed');
@@ -145,7 +144,7 @@ export class ServerHealth {
       return;
     }
     const broken = this.#failures.brokenScope();
-    const isWorking = performance.now() - this.#succeededAt < WORKING_MS;
+    const isWorking = this.#clock.now() - this.#succeededAt < WORKING_MS;
     if (broken === 'connection' || (broken !== undefined && !isWorking)) this.#open(broken);
   }
 

@@ -65,9 +65,8 @@ export function createServer(
           const reply = { status, headers: received, body, handle: handle.text, caseSensitive, pauseMs };
           const read = readInSlices(slicer, protocol.outcomeOf(reply), { chars: body.length, caller });
           const outcome = read instanceof Promise ? await read : read;
-          const endedAt = performance.now();
-          report(outcome.kind, endedAt - startedAt);
-          health.succeeded(endedAt);
+          report(outcome.kind, performance.now() - startedAt);
+          health.succeeded();
           return outcome;
         } catch (error) {
           report(error instanceof ServiceError ? error.code : 'INTERNAL', performance.now() - startedAt);

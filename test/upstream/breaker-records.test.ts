@@ -102,6 +102,15 @@ describe('possible record failure (circuit breaker)', () => {
     expect(states()).toEqual(['open']);
   });
 
+  test('is counted after a machine was suspended since the last good response', async () => {
+    const { client, states } = createWatched();
+    await answerWell(client);
+    // Only the wall clock advances while a machine is suspended.
+    vi.setSystemTime(Date.now() + 60_000);
+    await fail(client, handles(FAILURES), 502);
+    expect(states()).toEqual(['open']);
+  });
+
   test('is not counted when a good response arrived after the request was sent', async () => {
     const { client, states } = createWatched();
     let failAll = (): void => undefined;
