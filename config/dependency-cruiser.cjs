@@ -147,7 +147,7 @@ module.exports = {
     onlyIn('undici', ['upstream', 'cli', 'plugins/referrals']),
     onlyIn('ipaddr.js', ['plugins']),
     onlyIn('negotiator', ['redirect', 'v2']),
-    onlyIn('proxy-addr', ['server']),
+    onlyIn('proxy-addr', ['http']),
     onlyIn('maxmind', ['plugins']),
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),

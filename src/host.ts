@@ -9,7 +9,7 @@ import type { RunStepsOf } from './http/request-work.js';
 import type { Hits } from './observe/hits.js';
 import type { Readiness } from './observe/health.js';
 import type { Resolver } from './resolver/resolver.js';
-import type { FindClient, IsTrustedProxy } from './server/client-address.js';
+import type { FindClient, IsTrustedProxy } from './http/client-address.js';
 import type { TimeSlicer } from './time-slicer.js';
 import type { createPools } from './upstream/connections.js';
 import type { RefOf } from './upstream/routing.js';

@@ -9,7 +9,7 @@ import { type Admit, type RequestContext, contextOf } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
-import { type IsTrustedProxy, clientAt } from '../server/client-address.js';
+import { type IsTrustedProxy, clientAt } from '../http/client-address.js';
 import { type Caller, type CallerClass, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 
 export interface Admission {

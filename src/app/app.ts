@@ -1,5 +1,5 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
-import { createRefOf, createStalePeriod } from '../upstream/routing.js';
+import { createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { type Cache, createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../cache/clock.js';
@@ -28,7 +28,8 @@ import { createOperations } from './operations.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
 import { createResolver } from '../resolver/resolver.js';
-import { createFindClient, createProxyTrust } from '../server/client-address.js';
+import { createStalePeriod } from '../resolver/ttl-bounds.js';
+import { createFindClient, createProxyTrust } from '../http/client-address.js';
 import type { ClientConnections } from '../server/http-server.js';
 import { type Hooks, type PluginListener, createHooks } from '../hooks.js';
 import { TimeSlicer } from '../time-slicer.js';
@@ -157,7 +158,7 @@ function createCore(
   const findClient = createFindClient(isTrustedProxy, context);
   const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
-  const staleIfErrorMs = createStalePeriod(settings, context.hooks.stalePeriod);
+  const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache(config, servers, context);
   const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {
     pseudonym,

@@ -2,13 +2,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
+import { bodyOfMembers } from '../handle/body.js';
 import type { HandleRef } from '../handle/handle.js';
 import { indentJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
 import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
 import { NOSNIFF } from './raw-response.js';
-import { JSON_TYPE, type Reply, type TextReply, bodyOfMembers, frameText, sendText } from './reply.js';
+import { JSON_TYPE, type Reply, type TextReply, frameText, sendText } from './reply.js';
 import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
+import { type Body, bodyOfMembers, bodyOfRecord } from '../handle/body.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
@@ -11,15 +12,7 @@ import type { Steps } from '../time-slicer.js';
 import { cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
 import { contextOf, noteRead } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
-import {
-  type Body,
-  bodyOfEntry,
-  bodyOfMembers,
-  renderRecord,
-  representInSteps,
-  sendMade,
-  sendReply,
-} from './reply.js';
+import { renderRecord, representInSteps, sendMade, sendReply } from './reply.js';
 import type { RecordQuery } from './target.js';
 
 interface HandleQuery {
@@ -35,7 +28,7 @@ export type AnswerRecord = (
 ) => Promise<void>;
 
 export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
-  const { clock, metrics, runStepsOf } = host;
+  const { metrics, runStepsOf } = host;
   const { gzipMinBytes } = config.http;
   const { freshness } = freshnessRules(config, host);
   const cache = host.preparedCache();
@@ -54,7 +47,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     const rendering = renderRecord(entry, { handle: handle.text, selection: query, format });
     const representing = representInSteps(req, rendering, { lines, gzipMinBytes });
     const made = await runSteps(representing, entry.values.length);
-    const now = clock.now();
+    const now = resolution.readAt;
     const headers = cacheHeaders({ resolution, authoritative: query.authoritative, now, freshness });
     await sendMade(req, res, { headers, now }, made);
     if (stale !== undefined) metrics.countStale(stale);
@@ -70,7 +63,7 @@ export const charsOf = (resolution: Resolution): number =>
 /** Renders status and JSON of what a query selects, without the headers, in steps. */
 export function* bodyOfResolution(resolution: Resolution, handle: HandleRef, query: Selection): Steps<Body> {
   if (resolution.kind !== 'entry') return bodyOfRefusal(resolution.refused, handle);
-  return bodyOfEntry(resolution.entry, handle.text, yield* selectJson(resolution.entry, query));
+  return bodyOfRecord(resolution.entry, handle.text, yield* selectJson(resolution.entry, query));
 }
 
 const bodyOfRefusal = ({ status, members, namesHandle }: Refused, handle: HandleRef): Body => ({

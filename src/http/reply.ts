@@ -1,12 +1,12 @@
-// Sends replies: Handle JSON in a Handle server's property order, its representation for the caller, 304 by ETag.
+// Sends replies: renders and compresses Handle JSON and text for the caller, with 304 by ETag.
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RecordContent } from '../cache/entry.js';
+import { type Body, bodyOfRecord } from '../handle/body.js';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
-import { indentJson, writeJson } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/outcome.js';
+import { indentJson } from '../handle/json.js';
 import type { Selection } from '../handle/value.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
@@ -21,25 +21,6 @@ import type { Format } from './target.js';
 /** Spelled as in the recordings (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
-
-export interface Body {
-  status: number;
-  json: string;
-}
-
-/** Renders the body of an entry, with its `selected` values. Echoes `handle` in the caller's spelling. */
-export function bodyOfEntry(entry: RecordContent, handle: string, selected: string | undefined): Body {
-  const { handleNotFound, success, valuesNotFound } = RESPONSE_CODE;
-  if (entry.kind === 'not-found') {
-    const message = entry.message === '' ? {} : { message: entry.message };
-    return { status: 404, json: bodyOfMembers({ responseCode: handleNotFound, ...message }, handle) };
-  }
-  const json =
-    selected === undefined
-      ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
-      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${selected}}`;
-  return { status: 200, json };
-}
 
 /** The form in which a caller sees a record. */
 export interface RecordForm {
@@ -75,7 +56,7 @@ export function* renderRecord(
   record: RecordContent,
   { handle, selection, format }: RecordForm,
 ): Steps<Rendered> {
-  const body = bodyOfEntry(record, handle, yield* selectJson(record, selection));
+  const body = bodyOfRecord(record, handle, yield* selectJson(record, selection));
   yield;
   return yield* renderBody(body, format);
 }
@@ -85,11 +66,6 @@ function* renderBody({ status, json }: Body, format: Format): Steps<Rendered> {
   const text = format.pretty ? yield* indentJson(json) : json;
   yield;
   return { status, ...frameText(text, format) };
-}
-
-/** Renders an unsuccessful body. The handle, if any, is last, as in Handle server recordings. */
-export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
-  return writeJson(handle === undefined ? members : { ...members, handle });
 }
 
 /** Wraps JSON as JSONP for a callback. */

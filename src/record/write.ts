@@ -2,10 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
+import { bodyOfMembers } from '../handle/body.js';
 import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
-import { bodyOfMembers, sendReply } from '../http/reply.js';
+import { sendReply } from '../http/reply.js';
 import { rawHandleOf, readHandle, readParameters } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';

@@ -112,13 +112,14 @@ export class Loader {
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
-    const state = this.judge(entry);
+    const readAt = this.#deps.now();
+    const state = judge(entry, readAt, this.#deps.trustedSince());
     if (state === 'fresh' && entry.requestedAt > task.newerThan) {
       for (const onHit of this.#deps.onHit ?? []) onHit(task.handle, entry);
-      return { kind: 'entry', entry, from, collapsed: false };
+      return { kind: 'entry', entry, from, readAt, collapsed: false };
     }
     if (state === 'stale' && this.#failures.has(task.handle.key)) {
-      return { kind: 'entry', entry, from, collapsed: false, stale: 'backoff' };
+      return { kind: 'entry', entry, from, readAt, collapsed: false, stale: 'backoff' };
     }
     return undefined;
   }
@@ -129,7 +130,8 @@ export class Loader {
     const outcome = await this.#readUpstream(task);
     if (outcome.isFromSecondary && kept.entry && this.#isNewerThanSecondary(key, kept.entry, requestedAt)) {
       this.#failures.add(key);
-      return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
+      const readAt = this.#deps.now();
+      return { kind: 'entry', entry: kept.entry, from: kept.from, readAt, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
     return this.#storeAnswer(task, kept, outcome, { requestedAt, wallTime });
@@ -147,7 +149,8 @@ export class Loader {
     const entry = makeEntry(answer, at, ttlBoundsOf(key));
     // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
     // (HDLProxy would serve the deleted record again).
-    const isKept = isStorable(entry, now()) && !(authoritative && entry.kind !== 'found');
+    const readAt = now();
+    const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
     const stored = isKept && store.accepts(key, kept.ticket);
     const storing = authoritative
       ? this.#replace(key, { entry, isKept, kept })
@@ -155,7 +158,14 @@ export class Loader {
         ? store.set(key, entry, kept.ticket)
         : kept.entry && store.forget(key);
     keepLoaded(answer);
-    const resolution: FromEntry = { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
+    const resolution: FromEntry = {
+      kind: 'entry',
+      entry,
+      from: 'upstream',
+      readAt,
+      collapsed: false,
+      stored,
+    };
     if (!(storing instanceof Promise)) return resolution;
     // The next read on any instance must not find the older record.
     if (authoritative) return storing.then(() => resolution);
@@ -253,6 +263,8 @@ export interface FromEntry {
   entry: Entry;
   /** The source of the entry. */
   from: 'memory' | 'redis' | 'upstream';
+  /** The time of the read (ms), from which its age and its freshness count. */
+  readAt: number;
   /** Whether this caller joined the load of a different caller. */
   collapsed: boolean;
   stale?: StaleReason;

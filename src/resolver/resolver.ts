@@ -23,6 +23,7 @@ import {
   type StaleReason,
 } from './loader.js';
 import { SerialFlight } from './single-flight.js';
+import { createTtlBounds } from './ttl-bounds.js';
 
 interface ResolverDeps extends LoaderDeps {
   /** The memory tier, read first and synchronously. */
@@ -79,21 +80,14 @@ export function createResolver(
   { clock: { now, wall }, hooks }: Context,
   { cache, upstream, slicer, refOf, staleIfErrorMs }: ResolverParts,
 ): Resolver {
-  const { retryAfterMs, staleAfterMs, secondaryMaxTtlMs } = settings.current.upstream;
+  const { retryAfterMs, staleAfterMs } = settings.current.upstream;
   const resolver = new Resolver({
     store: cache.store,
     memory: cache.memory,
     trustedSince: cache.trustedSince,
     upstream,
     retryAfterMs,
-    ttlBoundsOf(key) {
-      const { found, notFound } = settings.current.cache;
-      const ttlMs =
-        notFound.ttlMs === 0
-          ? 0
-          : Math.max(notFound.ttlMs, ...hooks.notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key)));
-      return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), secondaryMaxTtlMs };
-    },
+    ttlBoundsOf: createTtlBounds(settings, hooks, staleIfErrorMs),
     get refreshAheadMinHits() {
       return settings.current.cache.refreshAhead.minHits;
     },
@@ -198,7 +192,7 @@ export class Resolver {
     const isDue = isNearEnd(entry, now);
     for (const onHit of this.#deps.onHit ?? []) onHit(handle, entry);
     if (isDue) this.#refreshAhead(handle, entry);
-    return { kind: 'entry', entry, from: 'memory', collapsed: false };
+    return { kind: 'entry', entry, from: 'memory', readAt: now, collapsed: false };
   }
 
   #load(task: LoadTask, entry: Entry | undefined): Promise<Resolution> {
@@ -308,7 +302,8 @@ export class Resolver {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
     const stale = (reason: StaleReason): FromEntry => {
-      return { kind: 'entry', entry: staleEntry, from, collapsed: false, stale: reason };
+      const readAt = this.#deps.now();
+      return { kind: 'entry', entry: staleEntry, from, readAt, collapsed: false, stale: reason };
     };
     const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
     const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#deps.clock);
@@ -321,7 +316,7 @@ export class Resolver {
     const state = this.#loader.judge(entry);
     if (entry === undefined || state === 'none') throw failure;
     const stale = state === 'stale' ? { stale: 'error' as const } : {};
-    return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
+    return { kind: 'entry', entry, from: 'memory', readAt: this.#deps.now(), collapsed: false, ...stale };
   }
 
   /** Refreshes a popular entry in the background before it expires. */

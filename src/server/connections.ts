@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Context } from '../context.js';
-import { type IsTrustedProxy, networkOf } from './client-address.js';
+import { type IsTrustedProxy, networkOf } from '../http/client-address.js';
 
 /** Returns a live set of the server's open connections. */
 export function trackConnections(server: Server): ReadonlySet<Socket> {

@@ -15,7 +15,7 @@ import { completeError } from '../http/error-reply.js';
 import { NOSNIFF } from '../http/raw-response.js';
 import type { MemoryBudget } from '../http/request-body.js';
 import { answerParseError, readFraming, refuseConnect } from './bad-requests.js';
-import type { IsTrustedProxy } from './client-address.js';
+import type { IsTrustedProxy } from '../http/client-address.js';
 import {
   type Use,
   boundAdminConnections,

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Context } from '../context.js';
 import type { MemoryBudget } from '../http/request-body.js';
-import { networkOf } from './client-address.js';
+import { networkOf } from '../http/client-address.js';
 import { createDropReport } from './connections.js';
 
 /**

@@ -93,11 +93,11 @@ export class ServerHealth {
 
   succeeded(): void {
     this.#successes++;
-    this.#succeededAt = this.#clock.now();
     this.#avoidedUntil = undefined;
     this.#failures.clear();
     this.#setBreaker('closed');
     this.#report?.succeeded();
+    this.#succeededAt = this.#clock.now();
   }
 
   failed({ key, isTrial, successesBefore }: Attempt, failure: ServiceError): void {

@@ -1,7 +1,4 @@
 // Routes reads and writes of handles to the responsible server.
-import type { PrefixPeriod } from '../config/fields.js';
-import type { Live } from '../config/live.js';
-import type { Config } from '../config/schema.js';
 import { type Outcome, RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type {
   AroundRead,
@@ -186,31 +183,6 @@ export function createRefOf(servers: readonly Routed[], caseSensitive: boolean):
     const handle = foldedRef(text);
     return findServers(handle).some(keepsCase) ? exactRef(text) : handle;
   };
-}
-
-/**
- * Creates a lookup of `cache.staleIfError` (ms) by the longest matching prefix of a key, 0 without a match. The prefixes
- * of plugins, which add theirs later, take precedence.
- */
-export function createStalePeriod(
-  settings: Live<Config>,
-  ofPlugins: readonly PrefixPeriod[],
-): (key: string) => number {
-  let find: ((key: string) => number) | undefined;
-  settings.onReload(() => {
-    find = undefined;
-  });
-  return function staleIfErrorMs(key) {
-    find ??= createFindPeriod([...ofPlugins, ...settings.current.cache.staleIfError]);
-    return find(key);
-  };
-}
-
-function createFindPeriod(periods: readonly PrefixPeriod[]): (key: string) => number {
-  const [only, ...others] = periods;
-  if (only?.prefixes.includes('*') && others.length === 0) return () => only.ms;
-  const find = createPrefixRouting(periods);
-  return (key) => find(refOfKey(key))[0]?.ms ?? 0;
 }
 
 const distinct = <T>(values: readonly T[]): T[] => [...new Set(values)];

@@ -65,8 +65,8 @@ export function createServer(
           const reply = { status, headers: received, body, handle: handle.text, caseSensitive, pauseMs };
           const read = readInSlices(slicer, protocol.outcomeOf(reply), { chars: body.length, caller });
           const outcome = read instanceof Promise ? await read : read;
-          report(outcome.kind, performance.now() - startedAt);
           health.succeeded();
+          report(outcome.kind, performance.now() - startedAt);
           return outcome;
         } catch (error) {
           report(error instanceof ServiceError ? error.code : 'INTERNAL', performance.now() - startedAt);

@@ -43,7 +43,7 @@ export async function getPublicHandle(v2: V2, call: AnonymousCall, handle: Handl
   noteRead(call.context, resolution, { authoritative: false });
   const { freshness, host } = v2;
   if (resolution.stale) host.metrics.countStale(resolution.stale);
-  const headers = cacheHeaders({ resolution, authoritative: false, now: host.clock.now(), freshness });
+  const headers = cacheHeaders({ resolution, authoritative: false, now: resolution.readAt, freshness });
   // A 404 is sent as a problem document, which keeps this header.
   call.res.setHeader('Cache-Status', headers['Cache-Status'] ?? '');
   await sendValues(call, await sizedValuesOf(call, resolution), headers);

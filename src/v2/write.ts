@@ -7,7 +7,7 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { JSON_TYPE } from '../http/reply.js';
 import { parseJsonBytes } from '../http/request-body.js';
-import { forwardedList } from '../server/client-address.js';
+import { forwardedList } from '../http/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';

@@ -10,7 +10,7 @@ import { parseSize } from '../../src/config/fields.js';
 import { configKeys } from '../../src/app/config.js';
 import type { Config } from '../../src/config/schema.js';
 import { Live } from '../../src/config/live.js';
-import { createProxyTrust } from '../../src/server/client-address.js';
+import { createProxyTrust } from '../../src/http/client-address.js';
 import {
   type Budget,
   type Compose,

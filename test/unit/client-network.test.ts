@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress, networkOf } from '../../src/server/client-address.js';
+import { clientAddress, networkOf } from '../../src/http/client-address.js';
 
 describe('client network', () => {
   test.each([

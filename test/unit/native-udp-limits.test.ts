@@ -6,7 +6,7 @@ import {
   type LimitVerdict,
   Reassembly,
 } from '../../src/plugins/native/udp.js';
-import { networkOf } from '../../src/server/client-address.js';
+import { networkOf } from '../../src/http/client-address.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/plugins/native/codec.js';
 
 /** Checks the limit for a request and counts its response. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Live } from '../../src/config/live.js';
-import { createProxyTrust } from '../../src/server/client-address.js';
+import { createProxyTrust } from '../../src/http/client-address.js';
 
 describe('trusted proxies', () => {
   test('change with each reload that adds or removes an address', () => {

@@ -84,6 +84,8 @@ function expandCode(code: string): string {
   return dated.before + unpackDigits(code) + dated.after;
 }
 
+/** Characters of the digits with their separators, and of a pair with the separator after it. */
+const [DIGITS_CHARS, PAIR_CHARS] = [18, 3];
 /** The byte of two digits: no control character. */
 const PACKED_00 = 0x20;
 /** Two digits by their byte. */
@@ -92,10 +94,13 @@ const PAIRS = Array.from({ length: PACKED_00 + 100 }, (_, byte) => String(byte -
 function packDated(text: string): string {
   const dated = DATED_PHRASES.find(({ before, after }) => text.startsWith(before) && text.endsWith(after));
   if (dated === undefined) return text;
+  let packed = dated.code;
   const start = dated.before.length;
-  const pack = (at: number): number =>
-    PACKED_00 + (text.charCodeAt(start + at) - ZERO) * 10 + text.charCodeAt(start + at + 1) - ZERO;
-  return dated.code + String.fromCharCode(pack(0), pack(3), pack(6), pack(9), pack(12), pack(15));
+  for (let at = start; at < start + DIGITS_CHARS; at += PAIR_CHARS)
+    packed += String.fromCharCode(
+      PACKED_00 + (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO,
+    );
+  return packed;
 }
 
 const ZERO = '0'.charCodeAt(0);

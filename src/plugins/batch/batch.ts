@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { HandlerParts, Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
+import type { Body } from '../../handle/body.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
@@ -22,7 +23,7 @@ import {
 } from '../../http/error-reply.js';
 import { forbidSniffing } from '../../http/raw-response.js';
 import { bodyOfResolution, charsOf } from '../../http/record-reply.js';
-import { acceptsGzip, type Body, frameOf } from '../../http/reply.js';
+import { acceptsGzip, frameOf } from '../../http/reply.js';
 import { FIRST_ISSUE, parseJsonBytes } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
-import { clientAt, plainAddress } from '../../server/client-address.js';
+import { clientAt, plainAddress } from '../../http/client-address.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import {

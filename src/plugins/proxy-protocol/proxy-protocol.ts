@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Host } from '../../host.js';
 import type { Started } from '../../plugin.js';
-import { compileTrust } from '../../server/client-address.js';
+import { compileTrust } from '../../http/client-address.js';
 import { type ProxyHeader, parseProxyHeader } from './header.js';
 import { METRICS, type ProxyProtocolConfig, type RejectionReason } from './plugin.js';
 

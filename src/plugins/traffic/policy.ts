@@ -11,7 +11,7 @@ import { type Interface, restOf } from '../../http/route-table.js';
 import { ownerOf } from '../../http/target.js';
 import { maybe, maybeAll } from '../../maybe.js';
 import type { Resolver } from '../../resolver/resolver.js';
-import { clientOf, networkOf } from '../../server/client-address.js';
+import { clientOf, networkOf } from '../../http/client-address.js';
 import { ERRORS, type InterfaceName, type TrafficRule } from './plugin.js';
 import type { RuleCounts } from './rule-counts.js';
 import { type BucketLimit, type BucketState, type TakeTokens, untilTokens } from './token-bucket.js';

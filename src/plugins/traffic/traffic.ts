@@ -4,7 +4,7 @@ import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import { type AdminHandler, callOf, decodeParameter } from '../../http/router.js';
 import type { Ranked } from '../../observe/recent.js';
-import { networkNamed } from '../../server/client-address.js';
+import { networkNamed } from '../../http/client-address.js';
 import type { AroundMiss } from '../../upstream/caller.js';
 import { createLimitedNetworks, type LimitedNetworks } from './limited-networks.js';
 import { ERRORS, type LimitReason, METRICS, type TrafficConfig, type TrafficReport } from './plugin.js';

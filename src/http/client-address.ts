@@ -4,7 +4,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import proxyAddr from 'proxy-addr';
 import type { Live } from '../config/live.js';
 import type { Context } from '../context.js';
-import type { Client } from '../http/context.js';
+import type { Client } from './context.js';
 
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
