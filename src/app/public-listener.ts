@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type Handler, contextOf, createAcceptRequestId, createOpenContext } from '../http/context.js';
 import {
+  type Listening,
   type RenderError,
   createReportUnexpected,
   createSendError,
@@ -52,15 +53,14 @@ export function createPublicListener(
     lock: createSharedLock(settings.current, servers, cache),
     unclaimed: createUnclaimedNames(clock.now, cache.commands),
   };
-  let current = createListener(settings.current, host, kept);
+  const current = createListener(settings.current, host, kept);
   settings.onReload(() => {
-    current = createListener(settings.current, host, kept);
+    Object.assign(current, createListener(settings.current, host, kept));
   });
   host.hooks.admitMessage.push((address, handle) => current.admitMessage(address, handle));
+  const guarded = guard(current, createReportUnexpected(host));
   return {
-    listener: (req, res) => {
-      current.listener(req, res);
-    },
+    listener: host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded),
     close() {
       kept.hits.flush();
     },
@@ -72,7 +72,7 @@ function createListener(
   config: Config,
   host: Host,
   kept: KeptParts,
-): { listener: RequestListener; admitMessage: Admission['admitMessage'] } {
+): Listening & { admitMessage: Admission['admitMessage'] } {
   const { clock, findClient } = host;
   const admission = createAdmission(host.hooks, host.isTrustedProxy);
   const { judgeHits, admit, admitMessage } = admission;
@@ -82,15 +82,14 @@ function createListener(
   const routes = routesOf(config, kept.plugins);
   const sendPrepared = createSendPrepared(config, host, check, sendRaw);
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
-  const router = createRouter(routes, interfaces, {
+  const listener = createRouter(routes, interfaces, {
     sendPrepared,
     open: createOpenContext(acceptRequestId, findClient, sendRaw),
     judgeHits,
     begin: createBegin(host, check),
     admit,
   });
-  const guarded = guard(router, createReportUnexpected(host));
-  return { listener: host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded), admitMessage };
+  return { listener, admitMessage };
 }
 
 /** The parts that a reload preserves. */

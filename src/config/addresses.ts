@@ -117,9 +117,7 @@ export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (bare === 'localhost') return true;
   const version = isIP(bare);
-  // BlockList creates two objects for each check, and each miss is one.
-  if (version === 4) return bare.startsWith('127.');
-  return version === 6 && loopback.check(bare, 'ipv6');
+  return version !== 0 && loopback.check(bare, version === 4 ? 'ipv4' : 'ipv6');
 }
 
 interface HostAndPort {

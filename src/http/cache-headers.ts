@@ -1,5 +1,4 @@
 // Computes Age, Cache-Control, Expires and Cache-Status from an entry and the time.
-import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../cache/clock.js';
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
@@ -17,11 +16,6 @@ export const VARY = 'Accept-Encoding, Authorization, Origin';
 /** Returns `Vary` with additional header names. */
 export const varyOf = (names: readonly string[] = []): string =>
   names.length === 0 ? VARY : [...names, VARY].join(', ');
-
-/** Whether a read wants only a stored response (RFC 9111 section 5.2.1.7). */
-export const isOnlyIfCached = ({ method, headers }: IncomingMessage): boolean =>
-  (method === 'GET' || method === 'HEAD') &&
-  /(?:^|,)\s*only-if-cached\s*(?:,|$)/i.test(headers['cache-control'] ?? '');
 
 /** Returns headers for downstream caches (Cache-Control, optionally Expires) for a remaining TTL. */
 export type Freshness = (ttlSeconds: number) => Record<string, string>;

@@ -32,6 +32,8 @@ export interface RequestContext extends Place {
   /** Query parameters; not changed. */
   parameters: URLSearchParams;
   format: Format;
+  /** Whether a read wants only a stored response. */
+  onlyIfCached: boolean;
   /** Undefined until the path is parsed. */
   handle?: HandleRef | undefined;
   result: Result;
@@ -98,6 +100,11 @@ export const hasContext = (res: ServerResponse): boolean => {
 const NO_PARAMETERS = new URLSearchParams();
 const COMPACT: Format = { pretty: false };
 
+/** Whether a read wants only a stored response (RFC 9111 section 5.2.1.7). */
+const isOnlyIfCached = ({ method, headers }: IncomingMessage): boolean =>
+  (method === 'GET' || method === 'HEAD') &&
+  /(?:^|,)\s*only-if-cached\s*(?:,|$)/i.test(headers['cache-control'] ?? '');
+
 /** Creates the first step of a request. Afterwards `req.url` is what Express matches; the context has the raw target. */
 export function createOpenContext(
   acceptRequestId: AcceptRequestId,
@@ -114,6 +121,7 @@ export function createOpenContext(
       family: ownerOf(target.path),
       parameters,
       format: hasQuery ? readFormat(parameters) : COMPACT,
+      onlyIfCached: isOnlyIfCached(req),
       result: 'local',
       client: findClient(req),
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),

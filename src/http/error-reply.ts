@@ -161,8 +161,13 @@ export type FailingListener = (
   ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
 ) => unknown;
 
+/** Holds the listener of all requests, which a reload replaces. */
+export interface Listening {
+  listener: FailingListener;
+}
+
 /** Wraps a listener, because an exception or rejected promise in a bare listener would end the process. */
-export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
+export function guard(current: Listening, onUnexpected: ReportUnexpected): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
       const requestId = hasContext(res) ? requestIdOf(contextOf(res)) : undefined;
@@ -173,7 +178,7 @@ export function guard(listener: FailingListener, onUnexpected: ReportUnexpected)
       else if (!res.writableEnded) res.destroy();
     };
     try {
-      const returned = listener(req, res, fail);
+      const returned = current.listener(req, res, fail);
       if (returned instanceof Promise) returned.catch(fail);
     } catch (error) {
       fail(error);

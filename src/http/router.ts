@@ -26,7 +26,7 @@ import {
   restOf,
   routeFor,
 } from './route-table.js';
-import { assertPlain, originForm, ownerOf, rawHandleOf, readTarget } from './target.js';
+import { type Target, assertPlain, originForm, ownerOf, readTarget } from './target.js';
 
 /** The handlers of all interfaces, which each reload creates. */
 export interface Interfaces {
@@ -120,12 +120,9 @@ export const errorHandler =
  * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo",
  * "path: server: …")
  */
-export function answerUnrouted(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { target: { path }, match }: Place,
-): void {
+export function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target, match }: Place): void {
   const { method = '' } = req;
+  const { path } = target;
   if (method === 'OPTIONS') {
     answerOptions(req, res, match?.allow ?? ['OPTIONS']);
     return;
@@ -135,13 +132,14 @@ export function answerUnrouted(
   }
   // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
   // path.
-  if (isForwarded(path)) assertPlain(path);
+  if (isForwarded(target)) assertPlain(path);
   // A 405 must list the allowed methods (RFC 9110 §15.5.6).
   throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
 }
 
 /** Whether the path belongs to the record interface, but names no handle. */
-const isForwarded = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
+const isForwarded = ({ path, rawHandle }: Target): boolean =>
+  ownerOf(path) === 'record' && rawHandle === undefined;
 
 /** Whether all routes have a condition; without an unconditional route the path does not exist. */
 const haveConditions = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);

@@ -11,6 +11,8 @@ export interface Target {
   path: string;
   /** Raw query without the `?`; empty if there is none. */
   query: string;
+  /** The part of the path after `/api/handles/`; undefined for any other path. */
+  rawHandle: string | undefined;
 }
 
 /**
@@ -21,12 +23,18 @@ export interface Target {
 export function readTarget(raw: string): Target {
   const target = raw.startsWith('/') ? raw : raw.replace(ORIGIN, '/');
   const mark = target.indexOf('?');
-  if (mark === -1) return { raw, path: withPlainName(target), query: '' };
-  return { raw, path: withPlainName(target.slice(0, mark)), query: target.slice(mark + 1) };
+  const path = withPlainName(mark === -1 ? target : target.slice(0, mark));
+  const query = mark === -1 ? '' : target.slice(mark + 1);
+  return { raw, path, query, rawHandle: rawHandleOf(path) };
 }
 
 /** Matches scheme and host, with the following slash, if any. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
+
+function rawHandleOf(path: string): string | undefined {
+  if (path === '/api/handles') return '';
+  return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
+}
 
 /** Returns the origin form of a request target (RFC 9112 §3.2.1). */
 export const originForm = (path: string, query: string): string => (query === '' ? path : `${path}?${query}`);
@@ -78,15 +86,9 @@ const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
 
 export const isOfSessions = (target: string): boolean => OF_SESSIONS.test(target);
 
-/** Returns the path after `/api/handles/`; undefined for any other path. */
-export function rawHandleOf(path: string): string | undefined {
-  if (path === '/api/handles') return '';
-  return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
-}
-
 /** Decodes a handle. @throws ServiceError for an invalid handle */
-export function readHandle(rawHandle: string): string {
-  const parsed = parseHandle(rawHandle);
+export function readHandle(rawPath: string): string {
+  const parsed = parseHandle(rawPath);
   if (parsed.ok) return parsed.handle;
   throw handleError(parsed.problem);
 }

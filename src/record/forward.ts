@@ -14,14 +14,7 @@ import { forbidSniffing } from '../http/raw-response.js';
 import type { Encoding, EncodedForm } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import {
-  assertPlain,
-  isOfSessions,
-  originForm,
-  rawHandleOf,
-  readHandle,
-  readRecordQuery,
-} from '../http/target.js';
+import { assertPlain, isOfSessions, originForm, readHandle, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { ForwardOptions, OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
@@ -139,7 +132,7 @@ const formOf = ({ handle, parameters, format }: RequestContext, encoding: Encodi
  */
 function serverFor(context: RequestContext, { upstreams: { main, findServers }, refOf }: Host): OriginServer {
   const { target, parameters } = context;
-  const prefix = rawHandleOf(target.path) === '' ? parameters.get('prefix') : null;
+  const prefix = target.rawHandle === '' ? parameters.get('prefix') : null;
   const named = handleToVerify(context) ?? (prefix === null ? undefined : `${prefix}/`);
   const handle = context.handle ?? (named === undefined ? undefined : refOf(named));
   const server = handle === undefined ? main : findServers(handle)[0];

@@ -6,7 +6,7 @@ import { ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { listMembers } from '../handle/outcome.js';
 import { type KnownList, firstOf } from '../hooks.js';
-import { CACHE_NAME, isOnlyIfCached } from '../http/cache-headers.js';
+import { CACHE_NAME } from '../http/cache-headers.js';
 import { type Handler, contextOf } from '../http/context.js';
 import { sendReply } from '../http/reply.js';
 import { pageIn } from '../http/target.js';
@@ -36,7 +36,7 @@ export function createListHandles(config: Config, host: Host, forward: Forward):
       const reply = { status: 200, json, headers: listHeaders(list, clock.now()), gzipMinBytes };
       return sendReply(req, res, reply, runStepsOf(res));
     }
-    if (isOnlyIfCached(req)) throw notCached();
+    if (context.onlyIfCached) throw notCached();
     const [server] = upstreams.findServers(refOf(`${prefix}/`));
     if (server?.source.forwards !== false) return forward(req, res, context, server);
     return sendAnswer(req, res, await server.list(prefix, pageIn(parameters)), host);

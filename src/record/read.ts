@@ -3,11 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
-import { isOnlyIfCached } from '../http/cache-headers.js';
 import type { Admit, Handler, RequestContext } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
-import { assertEscaped, rawHandleOf, readHandle, readRecordQuery } from '../http/target.js';
+import { assertEscaped, readHandle, readRecordQuery } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
 import { createAroundMiss } from '../resolver/resolver.js';
 import type { Forward } from './forward.js';
@@ -24,9 +23,8 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
 
   return async function readRecord(req, res, context) {
     if (req.headers.authorization !== undefined) return forwardAdmitted(req, res, context);
-    const { target, parameters, client } = context;
-    const onlyIfCached = isOnlyIfCached(req);
-    const handle = host.refOf(readHandle(rawHandleOf(target.path) ?? ''));
+    const { target, parameters, client, onlyIfCached } = context;
+    const handle = host.refOf(readHandle(target.rawHandle ?? ''));
     context.handle = handle;
     if (target.query !== '') assertEscaped(target.query);
     const query = target.query === '' ? WHOLE_RECORD : readRecordQuery(parameters);
@@ -34,7 +32,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
     const resolution = await resolver.read(handle, {
       authoritative: query.authoritative,
       onlyIfCached,
-      admit: () => admit(req, res, context),
+      admit: admit.bind(undefined, req, res, context),
       client: client.network,
     });
     return answerRecord(req, res, { handle, query, resolution });
@@ -52,10 +50,9 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
   const { refOf, upstreams, hooks } = host;
   const aroundMiss = createAroundMiss(hooks.aroundMiss);
   return async function forwardRead(req, res, context) {
-    const onlyIfCached = isOnlyIfCached(req);
-    const handle = refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
+    const handle = refOf(readHandle(context.target.rawHandle ?? ''));
     context.handle = handle;
-    if (onlyIfCached) throw notCached();
+    if (context.onlyIfCached) throw notCached();
     const servers = upstreams.findServers(handle);
     const [server] = servers;
     if (server?.source.forwards === false) {

@@ -7,7 +7,7 @@ import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { sendReply } from '../http/reply.js';
-import { rawHandleOf, readHandle, readParameters } from '../http/target.js';
+import { readHandle, readParameters } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
@@ -39,7 +39,7 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
     context.result = 'write';
     const isCreation = isCreateOnly(req);
     const hasCondition = !isCreation && hasEtagCondition(req.headers);
-    const handle = host.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
+    const handle = host.refOf(readHandle(context.target.rawHandle ?? ''));
     context.handle = handle;
     const query = isCreation ? creationQuery(context.target.query) : context.target.query;
     const message = messageOf(context, query);

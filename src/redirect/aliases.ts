@@ -34,7 +34,7 @@ interface AliasChain {
  */
 export async function followAliases(
   first: ResolvedHandle,
-  { context: { caller }, redirects: { host, values }, query, onlyIfCached, run }: RedirectCall,
+  { context: { caller, onlyIfCached }, redirects: { host, values }, query, run }: RedirectCall,
 ): Promise<AliasChain> {
   const { isSelected } = query;
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {

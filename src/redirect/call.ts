@@ -57,8 +57,6 @@ export interface RedirectCall {
   context: RequestContext;
   redirects: Redirects;
   query: RedirectQuery;
-  /** Whether the request wants only stored records. */
-  onlyIfCached: boolean;
   run: RunSteps;
 }
 

@@ -9,7 +9,7 @@ import { type HandleRef, handleInUrl } from '../handle/handle.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
-import { cacheHeaders, freshnessRules, isOnlyIfCached } from '../http/cache-headers.js';
+import { cacheHeaders, freshnessRules } from '../http/cache-headers.js';
 import { type Admit, type RequestContext, noteRead } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { createAnswerRecord } from '../http/record-reply.js';
@@ -143,8 +143,8 @@ async function respondToHandle(
 ): Promise<void> {
   const { resolver, runStepsOf } = redirects.host;
   const { authoritative } = query;
-  const onlyIfCached = isOnlyIfCached(req);
-  const call = { req, res, context, redirects, query, onlyIfCached, run: runStepsOf(res) };
+  const { onlyIfCached } = context;
+  const call = { req, res, context, redirects, query, run: runStepsOf(res) };
   context.handle = handle;
   const admit = (): Caller | Promise<Caller> => context.caller ?? redirects.admit(req, res, context);
   // An anonymous GET without parameters is admitted only if it may need more than memory.

@@ -118,12 +118,12 @@ export class Resolver {
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
   readonly #rechecks = new SerialFlight();
-  readonly #aroundMiss: AroundMiss;
+  /** Composed at the first miss, because plugins add theirs after the resolver is created. */
+  #aroundMiss: AroundMiss | undefined;
   readonly refOf: RefOf;
 
   constructor(deps: ResolverDeps) {
     this.#deps = deps;
-    this.#aroundMiss = createAroundMiss(deps.aroundMiss ?? []);
     this.refOf = deps.refOf;
     this.#loader = new Loader(deps);
     this.#configuredLoader = new Loader(deps);
@@ -168,6 +168,7 @@ export class Resolver {
     // Otherwise memory has not changed since it was read.
     const task = { handle, authoritative, noFallback, onlyIfCached, caller, newerThan: 0 };
     const read = authoritative ? () => this.#readAuthoritatively(task) : () => this.#load(task, entry);
+    this.#aroundMiss ??= composeAroundMiss(this.#deps.aroundMiss ?? []);
     return this.#aroundMiss(caller, read, isUnknown);
   }
 
@@ -327,18 +328,20 @@ export class Resolver {
   }
 }
 
-/** Runs reads inside all functions of a list, the first outermost. */
+/** Runs reads inside all functions of a list, to which plugins may still add theirs. */
 export const createAroundMiss =
   (all: readonly AroundMiss[]): AroundMiss =>
-  (caller, read, isUnknown) => {
-    const [outermost, ...others] = all;
-    if (outermost === undefined) return read();
-    const inner = others.reduceRight<typeof read>(
-      (next, around) => () => around(caller, next, isUnknown),
-      read,
-    );
-    return outermost(caller, inner, isUnknown);
-  };
+  (caller, read, isUnknown) =>
+    composeAroundMiss(all)(caller, read, isUnknown);
+
+/** Returns a single function for all of a list, the first outermost. */
+const composeAroundMiss = (all: readonly AroundMiss[]): AroundMiss =>
+  all.length === 0
+    ? (_caller, read) => read()
+    : all.reduce(
+        (outer, inner) => (caller, read, isUnknown) =>
+          outer(caller, () => inner(caller, read, isUnknown), isUnknown),
+      );
 
 const isUnknown = (resolution: Resolution): boolean =>
   resolution.kind === 'entry' && resolution.entry.kind === 'not-found';

@@ -4,7 +4,7 @@ import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { cacheHeaders, isOnlyIfCached } from '../http/cache-headers.js';
+import { cacheHeaders } from '../http/cache-headers.js';
 import { noteRead } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
@@ -113,7 +113,7 @@ async function resolvePublic(
 ): Promise<FromEntry> {
   const login = { authorization: req.headers.authorization, caller: context.caller };
   const { caller } = host.originOf(handle, login);
-  const options = { authoritative: false, onlyIfCached: isOnlyIfCached(req), caller };
+  const options = { authoritative: false, onlyIfCached: context.onlyIfCached, caller };
   const resolution = await run(() => host.resolver.resolve(handle, options), 0);
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;

@@ -49,7 +49,13 @@ function startMirror({ trustedSince = 0 } = {}) {
       const times = { requestedAt, staleAt: requestedAt, deleteAt: requestedAt };
       const entry = { kind: 'found' as const, values: toBytes('[]'), message: '', ...times };
       entries.set(key, entry);
-      return Promise.resolve({ kind: 'entry', entry, from: 'upstream', collapsed: false });
+      return Promise.resolve({
+        kind: 'entry',
+        entry,
+        from: 'upstream',
+        readAt: entry.requestedAt,
+        collapsed: false,
+      });
     },
   };
   const cache = { memory, trustedSince: () => trustedSince };

@@ -11,7 +11,7 @@ import { exchange } from '../support/raw-socket.js';
 import { admissionWith } from '../support/traffic.js';
 import '../support/real-sockets.js';
 
-type Failing = Parameters<typeof guard>[0];
+type Failing = Parameters<typeof guard>[0]['listener'];
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 const boom = new Error('thrown on purpose');
@@ -21,7 +21,7 @@ async function startGuarded(
   report?: ReportUnexpected,
 ): Promise<{ url: string; reported: unknown[] }> {
   const reported: unknown[] = [];
-  const server = createServer(guard(listener, report ?? ((error) => reported.push(error))));
+  const server = createServer(guard({ listener }, report ?? ((error) => reported.push(error))));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

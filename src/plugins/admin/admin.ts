@@ -57,7 +57,7 @@ export function createAdmin(host: Host, interfaces: AdminInterfaces): RequestLis
   app.use(createTokenCheck(host.settings.current.admin.token)); // Precedes every route.
   app.use(createDispatch(table, handlers));
   app.use(errorHandler(createSendError(onUnexpected, renderAdminProblem, sendAdminProblem)));
-  return guard(expressListener(app), onUnexpected);
+  return guard({ listener: expressListener(app) }, onUnexpected);
 }
 
 /** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */
