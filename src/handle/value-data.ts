@@ -1,9 +1,10 @@
-// Value data: bytes, and the JSON of a Handle server, in each of its formats (RFC 3651, section 3.2); private key files.
+// Values as bytes; their data as bytes and as the JSON of a Handle server, in each of its formats (RFC 3651, section 3);
+// private key files.
 import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import { ByteReader, counted, int16, int32, sized, tryDecode } from './bytes.js';
-import type { ValueReference } from './value.js';
+import { type HandleValue, type ValueReference, lastFourPermissions } from './value.js';
 
 export interface ValueData {
   format: string;
@@ -49,6 +50,32 @@ function encodeAdminJson(json: unknown): Buffer {
     legacy: legacyByteLength === true,
   });
 }
+
+const RELATIVE = 0;
+const ABSOLUTE = 1;
+/** Default TTL of a value (s). */
+const DEFAULT_TTL = 86_400;
+
+/** Encodes a value as on a Handle server (RFC 3651 §3.1). @throws for an unknown data format */
+export function encodeValue(value: HandleValue): Buffer {
+  const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
+  const changedAt = timestamp === undefined ? 0 : secondsOf(timestamp);
+  const bits = parseInt(lastFourPermissions(permissions), 2);
+  return Buffer.concat([
+    int32(index),
+    int32(changedAt),
+    ...(typeof ttl === 'number'
+      ? [Buffer.of(RELATIVE), int32(ttl)]
+      : [Buffer.of(ABSOLUTE), int32(secondsOf(ttl))]),
+    Buffer.of(bits),
+    sized(type),
+    sized(encodeData(data)),
+    encodeVlist(references),
+  ]);
+}
+
+/** Converts a date to seconds since the epoch; 0, which is expired, for an invalid date. */
+const secondsOf = (date: string): number => Math.floor(Date.parse(date) / 1000) || 0;
 
 interface OwnFormat {
   types: RegExp;

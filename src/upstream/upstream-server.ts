@@ -39,7 +39,7 @@ export function createServer(
     context.clock,
     keys && createHealthReport({ url, keys }, context),
   );
-  const report = createReadReport(label, context);
+  const { metrics, hooks } = context;
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
@@ -56,6 +56,7 @@ export function createServer(
         // A pause may have started meanwhile.
         if (hasWaited) health.assertNotPaused();
         const attempt = health.begin(handle.key);
+        let result = 'INTERNAL';
         try {
           const timeoutMs = Math.max(1, deadline - startedAt);
           const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes });
@@ -66,25 +67,22 @@ export function createServer(
           const read = readInSlices(slicer, protocol.outcomeOf(reply), { chars: body.length, caller });
           const outcome = read instanceof Promise ? await read : read;
           health.succeeded();
-          report(outcome.kind, performance.now() - startedAt);
+          result = outcome.kind;
           return outcome;
         } catch (error) {
-          report(error instanceof ServiceError ? error.code : 'INTERNAL', performance.now() - startedAt);
-          if (error instanceof ServiceError) health.failed(attempt, error);
+          if (!(error instanceof ServiceError)) throw error;
+          result = error.code;
+          health.failed(attempt, error);
           throw error;
+        } finally {
+          const durationMs = performance.now() - startedAt;
+          metrics.countUpstreamRequest({ server: label, outcome: result, ms: durationMs });
+          for (const { addCall } of hooks.spans)
+            addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
         }
       };
       return limiter.run(send, { key: handle.key, caller });
     },
-  };
-}
-
-/** Creates the function that counts and traces an upstream read. */
-function createReadReport(server: string, { metrics, hooks: { spans } }: Context) {
-  return (result: string, durationMs: number): void => {
-    metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
-    for (const { addCall } of spans)
-      addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
   };
 }
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { encodeValue } from '../../src/plugins/native/codec.js';
+import { encodeValue } from '../../src/handle/value-data.js';
 import { takeValue } from '../../src/cli/native-client.js';
 
 const i4 = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');

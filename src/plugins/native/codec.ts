@@ -1,8 +1,8 @@
 // Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages,
-// requests, responses and values.
+// requests and responses.
 import { ByteReader, sized, int32 } from '../../handle/bytes.js';
-import { encodeData, encodeVlist } from '../../handle/value-data.js';
-import { type HandleValue, lastFourPermissions } from '../../handle/value.js';
+import { encodeValue } from '../../handle/value-data.js';
+import type { HandleValue } from '../../handle/value.js';
 import { createHash } from 'node:crypto';
 
 // Results of decoding untrusted bytes.
@@ -276,34 +276,6 @@ function readResolution(bytes: Buffer): ResolutionRequest {
   const indexes = reader.elements(() => reader.int32());
   return { handle, indexes, types: reader.elements(() => reader.sizedText()) };
 }
-
-// Handle values (RFC 3651 §3.1), encoded from JSON to the same bytes as on the server.
-
-const RELATIVE = 0;
-const ABSOLUTE = 1;
-/** Default TTL of a value (s). */
-const DEFAULT_TTL = 86_400;
-
-/** Encodes a value. @throws for an unknown data format */
-export function encodeValue(value: HandleValue): Buffer {
-  const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
-  const changedAt = timestamp === undefined ? 0 : secondsOf(timestamp);
-  const bits = parseInt(lastFourPermissions(permissions), 2);
-  return Buffer.concat([
-    int32(index),
-    int32(changedAt),
-    ...(typeof ttl === 'number'
-      ? [Buffer.of(RELATIVE), int32(ttl)]
-      : [Buffer.of(ABSOLUTE), int32(secondsOf(ttl))]),
-    Buffer.of(bits),
-    sized(type),
-    sized(encodeData(data)),
-    encodeVlist(references),
-  ]);
-}
-
-/** Converts a date to seconds since the epoch; 0, which is expired, for an invalid date. */
-const secondsOf = (date: string): number => Math.floor(Date.parse(date) / 1000) || 0;
 
 // Response bodies (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral,
 // challenge, error text; and the digest.
