@@ -156,7 +156,7 @@ function createCore(
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(settings);
   const findClient = createFindClient(isTrustedProxy, context);
-  const runStepsOf = createRunStepsOf(slicer, findClient, upstream.maxRecordBytes);
+  const runStepsOf = createRunStepsOf(slicer, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const cache = createCache(config, servers, context);

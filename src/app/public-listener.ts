@@ -84,7 +84,7 @@ function createListener(
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
   const listener = createRouter(routes, interfaces, {
     sendPrepared,
-    open: createOpenContext(acceptRequestId, findClient, sendRaw),
+    open: createOpenContext(acceptRequestId, findClient, sendRaw, host.runStepsOf),
     judgeHits,
     begin: createBegin(host, check),
     admit,

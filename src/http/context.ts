@@ -8,6 +8,7 @@ import type { Resolution } from '../resolver/loader.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ClientPeer } from '../upstream/contract.js';
 import type { SendRaw } from './raw-response.js';
+import type { RunSteps, RunStepsOf } from './request-work.js';
 import type { Listener, Place, Route } from './route-table.js';
 import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
 
@@ -39,6 +40,8 @@ export interface RequestContext extends Place {
   result: Result;
   /** The client, even behind trusted proxies. */
   client: Client;
+  /** Processes the records of the request in time slices. */
+  runSteps: RunSteps;
   /** Whether the handle exists; undefined unless the request is an anonymous read. */
   exists?: boolean | undefined;
   /** Caller for upstream limits; undefined until the request is admitted. */
@@ -110,9 +113,11 @@ export function createOpenContext(
   acceptRequestId: AcceptRequestId,
   findClient: (req: IncomingMessage) => Client,
   sendRaw: SendRaw,
+  runStepsOf: RunStepsOf,
 ): Listener {
   return function openContext(req, res) {
     const target = readTarget(req.url ?? '');
+    const client = findClient(req);
     const hasQuery = target.query !== '';
     const parameters = hasQuery ? readParameters(target.query) : NO_PARAMETERS;
     (res as unknown as { locals: RequestContext }).locals = {
@@ -123,7 +128,8 @@ export function createOpenContext(
       format: hasQuery ? readFormat(parameters) : COMPACT,
       onlyIfCached: isOnlyIfCached(req),
       result: 'local',
-      client: findClient(req),
+      client,
+      runSteps: runStepsOf(res, client.network),
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
       sendRaw,
     };

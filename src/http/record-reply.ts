@@ -28,14 +28,14 @@ export type AnswerRecord = (
 ) => Promise<void>;
 
 export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
-  const { metrics, runStepsOf } = host;
+  const { metrics } = host;
   const { gzipMinBytes } = config.http;
   const { freshness } = freshnessRules(config, host);
   const cache = host.preparedCache();
   return async function answerRecord(req, res, { handle, query, resolution }) {
     const context = contextOf(res);
     noteRead(context, resolution, query);
-    const runSteps = runStepsOf(res);
+    const { format, target, runSteps } = context;
     if (resolution.kind !== 'entry') {
       const { refused } = resolution;
       const reply = { ...bodyOfRefusal(refused, handle), headers: headersOfRefusal(refused), gzipMinBytes };
@@ -43,7 +43,6 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     }
     const { entry, from, stale } = resolution;
     const lines = recordLines(host, resolution, () => [handle]);
-    const { format, target } = context;
     const rendering = renderRecord(entry, { handle: handle.text, selection: query, format });
     const representing = representInSteps(req, rendering, { lines, gzipMinBytes });
     const made = await runSteps(representing, entry.values.length);

@@ -1,6 +1,6 @@
 // Processes the records of a request: small ones directly, large ones in time
 // slices until the client disconnects.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
@@ -19,20 +19,15 @@ export type RunSteps = <T>(work: Work<T>, chars: number) => T | Promise<T>;
  * Creates the `RunSteps` for a request. Work on one record is run by one call: each call waits behind the client's other
  * records, so that several for a record would hold all of them at a time.
  */
-export type RunStepsOf = (res: ServerResponse) => RunSteps;
+export type RunStepsOf = (res: ServerResponse, network: string) => RunSteps;
 
 /** Charges a request's processing time, and the records held meanwhile, to its client's network. */
-export function createRunStepsOf(
-  slicer: TimeSlicer,
-  findClient: (req: IncomingMessage) => { network: string },
-  maxRecordBytes: number,
-): RunStepsOf {
+export function createRunStepsOf(slicer: TimeSlicer, maxRecordBytes: number): RunStepsOf {
   const waiting = new WaitingChars(maxRecordBytes);
-  return function runStepsOf(res) {
+  return function runStepsOf(res, network) {
     return function runSteps(work, chars) {
       if (chars <= SMALL_CHARS) return runToEnd(work);
       const signal = signalOfLeaving(res);
-      const { network } = findClient(res.req);
       const isHolding = chars !== Infinity;
       if (!isHolding) return slicer.run(work, { client: network, signal });
       waiting.assertRoom(network, chars);

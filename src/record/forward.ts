@@ -46,7 +46,7 @@ export function createForward(
   withBody: WithBody,
   findServer: (context: RequestContext) => Pick<OriginServer, 'forward'>,
 ): Forward {
-  const { resolver, runStepsOf } = host;
+  const { resolver } = host;
   // A record is buffered for its ETag; larger ones are rejected.
   const { maxRecordBytes } = host.settings.current.upstream;
   return async function forward(req, res, context, server) {
@@ -66,7 +66,7 @@ export function createForward(
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
     const etag =
-      decoded && (await runStepsOf(res)(etagOfResponse(decoded, formOf(context, encoding)), decoded.length));
+      decoded && (await context.runSteps(etagOfResponse(decoded, formOf(context, encoding)), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }

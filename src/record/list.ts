@@ -16,7 +16,7 @@ import type { Forward } from './forward.js';
 
 /** Creates the handler of `GET /api/handles?prefix=…`. */
 export function createListHandles(config: Config, host: Host, forward: Forward): Handler {
-  const { hooks, upstreams, refOf, clock, runStepsOf } = host;
+  const { hooks, upstreams, refOf, clock } = host;
   const { gzipMinBytes } = config.http;
 
   return async function listHandles(req, res, context) {
@@ -34,12 +34,12 @@ export function createListHandles(config: Config, host: Host, forward: Forward):
       context.result = 'hit';
       const json = writeJson(listMembers(prefix, list.handles, list.page));
       const reply = { status: 200, json, headers: listHeaders(list, clock.now()), gzipMinBytes };
-      return sendReply(req, res, reply, runStepsOf(res));
+      return sendReply(req, res, reply, context.runSteps);
     }
     if (context.onlyIfCached) throw notCached();
     const [server] = upstreams.findServers(refOf(`${prefix}/`));
     if (server?.source.forwards !== false) return forward(req, res, context, server);
-    return sendAnswer(req, res, await server.list(prefix, pageIn(parameters)), host);
+    return sendAnswer(req, res, await server.list(prefix, pageIn(parameters)));
   };
 }
 
@@ -54,8 +54,9 @@ export async function sendAnswer(
   req: IncomingMessage,
   res: ServerResponse,
   { status, body: json }: RecordAnswer,
-  { runStepsOf }: Host,
 ): Promise<void> {
-  contextOf(res).result = 'bypass';
-  await sendReply(req, res, { status, json, headers: { 'Cache-Control': 'no-store' } }, runStepsOf(res));
+  const context = contextOf(res);
+  context.result = 'bypass';
+  const reply = { status, json, headers: { 'Cache-Control': 'no-store' } };
+  await sendReply(req, res, reply, context.runSteps);
 }

@@ -86,5 +86,5 @@ async function sendPublic(
   const { authoritative, ...selection } = readRecordQuery(parameters);
   const origin = host.originOf(handle, { authorization: undefined, caller });
   const answer = await origin.get({ authoritative, selection });
-  await sendAnswer(req, res, answer, host);
+  await sendAnswer(req, res, answer);
 }

@@ -53,7 +53,7 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
       origin,
       deletion: req.method === 'DELETE' ? deletionOf(request, host.resolver) : undefined,
       withBody,
-      read: hasCondition ? () => readConditionally(request, host) : undefined,
+      read: hasCondition ? () => readConditionally(request) : undefined,
       attempt(body, _current, send) {
         const forward = async (beforeSend?: () => void): Promise<ForwardedResponse> => {
           const server = assertFound(origin.server);
@@ -67,15 +67,12 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
 }
 
 /** Reads the record, and checks the condition. @throws ServiceError PRECONDITION_FAILED */
-async function readConditionally(
-  { req, res, context, origin }: WriteRequest,
-  { runStepsOf }: Host,
-): Promise<RecordRead> {
+async function readConditionally({ req, context, origin }: WriteRequest): Promise<RecordRead> {
   const response = await readVisible(origin, { authoritative: true });
   const { length } = response.body;
   const indexes = context.parameters.getAll('index');
   const condition = { req, handle: origin.handle.text, indexes };
-  await runStepsOf(res)(assertCondition(condition, response), length);
+  await context.runSteps(assertCondition(condition, response), length);
   return response;
 }
 

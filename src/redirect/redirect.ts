@@ -141,10 +141,10 @@ async function respondToHandle(
   res: ServerResponse,
   { context, handle, query }: { context: RequestContext; handle: HandleRef; query: RedirectQuery },
 ): Promise<void> {
-  const { resolver, runStepsOf } = redirects.host;
+  const { resolver } = redirects.host;
   const { authoritative } = query;
   const { onlyIfCached } = context;
-  const call = { req, res, context, redirects, query, run: runStepsOf(res) };
+  const call = { req, res, context, redirects, query, run: context.runSteps };
   context.handle = handle;
   const admit = (): Caller | Promise<Caller> => context.caller ?? redirects.admit(req, res, context);
   // An anonymous GET without parameters is admitted only if it may need more than memory.

@@ -56,11 +56,11 @@ export function createV2(config: Config, host: Host, writes: V2Writes): V2Interf
       }
       const isRead = method === 'GET' || method === 'HEAD';
       if (config.v2.anonymousRead && isRead && headers.authorization === undefined) {
-        await answerAnonymous(v2, { req, res, context, run: host.runStepsOf(res) });
+        await answerAnonymous(v2, { req, res, context, run: context.runSteps });
         return;
       }
       const login = readV2Login(headers.authorization, v2.identities);
-      const call = { req, res, context, login, run: host.runStepsOf(res) };
+      const call = { req, res, context, login, run: context.runSteps };
       await CALLS[readRoute(context)](v2, call);
     },
   };

@@ -7,6 +7,7 @@ import { ServiceError } from '../../src/errors.js';
 import { createOpenContext } from '../../src/http/context.js';
 import { type ReportUnexpected, guard } from '../../src/http/error-reply.js';
 import { createSendRaw } from '../../src/http/raw-response.js';
+import { runToEnd } from '../../src/time-slicer.js';
 import { exchange } from '../support/raw-socket.js';
 import { admissionWith } from '../support/traffic.js';
 import '../support/real-sockets.js';
@@ -49,6 +50,7 @@ const open = createOpenContext(
     peer: { address: '192.0.2.1', isTrusted: false },
   }),
   createSendRaw(Date.now),
+  () => runToEnd,
 );
 
 const FAILING: [string, Failing][] = [

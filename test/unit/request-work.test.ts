@@ -26,11 +26,11 @@ function start() {
     }
     return 'done';
   }
-  const runOf = createRunStepsOf(slicer, ({ url = '' }) => ({ network: url }), MIB);
+  const runOf = createRunStepsOf(slicer, MIB);
   /** Creates a request of a client network. */
   const request = (network = '192.0.2.0/24') => {
-    const res = Object.assign(new EventEmitter(), { destroyed: false, req: { url: network } });
-    return { res, run: runOf(res as unknown as ServerResponse) };
+    const res = Object.assign(new EventEmitter(), { destroyed: false });
+    return { res, run: runOf(res as unknown as ServerResponse, network) };
   };
   const { res, run } = request();
   return { res, run, runOf, request, work, turn: () => turns.shift()?.(), done: () => ({ steps, ended }) };
@@ -52,7 +52,7 @@ describe('request work', () => {
 
   test('watches the connection once for all records of a batch', () => {
     const { res, runOf, work } = start();
-    for (let at = 0; at < 20; at++) void runOf(res as unknown as ServerResponse)(work(), Infinity);
+    for (let at = 0; at < 20; at++) void runOf(res as unknown as ServerResponse, '192.0.2.0/24')(work(), Infinity);
     expect(res.listenerCount('close')).toBe(1);
   });
 

@@ -112,11 +112,10 @@ function createAnswerBatch(
       res.end();
       return;
     }
-    const runSteps = host.runStepsOf(res);
     const startElement = createStartElement(host, {
       query,
       pretty: context.format.pretty,
-      runSteps,
+      runSteps: context.runSteps,
       caller: inBackground(context.caller),
       refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
     });

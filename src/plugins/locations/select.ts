@@ -2,7 +2,7 @@
 import type { HandleValue } from '../../handle/value.js';
 import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
 import { isUrl, isUrlSubtype, textOf, valuesOfType } from '../../redirect/values.js';
-import { type Steps, mapInSteps } from '../../time-slicer.js';
+import type { Steps } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import { createSettings, type GatheredLists, type Settings } from './gather.js';
 import {
@@ -79,24 +79,20 @@ export function readChooseBy(text: string | undefined): string[] {
  * Applies the selectors in order, then draws by weight. A sole location wins regardless of its country, score
  * or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
  */
-export function selectLocation(
+export function* selectLocation(
   locations: readonly Candidate[],
   chooseBy: readonly string[],
   facts: RequestFacts,
 ): Steps<Choice | undefined> {
   let narrowed: Narrowed = { left: locations, by: 'only' };
-  return mapInSteps(
-    () => chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? []),
-    (narrow) => {
-      if (narrowed.left.length > 1) narrowed = narrow(narrowed);
-    },
-    () => {
-      const { left, by } = narrowed;
-      const [first] = left;
-      if (first === undefined) return undefined;
-      return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
-    },
-  );
+  for (const narrow of chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? [])) {
+    if (narrowed.left.length > 1) narrowed = narrow(narrowed);
+    yield;
+  }
+  const { left, by } = narrowed;
+  const [first] = left;
+  if (first === undefined) return undefined;
+  return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
 }
 
 /** Ignores an attribute that matches no location. */

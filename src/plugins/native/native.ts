@@ -20,7 +20,7 @@ import { createTcpServer } from './tcp.js';
 export function start(host: Host, settings: NativeConfig): Started {
   const answer = createNative(host, settings);
   return {
-    handlers: (parts) => ({ tunnel: createTunnelRoute(answer, host, parts) }),
+    handlers: (parts) => ({ tunnel: createTunnelRoute(answer, parts) }),
     listeners: createListeners(host, settings, answer),
   };
 }
@@ -72,7 +72,6 @@ const LINE_FEED = 0x0a;
 
 export function createTunnelRoute(
   native: NativeAnswer,
-  { runStepsOf }: Host,
   { withBody, refusalOfHandle }: HandlerParts,
 ): Listener {
   return async function tunnel(req, res) {
@@ -86,7 +85,7 @@ export function createTunnelRoute(
         return native.answer({ ...incoming, admit: () => context.caller, refusalOf });
       };
       // Infinity, because the record's size and the number of selected values are unknown.
-      const { reply, handle, outcome } = await runStepsOf(res)(answer, Infinity);
+      const { reply, handle, outcome } = await context.runSteps(answer, Infinity);
       const { result } = outcome;
       Object.assign(context, {
         result,
