@@ -52,7 +52,8 @@ describe('request work', () => {
 
   test('watches the connection once for all records of a batch', () => {
     const { res, runOf, work } = start();
-    for (let at = 0; at < 20; at++) void runOf(res as unknown as ServerResponse, '192.0.2.0/24')(work(), Infinity);
+    for (let at = 0; at < 20; at++)
+      void runOf(res as unknown as ServerResponse, '192.0.2.0/24')(work(), Infinity);
     expect(res.listenerCount('close')).toBe(1);
   });
 
