@@ -5,6 +5,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { zipSync } from 'fflate';
+import { tryDecode } from '../handle/bytes.js';
 import {
   decodePublicKey,
   encodePublicKey,
@@ -16,7 +17,7 @@ import {
 } from '../handle/value-data.js';
 import { EXIT, Failure, print, printNote } from './terminal.js';
 
-interface RegisterOptions extends Partial<Record<FieldName, string>> {
+interface RegisterOptions extends Partial<Answers> {
   output: string;
   serial: number;
   keySize: string;
@@ -34,41 +35,24 @@ interface NewFile {
 /** Runs the command. @throws Failure, without writing a file, for invalid input or if a file exists */
 export async function register(options: RegisterOptions): Promise<void> {
   const passphrase = readPassphrase(options);
-  const service = await askService(options);
+  const service = await readAnswers(options);
   const { files: keyFiles, publicKeys } =
     options.keys === undefined
       ? createKeys(Number(options.keySize), passphrase)
       : { files: [], publicKeys: readKeys(options.keys) };
-  const site = Object.entries(siteFiles(service, publicKeys)).map(([name, content]) => ({ name, content }));
-  writeNewFiles(options.output, [...keyFiles, ...site]);
+  writeNewFiles(options.output, [...keyFiles, ...siteFiles(service, options.serial, publicKeys)]);
   print(nextSteps(options, service));
 }
 
-async function askService({ serial, ...given }: RegisterOptions): Promise<HandleService> {
-  const answers = await readAnswers(given);
-  const optional = (name: FieldName): string | undefined => answers[name] || undefined;
-  const { address, organization, email } = answers;
-  return {
-    address,
-    address6: optional('address6'),
-    ports: {
-      tcp: Number(answers.tcpPort),
-      udp: Number(answers.udpPort),
-      http: Number(answers.httpPort),
-    },
-    serialNumber: serial,
-    description: optional('description') ?? organization,
-    contact: { organization, email, name: optional('contact'), phone: optional('phone') },
-    prefix: optional('prefix'),
-  };
-}
+/** A valid answer to each question; empty if it is optional and was not given. */
+type Answers = Record<FieldName, string>;
 
 /** Prompts for values not given as options if standard input is a terminal; otherwise applies defaults. */
-async function readAnswers(given: Partial<Record<FieldName, string>>): Promise<Record<FieldName, string>> {
+async function readAnswers(given: Partial<Answers>): Promise<Answers> {
   const terminal = process.stdin.isTTY ? openTerminal() : undefined;
   const answers: [string, string][] = [];
   try {
-    for (const [name, field] of Object.entries(FIELDS)) {
+    for (const [name, field] of Object.entries<Field>(FIELDS)) {
       const option = given[name as FieldName] ?? (terminal ? undefined : (field.preset ?? ''));
       if (option !== undefined && !isAccepted(field, option))
         throw new Failure(`${field.option}: expected ${field.expected}.`, EXIT.usage);
@@ -77,7 +61,7 @@ async function readAnswers(given: Partial<Record<FieldName, string>>): Promise<R
   } finally {
     terminal?.close();
   }
-  return Object.fromEntries(answers) as Record<FieldName, string>;
+  return Object.fromEntries(answers) as Answers;
 }
 
 type Terminal = ReturnType<typeof openTerminal>;
@@ -154,15 +138,6 @@ function createKeys(
   };
 }
 
-function siteFiles(service: HandleService, keys: PublicKeys): ReturnType<typeof registrationFiles> {
-  try {
-    return registrationFiles(service, keys, new Date());
-  } catch (error) {
-    if (error instanceof RangeError) throw new Failure('--keys: invalid public key.', EXIT.usage);
-    throw error;
-  }
-}
-
 /** Writes all files or none. Never overwrites a file, because a lost private key cannot be recovered. */
 function writeNewFiles(folder: string, files: readonly NewFile[]): void {
   const existing = files.map(({ name }) => join(folder, name)).filter((path) => existsSync(path));
@@ -182,8 +157,8 @@ function writeNewFiles(folder: string, files: readonly NewFile[]): void {
   }
 }
 
-function nextSteps({ output, keys, passphraseFile }: RegisterOptions, service: HandleService): string {
-  const { address, serialNumber, ports } = service;
+function nextSteps({ output, serial, keys, passphraseFile }: RegisterOptions, service: Answers): string {
+  const { address, tcpPort, udpPort, httpPort } = service;
   const isClear = keys === undefined && passphraseFile === undefined;
   return [
     `Wrote the files of the service to ${output}.`,
@@ -192,15 +167,13 @@ function nextSteps({ output, keys, passphraseFile }: RegisterOptions, service: H
     `1. Back up the keys. Keep *priv*.bin secret; send only ${join(output, 'sitebndl.zip')}.`,
     '2. Upload it where you register: https://hdl.handle.net/20.1000/111, or an organization listed at https://dona.net.',
     '3. Set in the configuration of the proxy:',
-    `   native: { tcp: { port: ${ports.tcp} }, ${ports.udp === 0 ? '' : `udp: { port: ${ports.udp} }, `}site: { address: ${JSON.stringify(address)}, serialNumber: ${serialNumber} } }`,
-    `   server: { port: ${ports.http} }`,
+    `   native: { tcp: { port: ${tcpPort} }, ${udpPort === '0' ? '' : `udp: { port: ${udpPort} }, `}site: { address: ${JSON.stringify(address)}, serialNumber: ${serial} } }`,
+    `   server: { port: ${httpPort} }`,
     '4. Read config/examples/cut-over.md before you move an existing service.',
   ].join('\n');
 }
 
-// The fields of the `register` command (option, prompt, default, validation), and the files that it writes.
-
-export interface Field {
+interface Field {
   option: string;
   question: string;
   /** Default for an empty answer. A field without a default is required. */
@@ -228,21 +201,10 @@ const OPTIONAL_TEXT = /^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{0,200}$/;
 
 const PORT = { expected: `a port from 1 to ${MAX_PORT}`, accepts: isPort };
 
-export type FieldName =
-  | 'address'
-  | 'address6'
-  | 'tcpPort'
-  | 'udpPort'
-  | 'httpPort'
-  | 'organization'
-  | 'email'
-  | 'contact'
-  | 'phone'
-  | 'description'
-  | 'prefix';
+type FieldName = keyof typeof FIELDS;
 
 /** The fields in prompt order. */
-export const FIELDS: Record<FieldName, Field> = {
+const FIELDS = {
   address: {
     option: '--address',
     question: 'Public IP address of the service',
@@ -254,7 +216,7 @@ export const FIELDS: Record<FieldName, Field> = {
     question: 'Public IPv6 address too, or nothing',
     preset: '',
     expected: 'a public IPv6 address',
-    accepts: (text) => text === '' || isAddress6(text),
+    accepts: (text: string) => text === '' || isAddress6(text),
   },
   tcpPort: { option: '--tcp-port', question: 'TCP port', preset: '2641', ...PORT },
   udpPort: {
@@ -262,7 +224,7 @@ export const FIELDS: Record<FieldName, Field> = {
     question: 'UDP port, 0 for none',
     preset: '2641',
     expected: `a port from 0 to ${MAX_PORT}`,
-    accepts: (text) => text === '0' || isPort(text),
+    accepts: (text: string) => text === '0' || isPort(text),
   },
   httpPort: { option: '--http-port', question: 'HTTP port', preset: '8000', ...PORT },
   organization: {
@@ -305,27 +267,13 @@ export const FIELDS: Record<FieldName, Field> = {
     expected: 'a prefix such as 21.T11998, without a slash',
     accepts: /^$|^[0-9A-Za-z][0-9A-Za-z.-]{0,99}$/,
   },
-};
+} satisfies Record<string, Field>;
 
-export const isAccepted = ({ accepts }: Field, text: string): boolean =>
+const isAccepted = ({ accepts }: Field, text: string): boolean =>
   typeof accepts === 'function' ? accepts(text) : accepts.test(text);
 
-/** A Handle service to register. */
-export interface HandleService {
-  address: string;
-  /** Additional IPv6 address of a service whose `address` is IPv4. */
-  address6: string | undefined;
-  /** `udp` is 0 for a service without UDP. */
-  ports: { tcp: number; udp: number; http: number };
-  serialNumber: number;
-  description: string;
-  contact: { organization: string; email: string; name: string | undefined; phone: string | undefined };
-  /** Undefined until the registry has assigned a prefix. */
-  prefix: string | undefined;
-}
-
 /** Public key files (HS_PUBKEY data). */
-export interface PublicKeys {
+interface PublicKeys {
   server: Buffer;
   administrator: Buffer;
 }
@@ -333,36 +281,27 @@ export interface PublicKeys {
 /**
  * Builds the files of a primary site. The registry receives only `sitebndl.zip`, whose entry names, and the
  * placeholder `YOUR_PREFIX`, match CNRI's set-up tool.
- *
- * @throws RangeError when a key is invalid
  */
-export function registrationFiles(
-  service: HandleService,
-  keys: PublicKeys,
-  now: Date,
-): Record<'siteinfo.json' | 'siteinfo.bin' | 'contactdata.dct' | 'sitebndl.zip', Buffer> {
-  const site = siteOf(service, keys.server);
+function siteFiles(service: Answers, serialNumber: number, keys: PublicKeys): NewFile[] {
+  const site = siteOf(service, serialNumber, keys.server);
   const binary = encodeSite(site);
-  const contact = Buffer.from(contactData(service.contact));
-  const administrator = Buffer.from(`300:0.NA/${service.prefix ?? 'YOUR_PREFIX'}\n`);
+  const contact = Buffer.from(contactData(service));
   const bundle = {
-    repl_admin: administrator,
+    repl_admin: Buffer.from(`300:0.NA/${service.prefix || 'YOUR_PREFIX'}\n`),
     'admpub.bin': keys.administrator,
     'siteinfo.bin': binary,
     'contactdata.dct': contact,
   };
-  return {
-    'siteinfo.json': Buffer.from(JSON.stringify(site, undefined, 2)),
-    'siteinfo.bin': binary,
-    'contactdata.dct': contact,
-    'sitebndl.zip': Buffer.from(zipSync(bundle, { mtime: now })),
-  };
+  return [
+    { name: 'siteinfo.json', content: Buffer.from(JSON.stringify(site, undefined, 2)) },
+    { name: 'siteinfo.bin', content: binary },
+    { name: 'contactdata.dct', content: contact },
+    { name: 'sitebndl.zip', content: Buffer.from(zipSync(bundle, { mtime: new Date() })) },
+  ];
 }
 
-function siteOf(
-  { description, address, address6, serialNumber, ports }: HandleService,
-  key: Buffer,
-): SiteJson {
+function siteOf(service: Answers, serialNumber: number, key: Buffer): SiteJson {
+  const { address, address6, description, organization } = service;
   return {
     version: 1,
     protocolVersion: '2.11',
@@ -370,32 +309,43 @@ function siteOf(
     primarySite: true,
     multiPrimary: false,
     attributes: [
-      { name: 'desc', value: description },
-      ...(address6 === undefined ? [] : [{ name: 'alt_addr.1', value: address6 }]),
+      { name: 'desc', value: description || organization },
+      ...(address6 === '' ? [] : [{ name: 'alt_addr.1', value: address6 }]),
     ],
     servers: [
       {
         serverId: 1,
         address,
-        publicKey: { format: 'key', value: decodePublicKey(key) },
-        interfaces: serviceInterfaces(ports),
+        publicKey: { format: 'key', value: readPublicKey(key) },
+        interfaces: serviceInterfaces(service),
       },
     ],
   };
 }
 
+function readPublicKey(key: Buffer): Jwk {
+  const read = tryDecode(decodePublicKey, key);
+  if (read === undefined) throw new Failure('--keys: invalid public key.', EXIT.usage);
+  return read;
+}
+
 /** Announces administration like the set-up tool, because registries might reject a site without it. */
-const serviceInterfaces = ({ tcp, udp, http }: HandleService['ports']): SiteServer['interfaces'] => [
-  { query: true, admin: true, protocol: 'TCP', port: tcp },
-  ...(udp === 0 ? [] : [{ query: true, admin: false, protocol: 'UDP', port: udp }]),
-  { query: true, admin: true, protocol: 'HTTP', port: http },
+const serviceInterfaces = ({ tcpPort, udpPort, httpPort }: Answers): SiteServer['interfaces'] => [
+  { query: true, admin: true, protocol: 'TCP', port: Number(tcpPort) },
+  ...(udpPort === '0' ? [] : [{ query: true, admin: false, protocol: 'UDP', port: Number(udpPort) }]),
+  { query: true, admin: true, protocol: 'HTTP', port: Number(httpPort) },
 ];
 
 /** Writes CNRI's StreamTable format. */
-function contactData({ organization, email, name, phone }: HandleService['contact']): string {
-  const fields = { org_name: organization, contact_email: email, contact_name: name, contact_phone: phone };
+function contactData({ organization, email, contact, phone }: Answers): string {
+  const fields = {
+    org_name: organization,
+    contact_email: email,
+    contact_name: contact,
+    contact_phone: phone,
+  };
   const lines = Object.entries(fields).flatMap(([key, value]) =>
-    value === undefined ? [] : [`  "${key}" = "${value.replace(/["\\]/g, '\\$&')}"`],
+    value === '' ? [] : [`  "${key}" = "${value.replace(/["\\]/g, '\\$&')}"`],
   );
   return `${['{', ...lines, '}'].join('\n')}\n`;
 }
