@@ -1,7 +1,6 @@
 // Converts the files of a Handle.Net server (the output of `hdl-dblist`, batch files, the SQL table as CSV) to
 // lines of an export, without values that are not public.
-import type { StoredValue } from '../dev-server/value.js';
-import { DEFAULT_TTL, valueToJson } from '../dev-server/value.js';
+import { DEFAULT_TTL, type StoredValue, isoSeconds, valueToJson } from '../dev-server/value.js';
 import { parseJson } from '../handle/json.js';
 import { readFileLines } from '../handle/streams.js';
 import { type HandleValue, type ValueReference, assertValue, isPublic } from '../handle/value.js';
@@ -404,7 +403,7 @@ function readRowValue(row: Row): HandleValue | string {
     data: decodeHexCell(row['data']),
     permissions: isAllowed.map((is, at) => ((is ?? '1110'[at] === '1') ? '1' : '0')).join(''),
     // Type 1 is absolute, in seconds since 1970.
-    ttl: row['ttl_type'] === '1' ? new Date(ttl * 1000).toISOString().replace('.000Z', 'Z') : ttl,
+    ttl: row['ttl_type'] === '1' ? isoSeconds(ttl) : ttl,
     references: readReferenceCell(row['refs']),
     timestampSeconds: Number(row['timestamp']) || 0,
   });

@@ -2,10 +2,10 @@
 import { createSocket } from 'node:dgram';
 import { on, once } from 'node:events';
 import { connect } from 'node:net';
+import { isoSeconds, valueToJson } from '../dev-server/value.js';
 import { ByteReader, int32, sized } from '../handle/bytes.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import { decodeData } from '../handle/value-data.js';
-import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../handle/value.js';
+import type { HandleValue, Ttl } from '../handle/value.js';
 import {
   decoded,
   type Decoded,
@@ -32,7 +32,7 @@ const TIMEOUT_MS = 10_000;
 export async function readNatively(
   address: string,
   handle: string,
-): Promise<{ text: string; note: string; isFound: boolean }> {
+): Promise<{ text: string; note: string; failure: string | undefined }> {
   const { protocol, hostname, port } = new URL(address);
   const target = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) };
   const exchange = protocol === 'udp:' ? exchangeUdp : exchangeTcp;
@@ -46,11 +46,9 @@ export async function readNatively(
   const { body } = response.value;
   const details =
     body.kind === 'record' ? { values: body.values } : body.kind === 'text' ? { message: body.text } : {};
-  return {
-    text: JSON.stringify({ responseCode, handle, ...details }),
-    note: `response code ${responseCode} over ${protocol === 'udp:' ? 'UDP' : 'TCP'}`,
-    isFound: responseCode === RESPONSE_CODE.success,
-  };
+  const note = `response code ${responseCode} over ${protocol === 'udp:' ? 'UDP' : 'TCP'}`;
+  const text = JSON.stringify({ responseCode, handle, ...details });
+  return { text, note, failure: responseCode === RESPONSE_CODE.success ? undefined : note };
 }
 
 function requestFor(handle: string): Buffer {
@@ -64,14 +62,8 @@ function requestFor(handle: string): Buffer {
   };
   const body = encodeResolution({ handle: Buffer.from(handle), indexes: [], types: [] });
   const flags = { isCompressed: false, isEncrypted: false, isTruncated: false };
-  const envelope = {
-    version: OWN_VERSION,
-    suggested: OWN_VERSION,
-    ...flags,
-    sessionId: 0,
-    requestId: 1,
-    sequence: 0,
-  };
+  const ids = { sessionId: 0, requestId: 1, sequence: 0 };
+  const envelope = { version: OWN_VERSION, suggested: OWN_VERSION, ...flags, ...ids };
   return frame(envelope, encodeMessage({ header, body, credential: Buffer.alloc(0) }));
 }
 
@@ -189,30 +181,20 @@ function takeRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[]
 
 const ABSOLUTE = 1;
 
-/** Reads a value into JSON with a Handle server's members and order. */
-export function takeValue(reader: ByteReader): HandleValue {
-  const index = reader.int32();
-  const timestamp = reader.int32();
-  const ttl = takeTtl(reader);
-  const permissions = (reader.byte() & 0x0f).toString(2).padStart(4, '0');
-  const type = reader.sizedText();
-  const data = decodeData(type, reader.sized());
-  const references = reader.elements(() => ({ handle: reader.sizedText(), index: reader.int32() }));
-  return {
-    index,
-    type,
-    data,
-    ...(permissions !== DEFAULT_PERMISSIONS && { permissions }),
-    ttl,
-    ...(timestamp !== 0 && { timestamp: dateOf(timestamp) }),
-    ...(references.length > 0 && { references }),
-  };
-}
+/** Reads a value, whose fields have the order of the bytes, into JSON as a Handle server writes it. */
+export const takeValue = (reader: ByteReader): HandleValue =>
+  valueToJson({
+    index: reader.int32(),
+    timestampSeconds: reader.int32(),
+    ttl: takeTtl(reader),
+    permissions: (reader.byte() & 0x0f).toString(2).padStart(4, '0'),
+    type: reader.sizedText(),
+    data: reader.sized(),
+    references: reader.elements(() => ({ handle: reader.sizedText(), index: reader.int32() })),
+  });
 
 function takeTtl(reader: ByteReader): Ttl {
   const kind = reader.byte();
   const seconds = reader.int32();
-  return kind === ABSOLUTE ? dateOf(seconds) : seconds;
+  return kind === ABSOLUTE ? isoSeconds(seconds) : seconds;
 }
-
-const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');

@@ -89,12 +89,8 @@ function addOperate(program: Command): void {
   const handle = 'handle, also as hdl:… or a URL; - for standard input with one handle per line';
   atAdmin(atProxy(program.command('resolve').argument('<handle>', handle)))
     .description('resolve a handle through the proxy and show its cache entries')
-    .addOption(
-      new Option('--direct <url>', 'resolve at this Handle server instead of the proxy').argParser(baseUrl),
-    )
-    .addOption(
-      new Option('--fingerprint <sha256>', 'SHA-256 of the certificate, for --direct').argParser(fingerprint),
-    )
+    .option('--direct <url>', 'resolve at this Handle server instead of the proxy', baseUrl)
+    .option('--fingerprint <sha256>', 'SHA-256 of the certificate, for --direct', fingerprint)
     .option('--ca <file>', 'PEM file of the authority that signed the certificate')
     .addOption(
       new Option('--insecure', 'accept any certificate with --direct, and print its fingerprint').conflicts([

@@ -24,28 +24,11 @@ export async function resolveCommand(given: string, options: ResolveCommandOptio
     return;
   }
   const handle = readHandleName(given);
-  if (options.native !== undefined) {
-    await resolveNatively(options.native, handle, options);
-    return;
-  }
-  const { status, text, cacheStatus } = await readHandleRecord(handle, options);
-  print(formatBody(text, options));
-  printNote(`${status} · ${cacheStatus ?? 'no Cache-Status'}`);
-  if (options.direct === undefined) await printCacheEntries(handle, options);
-  if (status !== 200) throw new Failure(`status ${status}`);
-}
-
-async function resolveNatively(
-  address: string,
-  handle: string,
-  options: ResolveCommandOptions,
-): Promise<void> {
-  // Imported on demand, because only `--native` needs the codec.
-  const { readNatively } = await import('./native-client.js');
-  const { text, note, isFound } = await readNatively(address, handle);
+  const { text, note, failure } = await readHandleRecord(handle, options);
   print(formatBody(text, options));
   printNote(note);
-  if (!isFound) throw new Failure(note);
+  if ((options.direct ?? options.native) === undefined) await printCacheEntries(handle, options);
+  if (failure !== undefined) throw new Failure(failure);
 }
 
 /** @throws Failure for options that cannot be combined */
@@ -57,19 +40,30 @@ function assertOptions(given: string, options: ResolveCommandOptions): void {
     throw new Failure('--fingerprint, --ca and --insecure are for --direct.', EXIT.usage);
 }
 
-async function readHandleRecord(
-  handle: string,
-  { direct, proxy, ...trust }: ResolveCommandOptions,
-): Promise<{ status: number; text: string; cacheStatus?: string | null }> {
+interface Resolved {
+  text: string;
+  note: string;
+  /** Undefined if the handle was found. */
+  failure: string | undefined;
+}
+
+async function readHandleRecord(handle: string, options: ResolveCommandOptions): Promise<Resolved> {
+  const { native, direct, proxy } = options;
+  // Imported on demand, because only `--native` needs the codec, and only `--direct` the upstream client.
+  if (native !== undefined) return (await import('./native-client.js')).readNatively(native, handle);
   if (direct !== undefined) {
-    // Imported on demand, because only `--direct` needs the upstream client.
-    const { readDirectly } = await import('./direct.js');
-    return readDirectly(direct, handle, trust);
+    const { status, text } = await (await import('./direct.js')).readDirectly(direct, handle, options);
+    return describeResponse(status, text);
   }
   const response = await fetchOrFail(`${proxy}/api/handles/${handleToPath(handle)}`);
-  const { status, headers } = response;
-  return { status, text: await response.text(), cacheStatus: headers.get('cache-status') };
+  return describeResponse(response.status, await response.text(), response.headers.get('cache-status'));
 }
+
+const describeResponse = (status: number, text: string, cacheStatus?: string | null): Resolved => ({
+  text,
+  note: `${status} · ${cacheStatus ?? 'no Cache-Status'}`,
+  failure: status === 200 ? undefined : `status ${status}`,
+});
 
 /** Formats a record as a table on a terminal, and leaves the body unchanged in a pipe. */
 function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {

@@ -16,7 +16,9 @@ export interface StoredValue {
 
 export const DEFAULT_TTL = 86_400;
 
-const isoSeconds = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+/** Formats seconds since 1970 as a Handle server does. */
+export const isoSeconds = (seconds: number): string =>
+  new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
 /** Converts a value to JSON with the members and the order of the real server. */
 export function valueToJson(value: StoredValue): HandleValue {
