@@ -7,7 +7,7 @@ import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
 import { type AdminOptions, callAdmin, failureReason, streamAdmin } from './client.js';
-import { readRecordLines } from './handle-net.js';
+import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
 
@@ -61,11 +61,9 @@ async function writeOutput(
   const partial = partialAt(base, earlier.length + 1);
   const target = createWriteStream(partial, { mode: 0o600 });
   const gzip = output.endsWith('.gz') ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
-  gzip?.pipe(target);
   const sink = gzip ?? target;
-  const done = finished(target);
-  // Destroys the compressor when the file fails, so that writers waiting for `drain` fail too.
-  done.catch((failure: unknown) => gzip?.on('error', () => undefined).destroy(failure as Error));
+  // The compressor fails with the file, so that writers waiting for `drain` fail too.
+  const done = gzip === undefined ? finished(target) : pipeline(gzip, target);
   const recent = earlier.filter(isRecent).reverse();
   const write = async (): Promise<Exported> => {
     await once(target, 'open');
@@ -154,29 +152,24 @@ interface ImportOptions extends AdminOptions {
   output?: string;
 }
 
+const MAX_REJECTIONS = 20;
+
 /** Loads records into the memory of a running proxy, or writes them to a seed file. */
 export async function importCommand(file: string, { skip, output, admin }: ImportOptions): Promise<void> {
-  const conversion = { ...createRejection(), hidden: 0 };
+  let rejected = 0;
+  const conversion: Conversion = {
+    hidden: 0,
+    /** Reports the first rejected lines, and counts all. */
+    reject(line, reason) {
+      if (++rejected <= MAX_REJECTIONS) printNote(`line ${line}: ${reason}`);
+    },
+  };
   const lines = readRecordLines(file, conversion);
   const records =
     output === undefined ? await sendLines(lines, { skip, admin }) : await writeSeed(lines, output);
   if (conversion.hidden > 0) printNote(`${countText(conversion.hidden, 'value')} left out: not public`);
   if (records === 0) throw new Failure(`${file} has no records`, EXIT.usage);
-  if (conversion.rejected() > 0)
-    throw new Failure(`${countText(conversion.rejected(), 'line')} of ${file} rejected`);
-}
-
-const MAX_REJECTIONS = 20;
-
-/** Reports the first rejected lines, and counts all. */
-function createRejection() {
-  let rejected = 0;
-  return {
-    rejected: () => rejected,
-    reject(line: number, reason: string) {
-      if (++rejected <= MAX_REJECTIONS) printNote(`line ${line}: ${reason}`);
-    },
-  };
+  if (rejected > 0) throw new Failure(`${countText(rejected, 'line')} of ${file} rejected`);
 }
 
 /** Writes the file, which appears when it is complete. Returns the number of records. */
