@@ -40,15 +40,6 @@ export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOut
   return 'unknown';
 }
 
-/**
- * Combines the outcomes of several requests: unknown if any is unknown, otherwise changed if any changed the
- * record.
- */
-export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome {
-  if (outcomes.includes('unknown')) return 'unknown';
-  return outcomes.includes('changed') ? 'changed' : 'unchanged';
-}
-
 /** Whether a 404 means that the record is gone: without a response code, or with that of a missing handle. */
 const meansMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;

@@ -5,7 +5,7 @@ import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
-import { type WriteAnswer, allowsDeletion, combineOutcomes, judgeWrite } from './decisions.js';
+import { type WriteAnswer, allowsDeletion, judgeWrite } from './decisions.js';
 import type { HandleLock, Held } from './lock.js';
 import { type OriginRecord, type SendRequest, assertAcceptsWrites } from './origin-record.js';
 
@@ -169,7 +169,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   requests: readonly SendRequest<Answer>[],
   settlement: Settlement = {},
 ): Promise<Answer | undefined> {
-  const { outcome, wasFound, isAccepted, answer, failed } = await sendSequentially(requests, settlement);
+  const { outcome, isAccepted, answer, failed } = await sendSequentially(requests, settlement);
   try {
     await fence[outcome]();
     if (failed !== undefined) throw failed.failure;
@@ -178,18 +178,18 @@ export async function sendFenced<Answer extends WriteAnswer>(
   } finally {
     // After the settlement, even if it failed, so that a subscriber to changes reads the new record. A 404
     // invalidates the entry too, but changes nothing at the Handle server.
-    if (outcome === 'unknown' || (outcome === 'changed' && (isAccepted || wasFound)))
+    if (outcome !== 'unchanged' && (isAccepted || answer?.status !== 404))
       await settlement.onChanged?.({ outcome, isConfirmed: isAccepted, answer });
   }
   return answer;
 }
 
 interface Sent<Answer> {
+  /** The outcome of all requests together. */
   outcome: WriteOutcome;
-  /** Whether the record was found to be stored after an unknown outcome. */
-  wasFound: boolean;
   /** Whether a request succeeded. A server that accepts a request has checked its login. */
   isAccepted: boolean;
+  /** The last response; undefined if the record was found to be stored after an unknown outcome. */
   answer?: Answer | undefined;
   failed?: { failure: unknown } | undefined;
 }
@@ -198,25 +198,24 @@ async function sendSequentially<Answer extends WriteAnswer>(
   requests: readonly SendRequest<Answer>[],
   { assertHeld, isStored }: Settlement,
 ): Promise<Sent<Answer>> {
-  const outcomes: WriteOutcome[] = [];
-  let isAccepted = false;
-  let last: { answer?: Answer; failed?: { failure: unknown } } = {};
+  let sent: Sent<Answer> = { outcome: 'unchanged', isAccepted: false };
   for (const send of requests) {
+    const { isAccepted } = sent;
     try {
       const answer = await send(assertHeld);
-      last = { answer };
-      outcomes.push(judgeWrite(answer));
+      sent = { outcome: judgeWrite(answer), isAccepted, answer };
       if (answer.status >= 300) break;
-      isAccepted = true;
+      sent.isAccepted = true;
     } catch (failure) {
-      last = { failed: { failure } };
-      outcomes.push(judgeWrite({ failure }));
+      sent = { outcome: judgeWrite({ failure }), isAccepted, failed: { failure } };
       break;
     }
   }
-  const outcome = combineOutcomes(outcomes);
+  const { outcome, isAccepted } = sent;
   const wasFound = outcome === 'unknown' && (await isStored?.().catch(() => false)) === true;
-  return wasFound ? { outcome: 'changed', wasFound, isAccepted } : { outcome, wasFound, isAccepted, ...last };
+  if (wasFound) return { outcome: 'changed', isAccepted };
+  // The last request changed nothing, but an earlier one did.
+  return outcome === 'unchanged' && isAccepted ? { ...sent, outcome: 'changed' } : sent;
 }
 
 /** Removes Retry-After, because a client must not be told to repeat a write that may have been executed. */

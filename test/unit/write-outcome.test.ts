@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
-import { allowsDeletion, combineOutcomes, judgeWrite } from '../../src/write/decisions.js';
+import { allowsDeletion, judgeWrite } from '../../src/write/decisions.js';
 import type { WriteOutcome } from '../../src/handle/outcome.js';
 
 describe('write outcome by response', () => {
@@ -35,18 +35,6 @@ describe('write outcome by error', () => {
 
   test('is unknown for an error outside the catalogue', () => {
     expect(judgeWrite({ failure: new Error('out of the blue') })).toBe('unknown');
-  });
-});
-
-describe('outcome of a multi-step write', () => {
-  test.each<[WriteOutcome, WriteOutcome[]]>([
-    ['unchanged', []],
-    ['unchanged', ['unchanged', 'unchanged']],
-    ['changed', ['changed', 'unchanged']],
-    ['unknown', ['changed', 'unknown']],
-    ['unknown', ['unchanged', 'unknown']],
-  ])('is %s after %j', (outcome, steps) => {
-    expect(combineOutcomes(steps)).toBe(outcome);
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { sendFenced } from '../../src/write/write.js';
@@ -29,6 +29,42 @@ describe('fence settlement', () => {
     await sendFenced(fence, [responded(status)]);
     expect(settled).toEqual([outcome]);
   });
+
+  test.each<[outcome: string, statuses: number[], sent: number]>([
+    ['unchanged', [], 0],
+    ['unchanged', [409, 200], 1],
+    ['changed', [200, 200], 2],
+    ['changed', [200, 409, 200], 2],
+    ['changed', [200, 404], 2],
+    ['unknown', [200, 502, 200], 2],
+  ])('occurs once, as %s, for a write in steps with the responses %j', async (outcome, statuses, sent) => {
+    const { fence, settled } = createFence();
+    let requests = 0;
+    const steps = statuses.map((status) => (): Promise<WriteAnswer> => {
+      requests++;
+      return Promise.resolve({ status });
+    });
+    await sendFenced(fence, steps);
+    expect([settled, requests]).toEqual([[outcome], sent]);
+  });
+
+  test.each<[recorded: number, statuses: number[], isStored: boolean]>([
+    [1, [200], false],
+    [1, [200, 409], false],
+    [1, [200, 404], false],
+    [1, [502], false],
+    [1, [502], true],
+    [0, [404], false],
+    [0, [409], false],
+  ])(
+    'records %i changes after the responses %j (found to be stored: %s)',
+    async (recorded, statuses, isStored) => {
+      const onChanged = vi.fn(() => Promise.resolve());
+      const settlement = { onChanged, isStored: () => Promise.resolve(isStored) };
+      await sendFenced(createFence().fence, statuses.map(responded), settlement);
+      expect(onChanged).toHaveBeenCalledTimes(recorded);
+    },
+  );
 
   test('occurs once as unknown when there is no response, and suggests no retry', async () => {
     const { fence, settled } = createFence();
