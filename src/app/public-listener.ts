@@ -24,6 +24,7 @@ import { endpointRoutes, recordRoutes } from '../record/routes.js';
 import { createWriteRoute } from '../record/write.js';
 import { createRedirect, redirectRoutes } from '../redirect/redirect.js';
 import { createV2, v2Routes } from '../v2/answer.js';
+import { renderV2Problem } from '../v2/call.js';
 import { createUnclaimedNames, type UnclaimedNames } from '../v2/unclaimed-names.js';
 import { createSharedLock, type HandleLock } from '../write/lock.js';
 import { createCarryOut } from '../write/write.js';
@@ -116,7 +117,7 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
     : undefined;
   const ofPlugins = parts.handlers.map((create) => create({ ...parts, settings: config }));
   const renderers: { [owner in Owner]?: RenderError | undefined } = {
-    v2: v2?.renderError,
+    v2: v2 && renderV2Problem,
     redirect: redirect?.renderError,
   };
   return {
@@ -128,11 +129,11 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
       list: createListHandles(config, host, parts.forward),
       forward: parts.forward,
       write: createWriteRoute(host, parts, carryOut),
-      v2: v2?.route,
+      v2,
     },
     otherwise: (req, res, context) => {
       const isV2 = ownerOf(context.target.path) === 'v2';
-      const handler: Handler = (isV2 && v2?.route) || answerUnrouted;
+      const handler: Handler = (isV2 && v2) || answerUnrouted;
       return handler(req, res, context);
     },
     sendError: createSendError(createReportUnexpected(host), (failure, call) =>

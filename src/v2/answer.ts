@@ -6,18 +6,9 @@ import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
-import type { RenderError } from '../http/error-reply.js';
 import { type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import {
-  type AnonymousCall,
-  type V2,
-  type V2Call,
-  type V2Writes,
-  readV2Login,
-  renderV2Problem,
-  sendV2,
-} from './call.js';
+import { type AnonymousCall, type V2, type V2Call, type V2Writes, readV2Login, sendV2 } from './call.js';
 import { listCollection, sendPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
@@ -37,32 +28,24 @@ export const v2Routes = defineRoutes(
 
 type V2Id = (typeof v2Routes)[number]['id'];
 
-interface V2Interface {
-  route: Handler;
-  renderError: RenderError;
-}
-
-export function createV2(config: Config, host: Host, writes: V2Writes): V2Interface {
+export function createV2(config: Config, host: Host, writes: V2Writes): Handler {
   const { freshness } = freshnessRules(config, host);
   const v2: V2 = { ...writes, config, host, freshness, identities: new Map(config.v2.identities) };
-  return {
-    renderError: renderV2Problem,
-    /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
-    async route(req, res, context) {
-      const { method, headers } = req;
-      if (method === 'OPTIONS') {
-        answerV2Options(req, res, context);
-        return;
-      }
-      const isRead = method === 'GET' || method === 'HEAD';
-      if (config.v2.anonymousRead && isRead && headers.authorization === undefined) {
-        await answerAnonymous(v2, { req, res, context, run: context.runSteps });
-        return;
-      }
-      const login = readV2Login(headers.authorization, v2.identities);
-      const call = { req, res, context, login, run: context.runSteps };
-      await CALLS[readRoute(context)](v2, call);
-    },
+  /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
+  return async function answerV2(req, res, context) {
+    const { method, headers } = req;
+    if (method === 'OPTIONS') {
+      answerV2Options(req, res, context);
+      return;
+    }
+    const call = { req, res, context, run: context.runSteps };
+    const isRead = method === 'GET' || method === 'HEAD';
+    if (config.v2.anonymousRead && isRead && headers.authorization === undefined) {
+      await answerAnonymous(v2, call);
+      return;
+    }
+    const login = readV2Login(headers.authorization, v2.identities);
+    await CALLS[readRoute(context)](v2, { ...call, login });
   };
 }
 

@@ -120,7 +120,7 @@ const CHALLENGE = 'Basic realm="handle"';
 export function renderV2Problem(error: ServiceError, { res, handle, requestId }: FailedCall): ErrorReply {
   const failure = asRefusal(error);
   contextOf(res).failure = failure;
-  const { status, retryAfter } = passedStatus(failure);
+  const status = statusOf(failure);
   // The connection closes, because the rest of an oversized body is not read.
   if (status === 413) res.setHeader('Connection', 'close');
   const { message: detail, code, responseCode } = failure;
@@ -132,8 +132,8 @@ export function renderV2Problem(error: ServiceError, { res, handle, requestId }:
     text: writeJson(handle === undefined ? problem : { ...problem, handle }),
     headers: {
       ...(status === 401 && { 'WWW-Authenticate': CHALLENGE }),
+      ...(status === 503 && { 'Retry-After': RETRY_AFTER_SECONDS }),
       ...errorHeaders(failure, requestId),
-      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
     },
   };
 }
@@ -143,12 +143,8 @@ const asRefusal = (failure: ServiceError): ServiceError =>
   failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
 
 /** Passes the Handle server's 501 and 503 through. */
-function passedStatus(failure: ServiceError): { status: number; retryAfter: string | undefined } {
-  const { upstreamAnswer } = failure;
-  const upstreamStatus = upstreamAnswer?.status;
-  const status = upstreamStatus === 501 || upstreamStatus === 503 ? upstreamStatus : failure.status;
-  const retryAfter = upstreamAnswer?.retryAfter ?? failure.retryAfterSeconds?.toString();
-  return { status, retryAfter: status === 503 ? (retryAfter ?? RETRY_AFTER_SECONDS) : retryAfter };
+function statusOf({ upstreamAnswer, status }: ServiceError): number {
+  return upstreamAnswer?.status === 501 || upstreamAnswer?.status === 503 ? upstreamAnswer.status : status;
 }
 
 type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;

@@ -34,17 +34,19 @@ export async function mint(v2: V2, call: V2Call, prefix: string): Promise<void> 
     // Preconditions apply to the collection, which exists and has no ETag.
     if (isConditional(req)) assertPreconditions(req, await etagOfValues(call, { values: [], chars: 0 }));
     const values = await buildRecord(v2, call, { inputs, handle: `${prefix}/`, chars });
-    const record = { values, chars };
+    const create: Create = (handle, options) => createMinted(v2, call, { handle, values, chars }, options);
     const identity = `${login.identity.index}:${login.identity.handle}`;
     const key = req.headers['idempotency-key'];
     if (key === undefined) {
       // Identifies a repeated POST.
       const fingerprint = fingerprintOf([identity, prefix, query, JSON.stringify(values)]);
-      await mintRandom(v2, call, { fingerprint, record, makeName });
-    } else {
-      const uuid = uuidOf([identity, String(key), prefix]);
-      await mintByKey(v2, call, { handle: makeName(uuid), record });
+      await mintRandom(v2, call, { fingerprint, makeName, create });
+      return;
     }
+    const handle = makeName(uuidOf([identity, String(key), prefix]));
+    if (await create(handle, { mayExist: true })) return;
+    const detail = `this Idempotency-Key belongs to ${handle}, which has different values`;
+    throw new ServiceError('PRECONDITION_FAILED', { detail });
   });
 }
 
@@ -77,26 +79,16 @@ function uuidOf(texts: readonly string[]): string {
 const fingerprintOf = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 
-interface NewHandle {
-  handle: string;
-  record: SizedValues;
-}
-
-/** Mints by `Idempotency-Key`: a handle from an earlier POST with this key must have equal values. */
-async function mintByKey(v2: V2, call: V2Call, minted: NewHandle): Promise<void> {
-  if (await createMinted(v2, call, minted, { mayExist: true })) return;
-  const detail = `this Idempotency-Key belongs to ${minted.handle}, which has different values`;
-  throw new ServiceError('PRECONDITION_FAILED', { detail });
-}
-
 /**
  * Creates the handle, and sends it. Returns false, and sends nothing, if it exists; with `mayExist` only if it has
  * different values.
  */
+type Create = (handle: string, options: { mayExist: boolean }) => Promise<boolean>;
+
 async function createMinted(
   v2: V2,
   call: V2Call,
-  { handle: name, record }: NewHandle,
+  { handle: name, ...record }: SizedValues & { handle: string },
   { mayExist }: { mayExist: boolean },
 ): Promise<boolean> {
   const { req, context } = call;
@@ -117,17 +109,11 @@ async function createMinted(
   return true;
 }
 
-interface RandomMint {
-  fingerprint: string;
-  record: SizedValues;
-  makeName: MakeName;
-}
-
 /** Mints a random name, or reuses the unclaimed name from an equal earlier POST. */
 async function mintRandom(
   v2: V2,
   call: V2Call,
-  { fingerprint, record, makeName }: RandomMint,
+  { fingerprint, makeName, create }: { fingerprint: string; makeName: MakeName; create: Create },
 ): Promise<void> {
   let unclaimed = await v2.unclaimed.take(fingerprint);
   for (let names = 0; names < MAX_NAMES; names++) {
@@ -135,7 +121,7 @@ async function mintRandom(
     const handle = unclaimed ?? makeName(randomUUID());
     unclaimed = undefined;
     const isDone = await leaveNameIfLost(v2, call, { fingerprint, handle, isClaimed }, () =>
-      createMinted(v2, call, { handle, record }, { mayExist: isClaimed }),
+      create(handle, { mayExist: isClaimed }),
     );
     if (isDone) return;
   }

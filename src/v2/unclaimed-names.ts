@@ -20,18 +20,14 @@ const MAX_REQUESTS = 10_000;
 
 /** Stores names in Redis, if it is given and available, otherwise in this process. */
 export function createUnclaimedNames(now: () => number, shared?: RedisCommands): UnclaimedNames {
-  const local = new LRUCache<string, { names: string[]; until: number }>({
+  const local = new LRUCache<string, string[]>({
     // The `max` option would preallocate memory for all requests.
     maxSize: MAX_REQUESTS,
     sizeCalculation: () => 1,
+    ttl: LIFE_MS,
+    ttlResolution: 0,
+    perf: { now },
   });
-  const storeLocally = (request: string, names: string[]): void => {
-    local.set(request, { names, until: now() + LIFE_MS });
-  };
-  const localNames = (request: string): string[] => {
-    const { names, until } = local.get(request) ?? { names: [], until: 0 };
-    return until <= now() ? [] : names;
-  };
   const runShared: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
@@ -40,14 +36,14 @@ export function createUnclaimedNames(now: () => number, shared?: RedisCommands):
       const isShared = await runShared('leave', (redis) =>
         redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
       );
-      if (isShared === undefined) storeLocally(request, [...localNames(request), name]);
+      if (isShared === undefined) local.set(request, [...(local.get(request) ?? []), name]);
     },
     async take(request) {
       const name = await runShared('claim', (redis) => redis.lpop(redisKey(request)));
       if (name != null) return name;
-      const [first, ...others] = localNames(request);
+      const [first, ...others] = local.get(request) ?? [];
       if (others.length === 0) local.delete(request);
-      else storeLocally(request, others);
+      else local.set(request, others);
       return first;
     },
   };

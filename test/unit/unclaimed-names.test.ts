@@ -5,7 +5,7 @@ import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import { partial } from '../support/partial.js';
 
 describe('unclaimed minted names in one process', () => {
-  let time = 0;
+  let time = 1;
   const make = (): UnclaimedNames => createUnclaimedNames(() => time);
 
   test('are assigned once, in order', async () => {
@@ -20,7 +20,7 @@ describe('unclaimed minted names in one process', () => {
   test('expire after an hour', async () => {
     const unclaimed = make();
     await unclaimed.add('ask', 'P/1');
-    time += 3_600_000;
+    time += 3_600_001;
     expect(await unclaimed.take('ask')).toBeUndefined();
   });
 

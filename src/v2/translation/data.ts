@@ -7,8 +7,8 @@ import { tryDecode } from '../../handle/bytes.js';
 import {
   RIGHT,
   type ValueData,
-  adminToJson,
   decodeAdmin,
+  decodeData,
   decodeVlist,
   encodeAdmin,
   encodeData,
@@ -257,18 +257,13 @@ export function bytesOfRecordData(data: unknown): Buffer {
 
 /** Returns the readable format if lossless, else base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
-  const data = isStructured(type) ? tryDecode((content) => decodeStructure(type, content), bytes) : undefined;
+  const data = isStructured(type) ? decodeData(type, bytes) : undefined;
   // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
   if (data !== undefined && bytesOfRecordData(data).equals(bytes)) return data;
   const text = decodePrintable(bytes);
   return text === undefined
     ? { format: 'base64', value: bytes.toString('base64') }
     : { format: 'string', value: text };
-}
-
-function decodeStructure(type: string, bytes: Buffer): ValueData {
-  if (type === ADMIN_TYPE) return { format: 'admin', value: adminToJson(decodeAdmin(bytes)) };
-  return { format: 'vlist', value: decodeVlist(bytes) };
 }
 
 /** Treats -1 like a missing index, as in the original service: both request a free index. */
