@@ -5,9 +5,9 @@ import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
 import { streamLines } from '../handle/streams.js';
 import type { HandleValue } from '../handle/value.js';
-import { failureReason, streamAdmin } from './client.js';
+import { callAdmin, failureReason } from './client.js';
 import { readRecordLines } from './handle-net.js';
-import { listenForInterrupt } from './paced-requests.js';
+import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, csvText, print, printNote, startCounter } from './terminal.js';
 
 interface CheckLinksOptions {
@@ -53,26 +53,26 @@ export async function checkLinks(file: string | undefined, options: CheckLinksOp
     (url) => !(Date.parse(checks.get(url)?.checkedAt ?? '') > dueBefore),
   );
   const counter = startCounter('link', due.length);
-  const { signal, release } = listenForInterrupt();
   const request = createPoliteRequest(options);
   const queue = urlsByHost(due).values();
-  const work = async (): Promise<void> => {
-    // The senders share the iterator, so each host has one sender.
-    for (let next = queue.next(); next.done !== true; next = queue.next())
-      for (const url of next.value) {
+  const isInterrupted = await sendPaced({
+    concurrency: options.hosts,
+    rate: 0,
+    next: () => queue.next().value,
+    async send(urls, signal) {
+      for (const url of urls) {
         if (signal.aborted) return;
         const check = await checkLink(url, checks.get(url), request);
         checks.set(url, check);
         appendFileSync(options.state, `${JSON.stringify(check)}\n`);
         counter.add(1);
       }
-  };
-  await Promise.all(Array.from({ length: options.hosts }, work));
+    },
+  });
   counter.stop();
-  release();
   replaceState(options.state, checks);
   printChecks(handles, checks, options);
-  if (signal.aborted) throw new Failure('interrupted; run the same command to continue');
+  if (isInterrupted) throw new Failure('interrupted; run the same command to continue');
 }
 
 /** Returns the handles of each URL, so that a URL is requested once. */
@@ -86,7 +86,7 @@ async function handlesByUrl(
   const reject = (line: number, reason: string): void => void printNote(`line ${line}: ${reason}`);
   const lines =
     file === undefined
-      ? streamLines(await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix ?? '')}`))
+      ? streamLines(await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix ?? '')}`))
       : readRecordLines(file, { hidden: 0, reject });
   for await (const line of lines)
     for (const { handle, url } of urlsOfRecord(line)) appendToList(handles, url, handle);

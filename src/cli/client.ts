@@ -1,7 +1,7 @@
 // Sends the commands' HTTP requests to a running proxy and its admin listener.
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { text } from 'node:stream/consumers';
+import { json, text } from 'node:stream/consumers';
 import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
@@ -11,39 +11,31 @@ export interface AdminOptions {
 
 /** Calls the admin listener and returns the JSON response. @throws Failure as `callAdmin` does */
 export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
-  return (await callAdmin(options, path, body && { body: JSON.stringify(body) })).json();
+  return json(await callAdmin(options, path, body && { body: JSON.stringify(body) }));
 }
 
 /**
- * Sends a POST if `body` is given, otherwise a GET, unless `method` is given. @throws Failure for a non-2xx
- * or missing response
+ * Sends a POST if `body` is given, otherwise a GET, unless `method` is given. The caller reads the response to its end.
+ * Uses node:http, because fetch does not expose trailers.
+ *
+ * @throws Failure for a non-2xx or missing response
  */
 export async function callAdmin(
   { admin }: AdminOptions,
   path: string,
-  { body, method }: { body?: string; method?: 'DELETE' } = {},
-): Promise<Response> {
-  const response = await fetchOrFail(`${admin}${path}`, {
-    method: method ?? (body === undefined ? 'GET' : 'POST'),
-    headers: adminHeaders(),
-    ...(body !== undefined && { body }),
-  });
-  if (response.ok) return response;
-  throw refusalText(path, response.status, await response.text());
-}
-
-/**
- * Sends a GET through node:http, because fetch does not expose trailers. @throws Failure as `callAdmin` does
- */
-export async function streamAdmin({ admin }: AdminOptions, path: string): Promise<IncomingMessage> {
-  const { get } = admin.startsWith('https:') ? https : http;
+  { body, method = body === undefined ? 'GET' : 'POST' }: { body?: string; method?: string } = {},
+): Promise<IncomingMessage> {
+  const url = `${admin}${path}`;
+  const { request } = url.startsWith('https:') ? https : http;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get(`${admin}${path}`, { headers: adminHeaders() }, resolve).once('error', (error) => {
-      reject(unreachable(`${admin}${path}`, error));
+    const sent = request(url, { method, headers: adminHeaders() }, resolve);
+    sent.once('error', (error) => {
+      reject(unreachable(url, error));
     });
+    sent.end(body);
   });
   const { statusCode = 0 } = response;
-  if (statusCode === 200) return response;
+  if (statusCode >= 200 && statusCode < 300) return response;
   throw refusalText(path, statusCode, await text(response));
 }
 

@@ -75,7 +75,8 @@ function purgeSelection(
  */
 export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
   if (unblock !== undefined) {
-    await callAdmin(options, `/traffic/blocked/${encodeURIComponent(unblock)}`, { method: 'DELETE' });
+    const path = `/traffic/blocked/${encodeURIComponent(unblock)}`;
+    (await callAdmin(options, path, { method: 'DELETE' })).resume();
     print(`No longer limited: ${unblock}`);
     return;
   }

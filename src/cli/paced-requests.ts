@@ -8,7 +8,8 @@ interface RequestPlan<T> {
   rate: number;
   /** Returns the next item, or undefined to end the run. */
   next: () => T | undefined;
-  send: (item: T) => Promise<void>;
+  /** `signal` is aborted by the interrupt. */
+  send: (item: T, signal: AbortSignal) => Promise<void>;
 }
 
 /** Sends all items unless SIGINT or SIGTERM arrives first. Returns whether the run was interrupted. */
@@ -21,7 +22,7 @@ export async function sendPaced<T>({ concurrency, rate, next, send }: RequestPla
       await pace();
       const item = signal.aborted ? undefined : next();
       if (item === undefined) break;
-      await send(item);
+      await send(item, signal);
     }
     // The other senders have nothing to wait for.
     ended.abort();

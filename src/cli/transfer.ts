@@ -2,11 +2,12 @@
 // proxy's memory or converts them to a seed file.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { json } from 'node:stream/consumers';
 import { PassThrough, Transform, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
-import { type AdminOptions, callAdmin, failureReason, streamAdmin } from './client.js';
+import { type AdminOptions, callAdmin, failureReason } from './client.js';
 import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
@@ -21,7 +22,7 @@ interface ExportOptions extends AdminOptions {
  * interrupted runs if the proxy has since dropped them.
  */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
-  const response = await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
+  const response = await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
   const lines = streamLines(response);
   try {
     const base = `${output}.${encodeURIComponent(prefix)}`;
@@ -256,7 +257,7 @@ async function sendChunk(
   try {
     const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
     // Proxies before 0.4.0 omit some counts.
-    const sent = (await response.json()) as Partial<ImportCounts>;
+    const sent = (await json(response)) as Partial<ImportCounts>;
     for (const name of COUNTS) counts[name] += sent[name] ?? 0;
   } catch (error) {
     if (done === 0 || !(error instanceof Failure)) throw error;

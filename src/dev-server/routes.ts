@@ -147,15 +147,10 @@ function withBasic(reply: DemoReply, { basic, session }: DemoLogin): DemoReply {
 
 const prefixes =
   (world: World): DemoRoute =>
-  ({ path, query }, { method, body }, login) => {
+  ({ path }, { method }, login) => {
     const isList = path === '/api/prefixes' && (method === 'GET' || method === 'HEAD');
     if (!isList) return { status: 405, headers: [['Allow', 'GET, HEAD, TRACE, OPTIONS']] };
-    const parameters = requestParameters(query);
-    const { identity } = login;
-    return withBasic(
-      answerPrefixes({ method, handle: '', parameters, contentType: undefined, body, identity }, world),
-      login,
-    );
+    return withBasic(answerPrefixes(login, world), login);
   };
 
 /** Rejects every verification request as incomplete, because verification is not implemented. */
@@ -281,7 +276,7 @@ function answerList({ parameters, identity }: DemoCall, { store, rights }: World
 }
 
 /** Lists the prefixes of this server for server administrators. */
-function answerPrefixes({ identity }: DemoCall, { store, rights }: World): DemoReply {
+function answerPrefixes({ identity }: DemoLogin, { store, rights }: World): DemoReply {
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded);
   if (!rights.isServerAdmin(identity)) return refuseRequest(RESPONSE_CODE.invalidAdmin);
   const { prefixes } = store;
