@@ -123,7 +123,8 @@ type PoliteRequest = (url: URL, method: 'HEAD' | 'GET') => Promise<Response>;
 
 /** The state of requests to one host. */
 interface LinkHost {
-  previous: Promise<void>;
+  /** The last request. */
+  previous: Promise<unknown>;
   nextAt: number;
   isAllowed?: Promise<(path: string) => boolean>;
 }
@@ -131,19 +132,14 @@ interface LinkHost {
 /** Creates a function that sends one request at a time to a host, at the given rate. */
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
   const hosts = new Map<string, LinkHost>();
-  const send = async (host: LinkHost, url: URL, init: RequestInit): Promise<Response> => {
-    const { previous } = host;
-    let done = (): void => undefined;
-    host.previous = new Promise((resolve) => (done = resolve));
-    await previous;
-    await sleep(Math.max(0, host.nextAt - performance.now()));
-    try {
-      const signal = AbortSignal.timeout(timeout * 1000);
-      return await fetch(url, { headers: HEADERS, signal, ...init });
-    } finally {
-      host.nextAt = performance.now() + 60_000 / rate;
-      done();
-    }
+  const send = (host: LinkHost, url: URL, init: RequestInit): Promise<Response> => {
+    const request = host.previous.then(async () => {
+      await sleep(Math.max(0, host.nextAt - performance.now()));
+      return fetch(url, { headers: HEADERS, signal: AbortSignal.timeout(timeout * 1000), ...init });
+    });
+    const onEnd = (): number => (host.nextAt = performance.now() + 60_000 / rate);
+    host.previous = request.then(onEnd, onEnd);
+    return request;
   };
   return async function requestPolitely(url, method) {
     const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };

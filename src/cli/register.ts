@@ -316,14 +316,14 @@ function siteOf(service: Answers, serialNumber: number, key: Buffer): SiteJson {
       {
         serverId: 1,
         address,
-        publicKey: { format: 'key', value: readPublicKey(key) },
+        publicKey: { format: 'key', value: decodeServiceKey(key) },
         interfaces: serviceInterfaces(service),
       },
     ],
   };
 }
 
-function readPublicKey(key: Buffer): Jwk {
+function decodeServiceKey(key: Buffer): Jwk {
   const read = tryDecode(decodePublicKey, key);
   if (read === undefined) throw new Failure('--keys: invalid public key.', EXIT.usage);
   return read;

@@ -53,13 +53,13 @@ async function readHandleRecord(handle: string, options: ResolveCommandOptions):
   if (native !== undefined) return (await import('./native-client.js')).readNatively(native, handle);
   if (direct !== undefined) {
     const { status, text } = await (await import('./direct.js')).readDirectly(direct, handle, options);
-    return describeResponse(status, text);
+    return toResolved(status, text);
   }
   const response = await fetchOrFail(`${proxy}/api/handles/${handleToPath(handle)}`);
-  return describeResponse(response.status, await response.text(), response.headers.get('cache-status'));
+  return toResolved(response.status, await response.text(), response.headers.get('cache-status'));
 }
 
-const describeResponse = (status: number, text: string, cacheStatus?: string | null): Resolved => ({
+const toResolved = (status: number, text: string, cacheStatus?: string | null): Resolved => ({
   text,
   note: `${status} · ${cacheStatus ?? 'no Cache-Status'}`,
   failure: status === 200 ? undefined : `status ${status}`,

@@ -18,31 +18,6 @@ const SITE = '/api/site';
 const isHealthRequest = ({ target, headers }: Seen): boolean =>
   [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
-/**
- * Controls a demo server. Probes from starting proxies arrive at unpredictable times, so they are counted
- * separately and do not use up a limited number of faults.
- */
-export interface DemoControl {
-  /** Number of requests since the start or the last `reset()`, including failed requests. */
-  readonly asked: number;
-  /** Number of probes since the start, counted by their requests for `/api/site`. */
-  readonly probed: number;
-  readonly lastRequest: Seen | undefined;
-  /** Returns the number of requests for a handle, in any spelling. */
-  askedFor: (handle: string) => number;
-  /** Resets the counts, except `probed`. Faults remain. */
-  reset: () => void;
-  /** Delays every later response by `ms`. */
-  delay: (ms: number) => void;
-  /** Queues later requests above this rate per second. 0 removes the limit. */
-  limit: (capacityPerSecond: number) => void;
-  /** Fails all later requests, or the next `times` requests. */
-  fail: (kind: FaultKind, options?: { times?: number }) => void;
-  readonly hold: Hold;
-  /** Ends all faults and delays. */
-  heal: () => void;
-}
-
 /** Treatment of a request: whether it counts as a probe, its delay and its fault. */
 interface Treatment {
   isProbe: boolean;
@@ -50,80 +25,79 @@ interface Treatment {
   fault: FaultKind | undefined;
 }
 
-/** Creates the control of a server, and the function that receives each request. */
-export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions): {
-  control: DemoControl;
-  onRequest: (seen: Seen) => Treatment;
-} {
-  const counts = new Map<string, number>();
-  let queue = createQueue(capacityPerSecond);
-  const hold = new Hold();
-  const state = { asked: 0, probed: 0, lastRequest: undefined as Seen | undefined, delayMs };
-  const faults = createFaults();
+/**
+ * Controls a demo server. Probes from starting proxies arrive at unpredictable times, so they are counted
+ * separately and do not use up a limited number of faults.
+ */
+export class DemoControl {
+  /** Number of requests since the start or the last `reset()`, including failed requests. */
+  asked = 0;
+  /** Number of probes since the start, counted by their requests for `/api/site`. */
+  probed = 0;
+  lastRequest: Seen | undefined;
+  readonly hold = new Hold();
+  readonly #counts = new Map<string, number>();
+  #queue: () => number;
+  #delayMs: number;
+  #failing: { kind: FaultKind; left: number } | undefined;
 
-  const onProbe = ({ target }: Seen): Treatment => {
-    if (target === SITE) state.probed++;
-    return { isProbe: true, waitMs: state.delayMs, fault: faults.ofProbe() };
-  };
+  constructor({ delayMs = 0, capacityPerSecond }: ControlOptions) {
+    this.#queue = createQueue(capacityPerSecond);
+    this.#delayMs = delayMs;
+  }
 
-  const onRequest = (seen: Seen): Treatment => {
-    if (isHealthRequest(seen)) return onProbe(seen);
+  /** Returns the number of requests for a handle, in any spelling. */
+  askedFor(handle: string): number {
+    return this.#counts.get(upperAscii(handle)) ?? 0;
+  }
+
+  /** Resets the counts, except `probed`. Faults remain. */
+  reset(): void {
+    this.asked = 0;
+    this.lastRequest = undefined;
+    this.#counts.clear();
+  }
+
+  /** Delays every later response by `ms`. */
+  delay(ms: number): void {
+    this.#delayMs = ms;
+  }
+
+  /** Queues later requests above this rate per second. 0 removes the limit. */
+  limit(capacityPerSecond: number): void {
+    this.#queue = createQueue(capacityPerSecond > 0 ? capacityPerSecond : undefined);
+  }
+
+  /** Fails all later requests, or the next `times` requests. */
+  fail(kind: FaultKind, { times = Infinity }: { times?: number } = {}): void {
+    this.#failing = { kind, left: times };
+  }
+
+  /** Ends all faults and delays. */
+  heal(): void {
+    this.#failing = undefined;
+    this.#delayMs = 0;
+  }
+
+  /** Counts a request, and decides how it is treated. */
+  onRequest(seen: Seen): Treatment {
+    if (isHealthRequest(seen)) {
+      if (seen.target === SITE) this.probed++;
+      const fault = this.#failing?.left === Infinity ? this.#failing.kind : undefined;
+      return { isProbe: true, waitMs: this.#delayMs, fault };
+    }
     const name = handleOf(seen.target);
-    state.asked++;
-    state.lastRequest = seen;
-    if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
-    return { isProbe: false, waitMs: state.delayMs + queue(), fault: faults.take() };
-  };
+    this.asked++;
+    this.lastRequest = seen;
+    if (name !== undefined) this.#counts.set(name, this.askedFor(name) + 1);
+    return { isProbe: false, waitMs: this.#delayMs + this.#queue(), fault: this.#takeFault() };
+  }
 
-  const control: DemoControl = {
-    get asked() {
-      return state.asked;
-    },
-    get probed() {
-      return state.probed;
-    },
-    get lastRequest() {
-      return state.lastRequest;
-    },
-    askedFor: (handle) => counts.get(upperAscii(handle)) ?? 0,
-    reset: () => {
-      state.asked = 0;
-      state.lastRequest = undefined;
-      counts.clear();
-    },
-    delay: (ms) => {
-      state.delayMs = ms;
-    },
-    limit: (perSecond) => {
-      queue = createQueue(perSecond > 0 ? perSecond : undefined);
-    },
-    fail: faults.fail,
-    hold,
-    heal: () => {
-      faults.end();
-      state.delayMs = 0;
-    },
-  };
-  return { control, onRequest };
-}
-
-/** Creates the fault injection for later requests. */
-function createFaults() {
-  let failing: { kind: FaultKind; left: number } | undefined;
-  return {
-    fail: (kind: FaultKind, { times = Infinity }: { times?: number } = {}): void => {
-      failing = { kind, left: times };
-    },
-    end: (): void => {
-      failing = undefined;
-    },
-    ofProbe: (): FaultKind | undefined => (failing?.left === Infinity ? failing.kind : undefined),
-    take: (): FaultKind | undefined => {
-      if (failing === undefined || failing.left <= 0) return undefined;
-      failing.left--;
-      return failing.kind;
-    },
-  };
+  #takeFault(): FaultKind | undefined {
+    if (this.#failing === undefined || this.#failing.left <= 0) return undefined;
+    this.#failing.left--;
+    return this.#failing.kind;
+  }
 }
 
 interface ControlOptions {

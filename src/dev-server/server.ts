@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { writeJson } from '../handle/json.js';
 import type { SiteJson } from '../handle/value-data.js';
 import type { ValueReference } from '../handle/value.js';
-import { type DemoControl, createControl, sendControl } from './control.js';
+import { DemoControl, sendControl } from './control.js';
 import {
   containerError,
   type DemoReply,
@@ -55,12 +55,12 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
   const { now = Date.now, tls, treatHttpAsSecure = true } = options;
   const state = createState({ ...options, now });
   const route = createRequestRouter(state);
-  const { control, onRequest } = createControl(options);
+  const control = new DemoControl(options);
   const listeners: Server[] = [];
 
   const handle = (secure: boolean) => (incoming: IncomingMessage, response: ServerResponse) => {
     const { method = '', url: target = '', headers } = incoming;
-    const seen = onRequest({ method, target, headers });
+    const seen = control.onRequest({ method, target, headers });
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {

@@ -199,7 +199,9 @@ describe('malformed requests over raw sockets', () => {
         `GET /api/handles/21.T11998/${name} HTTP/1.1\r\n${HOST}${more}\r\n`;
       const url = await start();
       demo.delay(50);
-      onTestFinished(demo.heal);
+      onTestFinished(() => {
+        demo.heal();
+      });
       // Only the third request is a hit; the others wait for the upstream.
       for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
       const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {

@@ -183,7 +183,9 @@ describeWithRedis('unavailable Redis', () => {
     await redis.stop();
     await redisIs(proxy, 0);
     demo.fail('refuse');
-    onTestFinished(demo.heal);
+    onTestFinished(() => {
+      demo.heal();
+    });
     proxy.pass(6000);
     await expect
       .poll(async () => {

@@ -29,7 +29,9 @@ async function openDemo(): Promise<Upstream> {
     delay: (ms) => {
       demo.delay(ms);
     },
-    limit: demo.limit,
+    limit: (perSecond) => {
+      demo.limit(perSecond);
+    },
   };
 }
 
