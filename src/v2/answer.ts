@@ -38,30 +38,30 @@ export function createV2(config: Config, host: Host, writes: V2Writes): Handler 
       answerV2Options(req, res, context);
       return;
     }
-    const call = { req, res, context, run: context.runSteps };
+    const call = { v2, req, res, context, run: context.runSteps };
     const isRead = method === 'GET' || method === 'HEAD';
     if (config.v2.anonymousRead && isRead && headers.authorization === undefined) {
-      await answerAnonymous(v2, call);
+      await answerAnonymous(call);
       return;
     }
     const login = readV2Login(headers.authorization, v2.identities);
-    await CALLS[readRoute(context)](v2, { ...call, login });
+    await CALLS[readRoute(context)]({ ...call, login });
   };
 }
 
-const CALLS: Readonly<Record<V2Id, (v2: V2, call: V2Call) => Promise<void>>> = {
+const CALLS: Readonly<Record<V2Id, (call: V2Call) => Promise<void>>> = {
   v2Prefixes: sendPrefixes,
-  v2Search: (v2, call) => listCollection(v2, call, readPrefixPath(call)),
-  v2Mint: (v2, call) => mint(v2, call, readPrefixPath(call)),
-  v2Read: (v2, call) => getHandle(v2, call, readHandleResource(v2, call).handle),
-  v2Put: (v2, call) => putHandle(v2, call, readHandleResource(v2, call)),
-  v2Delete: (v2, call) => deleteHandle(v2, call, readHandleResource(v2, call).handle),
+  v2Search: (call) => listCollection(call, readPrefixPath(call)),
+  v2Mint: (call) => mint(call, readPrefixPath(call)),
+  v2Read: (call) => getHandle(call, readHandleResource(call).handle),
+  v2Put: (call) => putHandle(call, readHandleResource(call)),
+  v2Delete: (call) => deleteHandle(call, readHandleResource(call).handle),
 };
 
-async function answerAnonymous(v2: V2, call: AnonymousCall): Promise<void> {
+async function answerAnonymous(call: AnonymousCall): Promise<void> {
   const id = readRoute(call.context);
-  if (id === 'v2Read') await getPublicHandle(v2, call, readHandleResource(v2, call).handle);
-  else if (id === 'v2Prefixes') await sendPrefixes(v2, call);
+  if (id === 'v2Read') await getPublicHandle(call, readHandleResource(call).handle);
+  else if (id === 'v2Prefixes') await sendPrefixes(call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
   }
@@ -80,12 +80,12 @@ const readPrefixPath = ({ context }: V2Call): string =>
  *
  * @throws ServiceError for any other path
  */
-function readHandleResource({ host }: V2, { context }: AnonymousCall): HandleResource {
+function readHandleResource({ v2, context }: AnonymousCall): HandleResource {
   const raw = restOf(context);
   const bare = raw.replace(TRAILING_SLASH, '');
   // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
-  const handle = host.refOf(readHandle(rawHandle));
+  const handle = v2.host.refOf(readHandle(rawHandle));
   context.handle = handle;
   return { handle, rawHandle };
 }

@@ -40,6 +40,7 @@ export interface V2 extends V2Writes {
 
 /** A request with or without a login. */
 export interface AnonymousCall {
+  v2: V2;
   req: IncomingMessage;
   res: ServerResponse;
   context: RequestContext;
@@ -52,8 +53,8 @@ export interface V2Call extends AnonymousCall {
 }
 
 /** Returns the record at its Handle server, accessed with the caller's login. */
-export const originFor = ({ host }: V2, { context, login }: V2Call, handle: HandleRef): OriginRecord =>
-  host.originOf(handle, { authorization: login.authorization, caller: context.caller });
+export const originFor = ({ v2, context, login }: V2Call, handle: HandleRef): OriginRecord =>
+  v2.host.originOf(handle, { authorization: login.authorization, caller: context.caller });
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
 interface Login {

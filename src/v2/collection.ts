@@ -10,15 +10,7 @@ import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
-import {
-  type AnonymousCall,
-  PRIVATE,
-  type V2,
-  type V2Call,
-  originFor,
-  refusalError,
-  sendV2,
-} from './call.js';
+import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { type V2Value, isHidden } from './translation/data.js';
 import { parsedDataOf, toV2 } from './translation/record.js';
@@ -27,29 +19,29 @@ const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
 const MAX_CONDITIONS = 32;
 
-export async function sendPrefixes(v2: V2, call: AnonymousCall | V2Call): Promise<void> {
-  if ('login' in call) await checkLogin(v2, call);
+export async function sendPrefixes(call: AnonymousCall | V2Call): Promise<void> {
+  if ('login' in call) await checkLogin(call);
   sendNames(
     call,
-    v2.config.v2.prefixes.map((prefix) => `${prefix}/`),
+    call.v2.config.v2.prefixes.map((prefix) => `${prefix}/`),
     'text',
   );
 }
 
 /** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
-const checkLogin = (v2: V2, call: V2Call): Promise<void> =>
-  assertLogin(originFor(v2, call, v2.host.refOf(call.login.identity.handle)));
+const checkLogin = (call: V2Call): Promise<void> =>
+  assertLogin(originFor(call, call.v2.host.refOf(call.login.identity.handle)));
 
-export async function listCollection(v2: V2, call: V2Call, prefix: string): Promise<void> {
+export async function listCollection(call: V2Call, prefix: string): Promise<void> {
   const { req, context } = call;
   context.result = 'bypass';
   const { conditions, ...paging } = readListQuery(context.parameters);
   const isSearch = conditions.length > 0;
   const handles = isSearch
-    ? await searchHandles(v2, call, { prefix, conditions, ...paging })
-    : await handlesUnder(v2, call, { prefix, ...paging });
+    ? await searchHandles(call, { prefix, conditions, ...paging })
+    : await handlesUnder(call, { prefix, ...paging });
   const { depth } = req.headers;
-  if (depth === '1' || depth === 'infinity') await sendRecords(v2, call, handles);
+  if (depth === '1' || depth === 'infinity') await sendRecords(call, handles);
   else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
 }
 
@@ -104,26 +96,25 @@ function sendNames(
  * fails all. Slices short records too, because a search or a list with `Depth: 1` reads thousands of them.
  */
 function mapRecords<T>(
-  v2: V2,
   call: V2Call,
   handles: readonly string[],
   work: (values: readonly HandleValue[], handle: string) => Steps<T>,
 ): Promise<(T | undefined)[]> {
   const run: RunSteps = (steps) => call.run(steps, Infinity);
-  return mapLimited(handles, v2.config.v2.search.concurrency, async (handle) => {
-    const record = await readPublic(v2, { ...call, run }, v2.host.refOf(handle));
+  return mapLimited(handles, call.v2.config.v2.search.concurrency, async (handle) => {
+    const record = await readPublic({ ...call, run }, call.v2.host.refOf(handle));
     return record && run(work(record.values, handle), record.chars);
   });
 }
 
 /** Sends each handle's public values (`Depth: 1`). */
-async function sendRecords(v2: V2, call: V2Call, handles: readonly string[]): Promise<void> {
-  const { maxHandles } = v2.config.v2.search;
+async function sendRecords(call: V2Call, handles: readonly string[]): Promise<void> {
+  const { maxHandles } = call.v2.config.v2.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
-  const records = await mapRecords(v2, call, handles, toV2);
+  const records = await mapRecords(call, handles, toV2);
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
     const values = records[at];
     const prefix = handle.slice(0, handle.indexOf('/'));
@@ -142,12 +133,11 @@ interface Paging {
 
 /** Lists handles; the server requires the right to list the prefix. */
 async function handlesUnder(
-  v2: V2,
   call: V2Call,
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
-  const { handles } = await readList(v2, call, { prefix, ...paging });
+  const { handles } = await readList(call, { prefix, ...paging });
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList)
     throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without handles' } });
@@ -155,8 +145,8 @@ async function handlesUnder(
 }
 
 /** Counts handles by requesting an empty page, which contains only the total. */
-async function countHandles(v2: V2, call: V2Call, prefix: string): Promise<number> {
-  const { totalCount } = await readList(v2, call, { prefix, page: 0, pageSize: 0 });
+async function countHandles(call: V2Call, prefix: string): Promise<number> {
+  const { totalCount } = await readList(call, { prefix, page: 0, pageSize: 0 });
   // The server sends the count as a string (recording "list: page=0&pageSize=3").
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
@@ -164,11 +154,10 @@ async function countHandles(v2: V2, call: V2Call, prefix: string): Promise<numbe
 }
 
 async function readList(
-  v2: V2,
   call: V2Call,
   { prefix, ...page }: ListPage & { prefix: string },
 ): Promise<RecordAnswer['members']> {
-  const answer = await originFor(v2, call, v2.host.refOf(`${prefix}/`)).list(prefix, page);
+  const answer = await originFor(call, call.v2.host.refOf(`${prefix}/`)).list(prefix, page);
   if (answer.status === 200) return answer.members;
   throw refusalError(answer, 'read');
 }
@@ -185,15 +174,15 @@ interface HandleSearch extends Paging {
 const MAX_RESULTS = 1_000_000;
 
 /** Returns all matches or throws, never a partial result. */
-async function searchHandles(v2: V2, call: V2Call, search: HandleSearch): Promise<string[]> {
-  const [service] = v2.host.hooks.search;
-  if (service === undefined) return pageOfHandles(await scanPrefix(v2, call, search), search);
+async function searchHandles(call: V2Call, search: HandleSearch): Promise<string[]> {
+  const [service] = call.v2.host.hooks.search;
+  if (service === undefined) return pageOfHandles(await scanPrefix(call, search), search);
   assertPathSegment(search.prefix);
   const { limit, page } = search;
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
-  if (!service.forwardsLogin) await checkLogin(v2, call);
+  if (!service.forwardsLogin) await checkLogin(call);
   const found = await service.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
     throw new ServiceError('V2_LOGIN_NEEDED', {
@@ -215,13 +204,13 @@ const pageOfHandles = (handles: readonly string[], { limit, page }: Paging): str
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
 /** Lists handles with the caller's rights, and matches the public record of each. */
-async function scanPrefix(v2: V2, call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
-  const { maxHandles } = v2.config.v2.search;
-  assertScannable(await countHandles(v2, call, prefix), maxHandles);
-  const handles = await handlesUnder(v2, call, { prefix, limit: 0, page: 1 });
+async function scanPrefix(call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
+  const { maxHandles } = call.v2.config.v2.search;
+  assertScannable(await countHandles(call, prefix), maxHandles);
+  const handles = await handlesUnder(call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
-  const matches = await mapRecords(v2, call, handles, (values, handle) => meetsAll(criteria, handle, values));
+  const matches = await mapRecords(call, handles, (values, handle) => meetsAll(criteria, handle, values));
   return handles.filter((_handle, at) => matches[at]);
 }
 

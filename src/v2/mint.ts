@@ -5,7 +5,7 @@ import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { isConditional } from '../http/preconditions.js';
 import { noBody } from '../write/write.js';
-import { type V2, type V2Call, originFor } from './call.js';
+import { type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, etagOfValues } from './read.js';
 import { assertJson, holdsValues, readBack, sendCreation, sendWritten, withInputs } from './write.js';
@@ -23,24 +23,24 @@ type MakeName = (uuid: string) => string;
  * overwrite=false. A repeated POST gets the same handle: always with the same `Idempotency-Key`, otherwise
  * only if the response was lost.
  */
-export async function mint(v2: V2, call: V2Call, prefix: string): Promise<void> {
+export async function mint(call: V2Call, prefix: string): Promise<void> {
   const { req, context, login } = call;
   context.result = 'write';
   assertJson(req);
   const { query } = context.target;
   const makeName = readGenerator(prefix, context.parameters);
-  const collection = originFor(v2, call, v2.host.refOf(`${prefix}/`));
-  await withInputs(v2, call, collection, async ({ inputs, chars }) => {
+  const collection = originFor(call, call.v2.host.refOf(`${prefix}/`));
+  await withInputs(call, collection, async ({ inputs, chars }) => {
     // Preconditions apply to the collection, which exists and has no ETag.
     if (isConditional(req)) assertPreconditions(req, await etagOfValues(call, { values: [], chars: 0 }));
-    const values = await buildRecord(v2, call, { inputs, handle: `${prefix}/`, chars });
-    const create: Create = (handle, options) => createMinted(v2, call, { handle, values, chars }, options);
+    const values = await buildRecord(call, { inputs, handle: `${prefix}/`, chars });
+    const create: Create = (handle, options) => createMinted(call, { handle, values, chars }, options);
     const identity = `${login.identity.index}:${login.identity.handle}`;
     const key = req.headers['idempotency-key'];
     if (key === undefined) {
       // Identifies a repeated POST.
       const fingerprint = fingerprintOf([identity, prefix, query, JSON.stringify(values)]);
-      await mintRandom(v2, call, { fingerprint, makeName, create });
+      await mintRandom(call, { fingerprint, makeName, create });
       return;
     }
     const handle = makeName(uuidOf([identity, String(key), prefix]));
@@ -86,16 +86,15 @@ const fingerprintOf = (texts: readonly string[]): string =>
 type Create = (handle: string, options: { mayExist: boolean }) => Promise<boolean>;
 
 async function createMinted(
-  v2: V2,
   call: V2Call,
   { handle: name, ...record }: SizedValues & { handle: string },
   { mayExist }: { mayExist: boolean },
 ): Promise<boolean> {
   const { req, context } = call;
-  const handle = v2.host.refOf(name);
+  const handle = call.v2.host.refOf(name);
   context.handle = handle;
-  const origin = originFor(v2, call, handle);
-  const outcome = await v2.carryOut<undefined, unknown, 'created' | 'exists'>({
+  const origin = originFor(call, handle);
+  const outcome = await call.v2.carryOut<undefined, unknown, 'created' | 'exists'>({
     req,
     context,
     origin,
@@ -105,22 +104,21 @@ async function createMinted(
   const isOurs = outcome === 'created' || (mayExist && (await holdsValues(call, origin, record)));
   if (!isOurs) return false;
   const written = await readBack(origin, record);
-  await sendWritten(v2, call, { handle: handle.text, isNew: true, written });
+  await sendWritten(call, { handle: handle.text, isNew: true, written });
   return true;
 }
 
 /** Mints a random name, or reuses the unclaimed name from an equal earlier POST. */
 async function mintRandom(
-  v2: V2,
   call: V2Call,
   { fingerprint, makeName, create }: { fingerprint: string; makeName: MakeName; create: Create },
 ): Promise<void> {
-  let unclaimed = await v2.unclaimed.take(fingerprint);
+  let unclaimed = await call.v2.unclaimed.take(fingerprint);
   for (let names = 0; names < MAX_NAMES; names++) {
     const isClaimed = unclaimed !== undefined;
     const handle = unclaimed ?? makeName(randomUUID());
     unclaimed = undefined;
-    const isDone = await leaveNameIfLost(v2, call, { fingerprint, handle, isClaimed }, () =>
+    const isDone = await leaveNameIfLost(call, { fingerprint, handle, isClaimed }, () =>
       create(handle, { mayExist: isClaimed }),
     );
     if (isDone) return;
@@ -132,8 +130,7 @@ async function mintRandom(
  * Marks the name as unclaimed, for the next equal POST, if the client disconnects or the outcome is unknown.
  */
 async function leaveNameIfLost(
-  { unclaimed, host }: V2,
-  { res }: V2Call,
+  { v2, res }: V2Call,
   { fingerprint, handle, isClaimed }: { fingerprint: string; handle: string; isClaimed: boolean },
   work: () => Promise<boolean>,
 ): Promise<boolean> {
@@ -141,12 +138,12 @@ async function leaveNameIfLost(
   const leave = async (): Promise<void> => {
     if (isLeft) return;
     isLeft = true;
-    await unclaimed.add(fingerprint, handle);
+    await v2.unclaimed.add(fingerprint, handle);
   };
   const leaveIfLost = (): void => {
     // A client that closed its connection while waiting is indistinguishable from a half-closed client.
     const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
-    if (mayBeLost) leave().catch(createReportUnexpected(host));
+    if (mayBeLost) leave().catch(createReportUnexpected(v2.host));
   };
   if (res.destroyed) leaveIfLost();
   else res.once('close', leaveIfLost);

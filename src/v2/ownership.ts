@@ -6,7 +6,7 @@ import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
-import type { V2, V2Call } from './call.js';
+import type { V2Call } from './call.js';
 import { type SizedValues, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
 import { toRecord } from './translation/record.js';
@@ -22,17 +22,16 @@ interface NewRecord {
 
 /** Builds the record to write. @throws ServiceError V2_LOCKOUT if it would lock the caller out */
 export async function buildRecord(
-  v2: V2,
   call: V2Call,
   { inputs, handle, current, chars }: NewRecord,
 ): Promise<readonly HandleValue[]> {
-  const { index, permissions } = v2.config.v2.admin;
+  const { index, permissions } = call.v2.config.v2.admin;
   const { identity } = call.login;
-  const admin = automaticAdmin(v2.config.v2.admin, prefixOf(handle), identity);
+  const admin = automaticAdmin(call.v2.config.v2.admin, prefixOf(handle), identity);
   const stored = current?.values ?? [];
   const values = await call.run(toRecord(inputs, { index, admin, permissions }, stored), chars);
   const write = { handle, values, current: stored, identity, automatic: admin, chars };
-  await assertOwnership(write, call.run, (group) => readGroup(v2, call, group));
+  await assertOwnership(write, call.run, (group) => readGroup(call, group));
   return values;
 }
 
@@ -52,8 +51,8 @@ function automaticAdmin(
  * Reads a group record. A missing prefix record counts as unknown, because it is
  * usually on a different server.
  */
-async function readGroup(v2: V2, call: V2Call, handle: string): Promise<readonly HandleValue[] | undefined> {
-  const record = await readPublic(v2, call, v2.host.refOf(handle)).catch(() => undefined);
+async function readGroup(call: V2Call, handle: string): Promise<readonly HandleValue[] | undefined> {
+  const record = await readPublic(call, call.v2.host.refOf(handle)).catch(() => undefined);
   return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 

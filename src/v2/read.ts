@@ -12,15 +12,7 @@ import type { FromEntry } from '../resolver/loader.js';
 import { readValues } from '../resolver/parsed-records.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
-import {
-  type AnonymousCall,
-  PRIVATE,
-  type V2,
-  type V2Call,
-  originFor,
-  refusalError,
-  sendV2,
-} from './call.js';
+import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
@@ -31,17 +23,17 @@ export interface SizedValues {
 }
 
 /** Reads with the caller's login, bypassing the cache. */
-export async function getHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
+export async function getHandle(call: V2Call, handle: HandleRef): Promise<void> {
   call.context.result = 'bypass';
-  const record = await readAsCaller(originFor(v2, call, handle), { authoritative: false });
+  const record = await readAsCaller(originFor(call, handle), { authoritative: false });
   await sendValues(call, record, PRIVATE);
 }
 
 /** Reads without a login, from the shared cache. */
-export async function getPublicHandle(v2: V2, call: AnonymousCall, handle: HandleRef): Promise<void> {
-  const resolution = await resolvePublic(v2, call, handle);
+export async function getPublicHandle(call: AnonymousCall, handle: HandleRef): Promise<void> {
+  const resolution = await resolvePublic(call, handle);
   noteRead(call.context, resolution, { authoritative: false });
-  const { freshness, host } = v2;
+  const { freshness, host } = call.v2;
   if (resolution.stale) host.metrics.countStale(resolution.stale);
   const headers = cacheHeaders({ resolution, authoritative: false, now: resolution.readAt, freshness });
   // A 404 is sent as a problem document, which keeps this header.
@@ -98,17 +90,12 @@ export async function assertLogin(origin: OriginRecord): Promise<void> {
  *
  * @throws ServiceError if the Handle server refuses or fails
  */
-export async function readPublic(
-  v2: V2,
-  call: AnonymousCall,
-  handle: HandleRef,
-): Promise<SizedValues | undefined> {
-  return sizedValuesOf(call, await resolvePublic(v2, call, handle));
+export async function readPublic(call: AnonymousCall, handle: HandleRef): Promise<SizedValues | undefined> {
+  return sizedValuesOf(call, await resolvePublic(call, handle));
 }
 
 async function resolvePublic(
-  { host }: V2,
-  { req, context, run }: AnonymousCall,
+  { v2: { host }, req, context, run }: AnonymousCall,
   handle: HandleRef,
 ): Promise<FromEntry> {
   const login = { authorization: req.headers.authorization, caller: context.caller };

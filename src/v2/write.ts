@@ -12,7 +12,7 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';
 import { type SendWrite, noBody } from '../write/write.js';
-import { PRIVATE, type V2, type V2Call, originFor, refusalError, sendV2 } from './call.js';
+import { PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -39,42 +39,42 @@ export interface HandleResource {
   rawHandle: string;
 }
 
-export async function putHandle(v2: V2, call: V2Call, { handle, rawHandle }: HandleResource): Promise<void> {
+export async function putHandle(call: V2Call, { handle, rawHandle }: HandleResource): Promise<void> {
   const { req, context } = call;
   context.result = 'write';
   assertJson(req);
   const isCreation = isCreateOnly(req);
   const hasCondition = isConditional(req);
-  const origin = originFor(v2, call, handle);
-  await v2.carryOut<InputList, CallerRecord, true>({
+  const origin = originFor(call, handle);
+  await call.v2.carryOut<InputList, CallerRecord, true>({
     req,
     context,
     origin,
-    withBody: (_req, work) => withInputs(v2, call, origin, work),
+    withBody: (_req, work) => withInputs(call, origin, work),
     // With `If-None-Match: *` the Handle server itself creates the record only if it does not exist.
     read: isCreation ? undefined : () => readCurrent(call, origin, hasCondition),
     // A replacement sends its response under the lock, so that the ETag belongs to this write.
     attempt(body, current, send) {
       const target = { ...body, rawHandle, origin, send };
       return current === undefined
-        ? createRecord(v2, call, { ...target, isCreation })
-        : replace(v2, call, { ...target, current });
+        ? createRecord(call, { ...target, isCreation })
+        : replace(call, { ...target, current });
     },
   });
 }
 
 /** Deletes a handle if deletion is enabled. For a missing handle, 412 and 404 take precedence over 403. */
-export async function deleteHandle(v2: V2, call: V2Call, handle: HandleRef): Promise<void> {
+export async function deleteHandle(call: V2Call, handle: HandleRef): Promise<void> {
   const { req, context } = call;
   context.result = 'write';
   const hasCondition = isConditional(req);
-  const origin = originFor(v2, call, handle);
+  const origin = originFor(call, handle);
   const read = async (): Promise<CallerRecord> => {
     const current = await readCurrent(call, origin, hasCondition);
     if (current === undefined) throw new ServiceError('V2_NOT_FOUND');
     return current;
   };
-  await v2.carryOut<undefined, unknown, true>({
+  await call.v2.carryOut<undefined, unknown, true>({
     req,
     context,
     origin,
@@ -114,15 +114,14 @@ interface PutTarget extends InputList {
 
 /** Creates the record; undefined if another client has created it meanwhile, unless only a creation was requested. */
 async function createRecord(
-  v2: V2,
   call: V2Call,
   { origin, rawHandle, inputs, chars, send, isCreation }: PutTarget & { isCreation: boolean },
 ): Promise<true | undefined> {
   const { text: handle } = origin.handle;
-  const record = { values: await buildRecord(v2, call, { inputs, handle, chars }), chars };
+  const record = { values: await buildRecord(call, { inputs, handle, chars }), chars };
   if ((await sendCreation(call, origin, send, record)) === 'created') {
     // Without a lock, the stored record may already be that of another client.
-    await sendWritten(v2, call, { handle, rawHandle, isNew: true, written: record });
+    await sendWritten(call, { handle, rawHandle, isNew: true, written: record });
     return true;
   }
   if (!isCreation) return undefined;
@@ -161,13 +160,12 @@ export async function holdsValues(
 }
 
 async function replace(
-  v2: V2,
   call: V2Call,
   { origin, rawHandle, inputs, current, send, ...body }: PutTarget & { current: CallerRecord },
 ): Promise<true | undefined> {
   const chars = body.chars + current.chars;
   const { text: handle } = origin.handle;
-  const values = await buildRecord(v2, call, { inputs, handle, current, chars });
+  const values = await buildRecord(call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
   const { requests, indexes } = requestsOf(origin, plan);
   const answer = await send(requests, { indexes });
@@ -176,7 +174,7 @@ async function replace(
   if (answer !== undefined) assertDone(answer);
   const isNew = plan.kind === 'whole' && answer?.status === 201;
   const written = await readBack(origin, { values, chars });
-  await sendWritten(v2, call, { handle, rawHandle, isNew, written });
+  await sendWritten(call, { handle, rawHandle, isNew, written });
   return true;
 }
 
@@ -225,7 +223,6 @@ export async function readBack(origin: OriginRecord, sent: SizedValues): Promise
 
 /** Sends 201 with Location, or 204. */
 export async function sendWritten(
-  v2: V2,
   call: V2Call,
   { handle, rawHandle, isNew, written }: WrittenRecord,
 ): Promise<void> {
@@ -236,18 +233,18 @@ export async function sendWritten(
   }
   sendV2(call.res, {
     status: 201,
-    headers: { ...headers, Location: locationOf(call, v2, handle, rawHandle) },
+    headers: { ...headers, Location: locationOf(call, handle, rawHandle) },
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });
 }
 
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
-function locationOf(call: V2Call, { config }: V2, handle: string, rawHandle: string | undefined): string {
+function locationOf(call: V2Call, handle: string, rawHandle: string | undefined): string {
   const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
   // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
   const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
-  return `${config.v2.publicUrl ?? baseUrlOf(call)}/api/v2/handles/${path}`;
+  return `${call.v2.config.v2.publicUrl ?? baseUrlOf(call)}/api/v2/handles/${path}`;
 }
 
 /** Includes the unregistered `application/x-json`, as in the original service. */
@@ -285,8 +282,7 @@ const BODY_CODES = { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' } as const;
  * login, or V2_NOT_JSON for an unknown Content-Encoding
  */
 export function withInputs<T>(
-  { withBody }: V2,
-  { req, run }: V2Call,
+  { v2, req, run }: V2Call,
   origin: OriginRecord,
   work: (body: InputList) => Promise<T>,
 ): Promise<T> {
@@ -295,7 +291,7 @@ export function withInputs<T>(
     const json = parseJsonBytes(bytes, BODY_LIMITS, BODY_CODES);
     return work({ inputs: await run(readInputs(json), bytes.length), chars: bytes.length });
   };
-  return withBody(req, readBody, BODY_CODES);
+  return v2.withBody(req, readBody, BODY_CODES);
 }
 
 /** Returns the origin that the client uses, as reported by the outermost of the trusted proxies. */
