@@ -21,15 +21,15 @@ export function start(host: Host, { audit, cache: { found, notFound } }: AuditCo
   const { now } = clock;
   const ttlMs = Math.max(found.maxTtlMs, notFound.ttlMs);
   const written = new ExpiringMap<number>({ ttlMs, maxEntries: MAX_WRITTEN, now });
-  const compare = createCompare(host, (key) => written.get(key));
   const { count, statistics } = createCounts(host);
-  const report = createAuditReport(host, count);
+  const compare = createCompare(host, (key) => written.get(key));
+  const auditEntry = createAuditEntry(host, compare, count);
   const { run, close } = createLimit(audit, host, count);
   const [isHitSampled, isWriteSampled] = [createSampler(audit.hits), createSampler(audit.writes)];
 
   function auditHit(handle: HandleRef, entry: Entry): void {
     const served = { entry, at: now() };
-    run('hit', async () => report('hit', { handle, served, result: await compare(handle, served) }));
+    run('hit', () => auditEntry('hit', handle, served));
   }
 
   /** Audits the oldest copy that this instance would serve as fresh, from memory or Redis. */
@@ -40,12 +40,8 @@ export function start(host: Host, { audit, cache: { found, notFound } }: AuditCo
       .filter((copy) => copy !== undefined)
       .filter((copy) => judge(copy, at, cache.trustedSince()) === 'fresh')
       .sort((one, other) => one.requestedAt - other.requestedAt);
-    if (entry === undefined) {
-      count({ sample: 'write', result: 'equal' });
-      return;
-    }
-    const [handle, served] = [refOfKey(key), { entry, at }];
-    await report('write', { handle, served, result: await compare(handle, served) });
+    if (entry === undefined) count({ sample: 'write', result: 'equal' });
+    else await auditEntry('write', refOfKey(key), { entry, at });
   }
 
   const hit: Started['hit'] = (handle, entry) => {
@@ -136,15 +132,10 @@ function createLimit(
   };
 }
 
-interface Compared {
-  handle: HandleRef;
-  served: AuditedAnswer['served'];
-  result: AuditResult;
-}
-
-/** Creates the function that reports a result, and reloads an entry that is older than the record. */
-function createAuditReport({ log, resolver, hooks }: Host, count: Count) {
-  return async function report(sample: Sample, { handle, served, result }: Compared): Promise<void> {
+/** Creates the function that compares an entry, reports the result, and reloads an entry that is older than the record. */
+function createAuditEntry({ log, resolver, hooks }: Host, compare: Compare, count: Count) {
+  return async function auditEntry(sample: Sample, ...[handle, served]: Parameters<Compare>): Promise<void> {
+    const result = await compare(handle, served);
     const ageMs = served.at - served.entry.requestedAt;
     count({ sample, result, ageMs });
     if (sample === 'hit' && result !== 'inconclusive')
