@@ -1,7 +1,7 @@
 // Each sampled request is exported as one trace to the configured collector; responses are unaffected.
 import { partial } from '../support/partial.js';
 import { describe, expect, it } from 'vitest';
-import { readTraceParent, createTracing } from '../../src/plugins/tracing/tracing.js';
+import { readTraceParent, start } from '../../src/plugins/tracing/tracing.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
@@ -144,8 +144,7 @@ describe('tracing', () => {
     const collector = await startOtlpReceiver();
     const release = collector.hold();
     let dropped = 0;
-    const tracing = createTracing(
-      partial({ tracing: { endpoint: collector.endpoint, samplePercent: 100 } }),
+    const tracing = start(
       partial({
         log: partial({
           info: (_fields: object, msg?: string) => lines.push(String(msg)),
@@ -155,10 +154,11 @@ describe('tracing', () => {
         metrics: partial({ countDroppedTelemetry: (_kind, count) => (dropped += count ?? 1) }),
         isTrustedProxy: () => false,
       }),
+      partial({ tracing: { endpoint: collector.endpoint, samplePercent: 100 } }),
     );
     // A batch of 512 is sent, and 4,096 wait.
     for (let span = 0; span < 512 + 4096 + 100; span++)
-      tracing.tracer.run('resolve', ({ end }) => {
+      tracing.spans.run('resolve', ({ end }) => {
         end(false);
       });
     expect(dropped).toBe(100);

@@ -8,21 +8,10 @@ import type { RequestSpan, Spans } from '../../hooks.js';
 import { createFetch } from '../../upstream/connections.js';
 import type { TracingConfig } from './plugin.js';
 
-export function start(host: Host, settings: TracingConfig): Started {
-  const { tracer, close } = createTracing(settings, host);
-  return { spans: tracer, close };
-}
-
-interface Tracing {
-  tracer: Spans;
-  /** Exports the buffered spans for at most a second. */
-  close: () => Promise<void>;
-}
-
-export function createTracing(
-  { tracing: { endpoint = '', samplePercent } }: TracingConfig,
+export function start(
   host: Host,
-): Tracing {
+  { tracing: { endpoint = '', samplePercent } }: TracingConfig,
+): Pick<Required<Started>, 'spans' | 'close'> {
   const { log, metrics } = host;
   let isFailing = false;
   let dropped = 0;
@@ -40,13 +29,15 @@ export function createTracing(
   }
   const sender = createSpanSender(endpoint, onSent, onDropped);
   const storage = new AsyncLocalStorage<OpenSpan>();
-  const tracer = createTracer(samplePercent, host, storage, sender);
-  async function close(): Promise<void> {
-    await sender.close();
-    // An enabled AsyncLocalStorage slows down each promise of the process.
-    storage.disable();
-  }
-  return { tracer, close };
+  return {
+    spans: createTracer(samplePercent, host, storage, sender),
+    /** Exports the buffered spans for at most a second. */
+    async close() {
+      await sender.close();
+      // An enabled AsyncLocalStorage slows down each promise of the process.
+      storage.disable();
+    },
+  };
 }
 
 export interface OpenSpan extends RequestSpan {
@@ -160,8 +151,6 @@ export function readTraceParent(header: string | undefined): TraceContext | unde
 }
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
-
-// Exports spans to a collector by OTLP/HTTP with JSON.
 
 // Exports spans to a collector by OTLP/HTTP with JSON.
 
