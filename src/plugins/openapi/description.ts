@@ -129,32 +129,31 @@ const renderResponse = ([status, { description }]: [string, ResponseObject]): Ht
 
 function tryForm({ operationId, parameters = [] }: Operation): Html {
   const fields = parameters.filter(({ in: place }) => place !== 'header');
+  const render = (each: Parameter): Html => renderField(operationId, each);
+  const optional = fields.filter(({ required }) => required !== true);
   return html`<form action="/openapi" method="get">
     <input type="hidden" name="try" value="${operationId}" />
-    ${fields.map(({ name, in: place, required, example }) => {
-      const id = `${operationId}-${place}-${name}`;
-      const field = `${place}.${name}`;
-      return required === true
-        ? html`<label for="${id}">${name}</label>
-            <input id="${id}" name="${field}" value="${example}" required autocomplete="off" />`
-        : undefined;
-    })}
+    ${fields.filter(({ required }) => required).map(render)}
     <button class="button main">Try it</button>
-    ${optionalFields(operationId, fields)}
+    ${
+      optional.length === 0
+        ? undefined
+        : html`<details>
+            <summary>Optional parameters</summary>
+            ${optional.map(render)}
+          </details>`
+    }
   </form>`;
 }
 
-function optionalFields(operationId: string, fields: readonly Parameter[]): Html | undefined {
-  const optional = fields.filter(({ required }) => required !== true);
-  if (optional.length === 0) return undefined;
-  return html`<details>
-    <summary>Optional parameters</summary>
-    ${optional.map(({ name, in: place }) => {
-      const id = `${operationId}-${place}-${name}`;
-      return html`<label class="quiet" for="${id}">${name}</label>
-        <input id="${id}" name="${place}.${name}" autocomplete="off" />`;
-    })}
-  </details>`;
+function renderField(operationId: string, { name, in: place, required, example }: Parameter): Html {
+  const id = `${operationId}-${place}-${name}`;
+  const field = `${place}.${name}`;
+  return required === true
+    ? html`<label for="${id}">${name}</label>
+        <input id="${id}" name="${field}" value="${example}" required autocomplete="off" />`
+    : html`<label class="quiet" for="${id}">${name}</label>
+        <input id="${id}" name="${field}" autocomplete="off" />`;
 }
 
 /**
