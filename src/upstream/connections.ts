@@ -33,11 +33,27 @@ export interface ClosableDispatcher extends UpstreamDispatcher {
   destroy: () => Promise<void>;
 }
 
-/** Creates a `fetch` that uses the outgoing proxy, for destinations that are not Handle servers. */
-export function createFetch(): { send: typeof fetch; close: () => Promise<void> } {
+/**
+ * Sends a request, and discards the body of the response.
+ *
+ * @throws Error for a redirect, or without a response in time
+ */
+export type SendOutgoing = (url: string, init: RequestInit, timeoutMs: number) => Promise<Response>;
+
+/** Creates a sender that uses the outgoing proxy, for destinations that are not Handle servers. */
+export function createFetch(): { send: SendOutgoing; close: () => Promise<void> } {
   const { dispatch, destroy } = createPools({ connections: 1 });
   const dispatcher = { dispatch } as unknown as NonNullable<RequestInit['dispatcher']>;
-  return { send: (url, init) => globalThis.fetch(url, { ...init, dispatcher }), close: destroy };
+  return {
+    async send(url, init, timeoutMs) {
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
+      const response = await globalThis.fetch(url, { ...init, redirect: 'error', signal, dispatcher });
+      await response.body?.cancel();
+      return response;
+    },
+    close: destroy,
+  };
 }
 
 /** Creates the pool and the agent without opening a connection. */

@@ -42,13 +42,9 @@ export function createWebhook(
     const batch = await feed.read(cursor);
     if (batch === undefined || batch.entries.length === 0) return undefined;
     try {
-      await post(batch.entries, {
-        ...outgoing,
-        url: endpoint,
-        secret,
-        now: clock.wall(),
-        signal: abort.signal,
-      });
+      const request = signedPost(batch.entries, secret, clock.wall());
+      const { ok, status } = await outgoing.send(endpoint, { ...request, signal: abort.signal }, TIMEOUT_MS);
+      if (!ok) throw new Error(`the webhook responded with ${status}`);
     } catch (error) {
       if (failures++ === 0) onFailing(error);
       return undefined;
@@ -88,39 +84,20 @@ export function createWebhook(
 
 const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), MAX_BACKOFF_MS);
 
-interface SignedPost {
-  send: typeof fetch;
-  url: string;
-  /** Base64. */
-  secret: string;
-  now: number;
-  signal: AbortSignal;
-}
-
-/** Posts a batch signed with HMAC-SHA256 (Standard Webhooks 1.0.0). @throws Error unless the response is 2xx */
-async function post(
-  entries: readonly LogEntry[],
-  { send, url, secret, now, signal }: SignedPost,
-): Promise<void> {
+/** Creates the POST of a batch, signed with HMAC-SHA256 (Standard Webhooks 1.0.0). `secret`: Base64. */
+function signedPost(entries: readonly LogEntry[], secret: string, now: number): RequestInit {
   const body = `{"changes":[${entries.map(({ line }) => line).join(',')}]}`;
   const id = entries.at(-1)?.id ?? '';
   const timestamp = String(Math.floor(now / 1000));
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-  const response = await send(url, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      'Webhook-Id': id,
-      'Webhook-Timestamp': timestamp,
-      'Webhook-Signature': `v1,${signature}`,
-    },
-    body,
-    redirect: 'error',
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-  });
-  await response.body?.cancel();
-  if (!response.ok) throw new Error(`the webhook responded with ${response.status}`);
+  const headers = {
+    'Content-Type': 'application/json',
+    'Webhook-Id': id,
+    'Webhook-Timestamp': timestamp,
+    'Webhook-Signature': `v1,${signature}`,
+  };
+  return { method: 'POST', headers, body };
 }
 
 // A bounded queue that delivers lines in order and retries after a failure.

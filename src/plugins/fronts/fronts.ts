@@ -7,7 +7,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
 import type { Logger } from '../../observe/logger.js';
 import type { Started } from '../../plugin.js';
-import { createFetch } from '../../upstream/connections.js';
+import { type SendOutgoing, createFetch } from '../../upstream/connections.js';
 import { type FrontsConfig, METRICS } from './plugin.js';
 
 /** Characters of a key. A fixed length, so that no key is part of a different one or exceeds Varnish's limits. */
@@ -75,18 +75,13 @@ function reasonOf(error: unknown): string {
 type SendBan = (keys: string) => Promise<void>;
 
 const createBan =
-  (send: typeof fetch, url: string, timeoutMs: number): SendBan =>
+  (send: SendOutgoing, url: string, timeoutMs: number): SendBan =>
   async (keys) => {
-    const response = await send(`${url}/`, {
-      method: 'BAN',
-      headers: { 'Surrogate-Key': keys },
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    });
-    await response.body?.cancel();
+    const ban = { method: 'BAN', headers: { 'Surrogate-Key': keys } };
+    const { status, headers } = await send(`${url}/`, ban, timeoutMs);
     // A web server that ignores the method answers 200 too.
-    if (response.status !== 200 || response.headers.get('surrogate-banned') !== keys)
-      throw new Error(`it responded to BAN with ${response.status}, without Surrogate-Banned`);
+    if (status !== 200 || headers.get('surrogate-banned') !== keys)
+      throw new Error(`it responded to BAN with ${status}, without Surrogate-Banned`);
   };
 
 interface Batch {

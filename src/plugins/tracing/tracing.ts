@@ -202,15 +202,14 @@ export function createSpanSender(
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {
-      const response = await outgoing.send(endpoint, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify(exportRequest(spans)),
-        redirect: 'error',
-        signal: AbortSignal.any([closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
-      });
-      await response.body?.cancel();
-      if (!response.ok) throw new Error(`collector responded with ${response.status}`);
+      const headers = { 'Content-Type': 'application/json' };
+      const request = { method: 'POST', headers, body: JSON.stringify(exportRequest(spans)) };
+      const { ok, status } = await outgoing.send(
+        endpoint,
+        { ...request, signal: closing.signal },
+        TIMEOUT_MS,
+      );
+      if (!ok) throw new Error(`collector responded with ${status}`);
       if (buffer.length <= MAX_BUFFERED / 2) onSent();
     } catch (error) {
       onDropped(spans.length, error);
