@@ -38,6 +38,9 @@ const root = await startDemoServer({
     '0.NA/99.SERVED': [textValue(1, 'HS_SERV', '99.OTHER/service')],
     '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
     '0.NA/99.LOOP': [textValue(1, 'HS_SERV', '0.NA/99.LOOP')],
+    '0.NA/99.SELF': [textValue(1, 'HS_SERV', '99.SELF/service')],
+    '0.NA/99.ONE': [textValue(1, 'HS_SERV', '99.TWO/service')],
+    '0.NA/99.TWO': [textValue(1, 'HS_SERV', '99.ONE/service')],
     '99.OTHER/service': [siteOf(far)],
   },
 });
@@ -106,6 +109,22 @@ describe('proxy that follows referrals', () => {
       expect(far.asked).toBe(0);
     },
   );
+
+  test('ends a read of services that refer to each other after the time limit of a server', async () => {
+    const { read } = await start({ UPSTREAM_TIMEOUT: '300ms', UPSTREAM_STALE_AFTER: '200ms' });
+    const reads = ['99.SELF/page', '99.SELF/service', '99.ONE/service', '99.TWO/service'].map((handle) =>
+      read(handle),
+    );
+    for (const { status } of await Promise.all(reads)) expect(status).toBe(504);
+  });
+
+  test('bounds the reads of a prefix that wait for its service', async () => {
+    const { read } = await start({ UPSTREAM_TIMEOUT: '300ms', UPSTREAM_STALE_AFTER: '200ms' }, { queue: 2 });
+    const handles = ['99.SELF/1', '99.SELF/2', '99.SELF/3', '99.SELF/4'];
+    const answers = await Promise.all(handles.map((handle) => read(handle)));
+    expect(answers.map(({ status }) => status)).toContain(503);
+    expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
+  });
 
   test('rejects a private network address by default', async () => {
     const { read } = await start({}, { referralsToPrivateNetworks: false });

@@ -1,4 +1,5 @@
 // Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
+import { untilDeadline } from '../../cache/clock.js';
 import { ServiceError } from '../../errors.js';
 import { upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
 import { type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
@@ -28,30 +29,41 @@ const MAX_HOPS = 8;
  * cache; `serverAt` returns the server at an address from the prefix record of `prefix`.
  */
 export function createReferrals(
-  { referralPorts: ports, timeoutMs }: ReferralsConfig['upstream'],
+  { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
   findReferral: (handle: string) => Promise<Referral | undefined>,
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
 ): ReadReferred {
+  /** Reads that have not ended, by prefix. */
+  const running = new Map<string, number>();
+
   /**
    * Returns the sites in the values, else those of the service that the values name; undefined if the
    * record, or the service's record, does not exist.
    */
-  async function sitesOf(referral: Referral | undefined, hops: number): Promise<SiteJson[] | undefined> {
+  async function sitesOf(
+    referral: Referral | undefined,
+    deadline: number,
+    hops: number,
+  ): Promise<SiteJson[] | undefined> {
     if (referral === undefined) return undefined;
     const sites = referral.values.flatMap(readSite);
     const [service] = referral.values.flatMap(readService);
     const next = service ?? referral.handle;
     if (sites.length > 0 || next === undefined) return sites;
     if (hops === 0) throw tooManyReferrals();
-    return sitesOf(await findReferral(next), hops - 1);
+    return sitesOf(await findUntil(next, deadline), deadline, hops - 1);
   }
 
-  return async function readReferred(read) {
+  /** The record may wait for itself: services can refer to each other, and a load is joined by all who need it. */
+  const findUntil = (handle: string, deadline: number): Promise<Referral | undefined> =>
+    untilDeadline(findReferral(handle), Math.max(0, deadline - performance.now()), referralTooLate);
+
+  async function readReferred(read: HandleRead): Promise<Outcome> {
     const deadline = performance.now() + timeoutMs;
     const { text: handle, prefix } = read.handle;
-    let referral = await findReferral(`0.NA/${prefix}`);
+    let referral = await findUntil(`0.NA/${prefix}`, deadline);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
-      const sites = await sitesOf(referral, hops);
+      const sites = await sitesOf(referral, deadline, hops);
       if (sites === undefined) return { kind: 'not-found' };
       const addresses = addressesOf(sites, { ...read, handle, ports });
       const servers = addresses.map((address) => () => serverAt(address, prefix));
@@ -60,6 +72,20 @@ export function createReferrals(
       if (referral === undefined) return outcome;
     }
     throw tooManyReferrals();
+  }
+
+  return async function readWithinBounds(read) {
+    const { prefix } = read.handle;
+    const count = running.get(prefix) ?? 0;
+    if (count >= queue) throw new ServiceError('OVERLOADED', { detail: TOO_MANY_READS, retryAfterMs: 1000 });
+    running.set(prefix, count + 1);
+    try {
+      return await readReferred(read);
+    } finally {
+      const left = (running.get(prefix) ?? 1) - 1;
+      if (left === 0) running.delete(prefix);
+      else running.set(prefix, left);
+    }
   };
 }
 
@@ -129,6 +155,13 @@ function readService({ type, data }: HandleValue): string[] {
 
 const upstreamUnreachable = (cause: string): ServiceError =>
   new ServiceError('UPSTREAM_UNREACHABLE', { diagnosis: { cause } });
+
+const TOO_MANY_READS = 'too many reads of one prefix wait for its servers';
+
+const referralTooLate = (): ServiceError =>
+  new ServiceError('UPSTREAM_TIMEOUT', {
+    diagnosis: { cause: 'its prefix record or its service was not read in time' },
+  });
 
 const tooManyReferrals = (): ServiceError => upstreamUnreachable(`more than ${MAX_HOPS} referrals`);
 
