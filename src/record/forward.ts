@@ -155,6 +155,8 @@ const OURS = new Set([
   'date',
   'x-content-type-options',
   'access-control-allow-origin',
+  // Any origin may read, and so none with the credentials that a browser stores.
+  'access-control-allow-credentials',
   'access-control-expose-headers',
 ]);
 

@@ -133,14 +133,22 @@ export function isConnectionFailure(error: unknown): boolean {
   return reason in CONNECT_ERRORS || CUT_ERRORS.includes(reason);
 }
 
-/** Whether an error with this code precedes the first request byte that the server reads. */
-export const isBeforeConnection = (code: string): boolean =>
+/** Whether an error with this code usually precedes the first request byte that the server reads. */
+const isBeforeConnection = (code: string): boolean =>
   code in HANDSHAKE_ERRORS || code in CONNECT_ERRORS || alertIn(code) !== undefined;
 
-/** Whether a request failed before its first byte was sent, so that the server cannot have executed it. */
-export function wasNeverSent(error: unknown): boolean {
-  return error instanceof ServiceError && isBeforeConnection(codeOf(error.cause) ?? '');
-}
+/** Codes that bytes other than TLS cause on an established connection too, for example those of a gateway in between. */
+const ALSO_LATER: readonly string[] = ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'];
+
+/** Whether an error with this code proves that no byte of a request was sent: the server cannot have executed it. */
+export const isBeforeRequest = (code: string): boolean =>
+  isBeforeConnection(code) && !ALSO_LATER.includes(code);
+
+const causeCodeOf = ({ cause }: ServiceError): string => codeOf(cause) ?? '';
+
+/** Whether a request failed before its first byte was sent. */
+export const wasNeverSent = (error: unknown): boolean =>
+  error instanceof ServiceError && isBeforeRequest(causeCodeOf(error));
 
 /**
  * Scope of a failure: the `connection`, before any request was sent; the `server`, which may be down, hanging
@@ -152,7 +160,7 @@ export type FailureScope = 'connection' | 'server' | 'record';
 const GATEWAY_STATUSES: readonly unknown[] = [502, 503, 504];
 
 export function scopeOf(failure: ServiceError): FailureScope {
-  if (wasNeverSent(failure)) return 'connection';
+  if (isBeforeConnection(causeCodeOf(failure))) return 'connection';
   const { code, upstreamStatus, cause } = failure;
   if (code !== 'UPSTREAM_INVALID_RESPONSE' && code !== 'UPSTREAM_FAILED') return 'server';
   const isHttp = !codeOf(cause)?.startsWith('HPE_');

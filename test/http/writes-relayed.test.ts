@@ -95,10 +95,12 @@ describe('response to a write', () => {
   });
 
   test('is readable by scripts (CORS), including its challenges', async () => {
-    mockWrites({ status: 401, rawHeaders: CHALLENGES });
+    const credentials = ['Access-Control-Allow-Credentials', 'true'];
+    mockWrites({ status: 401, rawHeaders: [...CHALLENGES, ...credentials] });
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH, { method: 'PUT', headers: { Origin: 'https://app.example' } });
     expect(headers['access-control-allow-origin']).toBe('https://app.example');
+    expect(headers['access-control-allow-credentials'], 'any origin may read').toBeUndefined();
     expect(headers['access-control-expose-headers']).toContain('Www-Authenticate');
   });
 });

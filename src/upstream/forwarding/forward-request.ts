@@ -8,7 +8,7 @@ import { type ConcurrencyLimiter, type Preempt, callerKey } from '../concurrency
 import type { Connections } from '../connections.js';
 import type { ForwardRequest, ServerSettings } from '../contract.js';
 import { parseAddress } from '../exchange.js';
-import { codeOf, diagnose, isBeforeConnection } from '../failure.js';
+import { codeOf, diagnose, isBeforeRequest } from '../failure.js';
 import { endToEndLines, forwardedHeaders } from './forwarded-headers.js';
 import type { Sessions } from '../sessions.js';
 
@@ -167,7 +167,7 @@ const connectionClosed = (): ServiceError =>
 function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = codeOf(error);
-  const code = isBeforeConnection(reason ?? '') ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
+  const code = isBeforeRequest(reason ?? '') ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
   return new ServiceError(code, { diagnosis: diagnose(reason, error), cause: error });
 }
 
