@@ -1,5 +1,6 @@
 // Handles as text: parsed from raw request paths or copied URLs, encoded as paths, folded for comparison, and matched
 // by the patterns of the configuration.
+
 /** Maximum length of a handle (UTF-8 bytes), a protocol constant (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
 

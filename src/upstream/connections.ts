@@ -8,7 +8,7 @@ import type { TLSSocket } from 'node:tls';
 import { Client, Pool, buildConnector } from 'undici';
 import { outgoingProxy } from '../config/outgoing-proxy.js';
 import type { UpstreamDispatcher } from './exchange.js';
-import { PIN_MISMATCH } from './failure.js';
+import { PIN_MISMATCH, noteOpen } from './failure.js';
 import { CONNECT_MS, type ConnectorOptions, openTunnel, withoutBrackets } from './tunnel.js';
 
 export interface ConnectionOptions extends Trust {
@@ -41,7 +41,7 @@ export interface ClosableDispatcher extends UpstreamDispatcher {
 export type SendOutgoing = (url: string, init: RequestInit, timeoutMs: number) => Promise<Response>;
 
 /** Creates a sender that uses the outgoing proxy, for destinations that are not Handle servers. */
-export function createFetch(): { send: SendOutgoing; close: () => Promise<void> } {
+export function createSender(): { send: SendOutgoing; close: () => Promise<void> } {
   const { dispatch, destroy } = createPools({ connections: 1 });
   const dispatcher = { dispatch } as unknown as NonNullable<RequestInit['dispatcher']>;
   return {
@@ -221,6 +221,7 @@ function createTrustedConnector(trust: Trust, options: ConnectorOptions): buildC
       }
       // Node emits a TLS alert without destroying the socket, and undici would report the end that follows instead.
       socket.once('error', () => socket.destroy());
+      noteOpen(socket);
       connected(null, socket);
     };
     connect(to, orFail(connected, use));
@@ -308,6 +309,9 @@ function createWriteAgent({
   agent.createConnection = (given, created) => {
     if (!isTls && outgoingProxy(to) === undefined) {
       const socket = create(given, created) as Socket;
+      socket.once('connect', () => {
+        noteOpen(socket);
+      });
       prepare(socket);
       return socket;
     }

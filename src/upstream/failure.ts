@@ -1,4 +1,5 @@
 // Classifies connection and HTTP errors, and explains them to the operator.
+import type { Duplex } from 'node:stream';
 import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
 
 /** Error `code` for a certificate that is not pinned. */
@@ -133,22 +134,26 @@ export function isConnectionFailure(error: unknown): boolean {
   return reason in CONNECT_ERRORS || CUT_ERRORS.includes(reason);
 }
 
-/** Whether an error with this code usually precedes the first request byte that the server reads. */
-const isBeforeConnection = (code: string): boolean =>
-  code in HANDSHAKE_ERRORS || code in CONNECT_ERRORS || alertIn(code) !== undefined;
+/** Errors of connections that were open: a gateway in between can cause a code of the handshake at any time. */
+const ofOpenConnections = new WeakSet<object>();
 
-/** Codes that bytes other than TLS cause on an established connection too, for example those of a gateway in between. */
-const ALSO_LATER: readonly string[] = ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'];
+/** Notes that a connection is open, so that a request may have been sent before its error. */
+export function noteOpen(socket: Duplex): void {
+  // Before the listener of the HTTP client, which passes the error on.
+  socket.prependOnceListener('error', (error: Error) => ofOpenConnections.add(error));
+}
 
-/** Whether an error with this code proves that no byte of a request was sent: the server cannot have executed it. */
-export const isBeforeRequest = (code: string): boolean =>
-  isBeforeConnection(code) && !ALSO_LATER.includes(code);
+/** Whether an error precedes the first byte of a request that the server reads: it cannot have executed it. */
+export function isBeforeRequest(error: unknown): boolean {
+  const code = codeOf(error) ?? '';
+  // TLS 1.3 refuses a client certificate on an open connection.
+  if (alertIn(code) !== undefined) return true;
+  return (code in HANDSHAKE_ERRORS || code in CONNECT_ERRORS) && !ofOpenConnections.has(error as Error);
+}
 
-const causeCodeOf = ({ cause }: ServiceError): string => codeOf(cause) ?? '';
-
-/** Whether a request failed before its first byte was sent. */
+/** Whether a request failed before the server could read it. */
 export const wasNeverSent = (error: unknown): boolean =>
-  error instanceof ServiceError && isBeforeRequest(causeCodeOf(error));
+  error instanceof ServiceError && isBeforeRequest(error.cause);
 
 /**
  * Scope of a failure: the `connection`, before any request was sent; the `server`, which may be down, hanging
@@ -160,7 +165,7 @@ export type FailureScope = 'connection' | 'server' | 'record';
 const GATEWAY_STATUSES: readonly unknown[] = [502, 503, 504];
 
 export function scopeOf(failure: ServiceError): FailureScope {
-  if (isBeforeConnection(causeCodeOf(failure))) return 'connection';
+  if (wasNeverSent(failure)) return 'connection';
   const { code, upstreamStatus, cause } = failure;
   if (code !== 'UPSTREAM_INVALID_RESPONSE' && code !== 'UPSTREAM_FAILED') return 'server';
   const isHttp = !codeOf(cause)?.startsWith('HPE_');

@@ -7,7 +7,7 @@ import { cells, readDocument, tableRows } from '../support/markdown.js';
 /** Calls and imports that open a connection or start a program that could. */
 const OPENS = [
   /\bnew (?:Pool|Client|Redis|Cluster|WebSocket)\(/,
-  /\b(?:createPools|createConnections|createConnector|createFetch|buildConnector|presentedCertificate|fetch)\(|\bcreateProxyMiddleware\b/,
+  /\b(?:createPools|createConnections|createConnector|createSender|buildConnector|presentedCertificate|fetch)\(|\bcreateProxyMiddleware\b/,
   /import [^;]*\b(?:connect|createConnection|request|get|exec|execFile|fork|spawn)\b[^;]* from 'node:(?:net|tls|https?|http2|child_process)'/,
 ];
 

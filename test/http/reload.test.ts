@@ -68,6 +68,18 @@ describe('configuration reload', () => {
     ],
     ['V2_ANONYMOUS_READ', { V2_ANONYMOUS_READ: 'true' }, status('/api/v2/handles/21.T11998/page'), 401, 200],
     [
+      'CACHE_STALE_IF_ERROR',
+      { CACHE_STALE_IF_ERROR: '0s' },
+      async (proxy) => {
+        await proxy.ask(`${PAGE}?auth=true`);
+        const answer = await request(proxy.app.admin).get('/cache').query({ handle: '21.T11998/page' });
+        const { copies } = answer.body as { copies: { ttlSeconds: number; staleIfErrorSeconds: number }[] };
+        return copies.map(({ ttlSeconds, staleIfErrorSeconds }) => staleIfErrorSeconds > ttlSeconds);
+      },
+      [true],
+      [false],
+    ],
+    [
       'PAGE_TITLE',
       { PAGE_TITLE: 'Example PIDs' },
       async (proxy) => (await proxy.ask('/')).text.includes('Example PIDs'),

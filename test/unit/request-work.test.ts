@@ -1,10 +1,11 @@
 // The CPU work of a request is sliced for large records and stopped when the client disconnects. The records
 // that wait for a slice are bounded.
 import { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { createOpenContext } from '../../src/http/context.js';
 import { createRunStepsOf } from '../../src/http/request-work.js';
-import { type Steps, TimeSlicer } from '../../src/time-slicer.js';
+import { type Steps, TimeSlicer, runToEnd } from '../../src/time-slicer.js';
 
 const MIB = 1024 * 1024;
 const LARGE = MIB;
@@ -66,6 +67,23 @@ describe('request work', () => {
     await expect(running).rejects.toThrow('the client has left');
     expect(done()).toEqual({ steps, ended: 1 });
     expect(() => run(work(), LARGE)).toThrow('the client has left');
+  });
+
+  test('is charged to the network of the client, even behind a trusted proxy', () => {
+    const charged: string[] = [];
+    const client = { address: '192.0.2.1', network: '192.0.2.0/24' };
+    const open = createOpenContext(
+      () => undefined,
+      () => ({ ...client, peer: { address: '127.0.0.1', isTrusted: true } }),
+      () => undefined,
+      (_res, network) => {
+        charged.push(network);
+        return runToEnd;
+      },
+    );
+    const req = { url: '/api/handles/21.T1/a', method: 'GET', headers: {} };
+    open(req as unknown as IncomingMessage, {} as unknown as ServerResponse);
+    expect(charged).toEqual(['192.0.2.0/24']);
   });
 
   test('is refused with Retry-After while a network has as much waiting as 16 of the largest records', async () => {

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, untilDeadline } from '../../cache/clock.js';
-import { createFetch } from '../../upstream/connections.js';
+import { createSender } from '../../upstream/connections.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';
 
@@ -34,7 +34,7 @@ export function createWebhook(
   const owner = clock.randomId();
   const abort = new AbortController();
   const closing = new AbortController();
-  const outgoing = createFetch();
+  const outgoing = createSender();
   let failures = 0;
 
   /** Posts the next batch after `cursor`. @returns the last posted id; undefined if nothing was posted */

@@ -7,7 +7,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
 import type { Logger } from '../../observe/logger.js';
 import type { Started } from '../../plugin.js';
-import { type SendOutgoing, createFetch } from '../../upstream/connections.js';
+import { type SendOutgoing, createSender } from '../../upstream/connections.js';
 import { type FrontsConfig, METRICS } from './plugin.js';
 
 /** Characters of a key. A fixed length, so that no key is part of a different one or exceeds Varnish's limits. */
@@ -37,7 +37,7 @@ export function start(host: Host, settings: FrontsConfig): Started {
   const { urls, unconfirmedWrites, settleMs, timeoutMs, retryMs } = settings.fronts;
   const count = metrics.counterOf(METRICS.bans);
   const fronts = urls.map((url) => {
-    const { send, close } = createFetch();
+    const { send, close } = createSender();
     const onBan = (isConfirmed: boolean): void => {
       count({ result: isConfirmed ? 'confirmed' : 'unconfirmed' }, 1);
     };

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { RequestSpan, Spans } from '../../hooks.js';
-import { createFetch } from '../../upstream/connections.js';
+import { createSender } from '../../upstream/connections.js';
 import type { TracingConfig } from './plugin.js';
 
 export function start(
@@ -198,7 +198,7 @@ export function createSpanSender(
   let sending: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   const closing = new AbortController();
-  const outgoing = createFetch();
+  const outgoing = createSender();
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {

@@ -166,9 +166,8 @@ const connectionClosed = (): ServiceError =>
 /** Converts a socket error that http-proxy has passed on. */
 function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  const reason = codeOf(error);
-  const code = isBeforeRequest(reason ?? '') ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
-  return new ServiceError(code, { diagnosis: diagnose(reason, error), cause: error });
+  const code = isBeforeRequest(error) ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
+  return new ServiceError(code, { diagnosis: diagnose(codeOf(error), error), cause: error });
 }
 
 /**
