@@ -16,6 +16,7 @@ import { exampleText } from '../support/examples.js';
 import { freePort } from '../support/free-port.js';
 import { gate } from '../support/gate.js';
 import { itWithProgram } from '../support/programs.js';
+import { value } from '../support/leads.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { History, percentile, report } from '../support/staleness.js';
 
@@ -236,6 +237,20 @@ describe('Varnish in front of one instance', () => {
       expect((await ask(varnish.url, PATH)).headers['surrogate-key']).toBeUndefined();
     },
   );
+
+  itWithProgram('varnishd', 'bans redirects that a change of the global namespace affects', async () => {
+    const { proxy, varnish } = await startOne();
+    expect(numberIn(await readStored(varnish.url, `/${HANDLE}`))).toBe(0);
+    const location = '<location href="https://global.example.org/" weight="1"/>';
+    demo.put('21.T11998/global', [value(1, '10320/loc', `<locations>${location}</locations>`)]);
+    const namespace = '<namespace><locs>21.T11998/global</locs></namespace>';
+    demo.put('0.NA/0.NA', [value(1, 'HS_NAMESPACE', namespace)]);
+    onTestFinished(() => {
+      demo.remove('0.NA/0.NA');
+    });
+    expect((await ask(proxy.url, '/api/handles/0.NA/0.NA?auth=true')).status).toBe(200);
+    expect((await ask(varnish.url, `/${HANDLE}`)).headers.location).toBe('https://global.example.org/');
+  });
 
   itWithProgram('varnishd', 'is emptied after it was frozen during a write, which is 503', async () => {
     const { proxy, varnish } = await startOne();

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deleted } from '../../cache/store.js';
 import { ServiceError } from '../../errors.js';
-import type { HandleRef } from '../../handle/handle.js';
+import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
 import type { Logger } from '../../observe/logger.js';
 import type { Started } from '../../plugin.js';
@@ -27,7 +27,8 @@ const surrogateKeys = ({ key }: HandleRef): string[] => [
 
 /** Returns the key of all responses that may depend on deleted entries. */
 function keyToBan(deleted: Deleted): string {
-  if ('key' in deleted) return surrogateKey(deleted.key);
+  // The lists of the global namespace apply to the redirects of all prefixes.
+  if ('key' in deleted) return deleted.key === GLOBAL_NAMESPACE.key ? EVERYTHING : surrogateKey(deleted.key);
   const slash = deleted.prefix.indexOf('/');
   return slash === -1 ? EVERYTHING : surrogateKey(deleted.prefix.slice(0, slash + 1));
 }

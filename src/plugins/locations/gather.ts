@@ -1,5 +1,5 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
-import type { HandleRef } from '../../handle/handle.js';
+import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { RedirectRequest } from '../../redirect/extension.js';
@@ -15,7 +15,6 @@ import {
   listsIn,
 } from './location-list.js';
 import {
-  GLOBAL_NAMESPACE,
   NO_NAMESPACE,
   type Namespace,
   type OtherRecords,

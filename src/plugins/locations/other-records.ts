@@ -7,6 +7,7 @@ import { type Dependency, isCurrent, watchEntry } from '../../cache/prepared-cac
 import type { Config } from '../../config/schema.js';
 import { ServiceError } from '../../errors.js';
 import {
+  GLOBAL_NAMESPACE,
   GLOBAL_PREFIX,
   type HandleRef,
   MAX_HANDLE_BYTES,
@@ -217,8 +218,6 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
  */
 export const toPrefixHandle = (name: string): HandleRef =>
   handleRef(/^0\.NA\//i.test(name) ? name : `${GLOBAL_PREFIX}/${name}`, false);
-
-export const GLOBAL_NAMESPACE = toPrefixHandle(GLOBAL_PREFIX);
 
 export interface PrefixRecord extends OtherRecord {
   namespace: Namespace;
