@@ -26,8 +26,10 @@ export const memory: Workload = async (bench) => {
   const upstream = await crew.start(startUpstream('bare'));
   // `roomMiB` suffices for all records; `overflowing` gets an eighth of it, and must evict.
   const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
-  const open = (name: string, maxMiB: number): Promise<Proxy> =>
-    crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
+  const open = (name: string, maxMiB: number): Promise<Proxy> => {
+    const env = { CACHE_MAX_BYTES: `${maxMiB}MiB`, CACHE_FOUND_MAX_ENTRIES: String(plan.records) };
+    return crew.start(startProxy({ upstreamUrl: upstream.url, name, env }));
+  };
   const empty = await open(EMPTY, roomMiB);
   const full = await open(FULL, roomMiB);
   const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 8)));
