@@ -168,7 +168,7 @@ export async function forwardResponse(
   { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
 ): Promise<void> {
   res.statusCode = response.statusCode ?? 502;
-  for (const [name, values] of headersToForward(response)) res.setHeader(name, values);
+  for (const { name, values } of headersToForward(response)) res.setHeader(name, values);
   if (etag !== undefined) res.setHeader('ETag', etag);
   // A 204 must not have Content-Length (RFC 9110 §8.6).
   if (response.statusCode === 204) res.removeHeader('Content-Length');
@@ -185,13 +185,18 @@ export async function forwardResponse(
   await pipeline(response, res).catch(() => undefined);
 }
 
-function headersToForward({ rawHeaders }: IncomingMessage): Map<string, string[]> {
-  const kept = new Map<string, string[]>();
+/** Returns each header once, in its first spelling: `setHeader` replaces those of other spellings. */
+function headersToForward({ rawHeaders }: IncomingMessage): Iterable<{ name: string; values: string[] }> {
+  const kept = new Map<string, { name: string; values: string[] }>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
-    if (!OURS.has(name.toLowerCase())) kept.set(name, [...(kept.get(name) ?? []), value]);
+    const lower = name.toLowerCase();
+    if (OURS.has(lower)) continue;
+    const known = kept.get(lower);
+    if (known === undefined) kept.set(lower, { name, values: [value] });
+    else known.values.push(value);
   }
-  return kept;
+  return kept.values();
 }
 
 /** Reads the whole body. @throws ServiceError UPSTREAM_INVALID_RESPONSE if it is aborted or too long */

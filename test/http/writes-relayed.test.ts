@@ -56,6 +56,18 @@ describe('response to a write', () => {
     });
   });
 
+  test('preserves every value of a header that is repeated in other spellings', async () => {
+    const rawHeaders = ['Set-Cookie', 'a=1', 'set-cookie', 'b=2', 'SET-COOKIE', 'c=3'];
+    const [, basic, , handle] = CHALLENGES as [string, string, string, string];
+    mockWrites({
+      status: 401,
+      rawHeaders: [...rawHeaders, 'WWW-Authenticate', basic, 'www-authenticate', handle],
+    });
+    const answer = await (await startProxy()).ask(PATH, { method: 'PUT', body: '[]' });
+    expect(valuesOf(answer.rawHeaders, 'set-cookie')).toEqual(['a=1', 'b=2', 'c=3']);
+    expect(valuesOf(answer.rawHeaders, 'www-authenticate')).toEqual([basic, handle]);
+  });
+
   describe('response length', () => {
     test.each([
       [403, PATH],
