@@ -174,9 +174,13 @@ export function assertHandled(routes: readonly Route[], handlers: Readonly<Recor
   if (missing) throw new Error(`no handler ${missing.handler} for ${missing.method} ${missing.path}`);
 }
 
+/** Returns GET for HEAD, whose errors are those of GET too: their headers must be equal (RFC 9110 §9.3.2). */
+export const routedMethod = ({ method = '' }: IncomingMessage): string =>
+  method === 'HEAD' ? 'GET' : method;
+
 /** Returns the first route with a matching method and condition, if any. */
 export function routeFor({ routes }: RoutedPath, req: IncomingMessage, target: Target): Route | undefined {
-  const method = req.method === 'HEAD' ? 'GET' : req.method;
+  const method = routedMethod(req);
   return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
 }
 

@@ -25,6 +25,7 @@ import {
   pathsOf,
   restOf,
   routeFor,
+  routedMethod,
 } from './route-table.js';
 import { type Target, assertPlain, originForm, ownerOf, readTarget } from './target.js';
 
@@ -121,7 +122,7 @@ export const errorHandler =
  * "path: server: …")
  */
 export function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target, match }: Place): void {
-  const { method = '' } = req;
+  const method = routedMethod(req);
   const { path } = target;
   if (method === 'OPTIONS') {
     answerOptions(req, res, match?.allow ?? ['OPTIONS']);

@@ -28,7 +28,7 @@ import {
   parseJsonBytes,
   type WithBody,
 } from '../../http/request-body.js';
-import { RouteTable } from '../../http/route-table.js';
+import { RouteTable, routedMethod } from '../../http/route-table.js';
 import { callOf, errorHandler, expressListener, readCall } from '../../http/router.js';
 import { createHistory } from './history.js';
 import { type AdminId, ERRORS, isProbe } from './plugin.js';
@@ -127,11 +127,11 @@ function createDispatch(
     if (route !== undefined) return handlers[route.handler]?.(req, res, next);
     if (match === undefined) {
       throw new ServiceError('UNKNOWN_ENDPOINT', {
-        detail: `${req.method} ${req.path} is not served here`,
+        detail: `${routedMethod(req)} ${req.path} is not served here`,
       });
     }
     if (req.method !== 'OPTIONS') {
-      throw new ServiceError('METHOD_NOT_ALLOWED', { detail: req.method, allow: match.allow });
+      throw new ServiceError('METHOD_NOT_ALLOWED', { detail: routedMethod(req), allow: match.allow });
     }
     return res.set('Allow', match.allow.join(', ')).status(204).end();
   };
