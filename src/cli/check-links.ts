@@ -40,8 +40,13 @@ const AGENT = 'handle-resolver-proxy';
 const HEADERS = { 'User-Agent': `${AGENT}/${VERSION}` };
 const MAX_REDIRECTS = 10;
 const DISALLOWED = 'not checked: robots.txt';
+/** RFC 9309 §2.5 asks for at least 500 KiB. Matching their rules with a URL takes at most 0.5 s (measured). */
 const MAX_ROBOTS_BYTES = 500 * 1024;
-const INVALID = 'not an http or https URL';
+/** Hosts whose rules are kept, more than may be requested at the same time; those of others are requested again. */
+const MAX_ROBOTS = 300;
+/** Maximum length of a URL (characters), that of a redirect. */
+const MAX_URL = 8000;
+const INVALID = `not an http or https URL of at most ${MAX_URL} characters`;
 /** The page exists, but not without a login or at this rate. */
 const RESTRICTED = [401, 403, 407, 429, 451];
 
@@ -126,12 +131,15 @@ interface LinkHost {
   /** The last request. */
   previous: Promise<unknown>;
   nextAt: number;
-  isAllowed?: Promise<(path: string) => boolean>;
 }
+
+/** Whether the robots.txt of a host allows a path with its query. */
+type IsAllowed = (path: string) => boolean;
 
 /** Creates a function that sends one request at a time to a host, at the given rate. */
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
   const hosts = new Map<string, LinkHost>();
+  const robots = new Map<string, Promise<IsAllowed>>();
   const send = (host: LinkHost, url: URL, init: RequestInit): Promise<Response> => {
     const request = host.previous.then(async () => {
       await sleep(Math.max(0, host.nextAt - performance.now()));
@@ -144,14 +152,18 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
   return async function requestPolitely(url, method) {
     const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
     hosts.set(url.origin, host);
-    host.isAllowed ??= readRobots(() => send(host, new URL('/robots.txt', url), {}));
-    if (!(await host.isAllowed)(url.pathname + url.search)) throw new Error(DISALLOWED);
+    const isAllowed = robots.get(url.origin) ?? readRobots(() => send(host, new URL('/robots.txt', url), {}));
+    // The least recently used is the first.
+    robots.delete(url.origin);
+    robots.set(url.origin, isAllowed);
+    if (robots.size > MAX_ROBOTS) robots.delete(robots.keys().next().value ?? '');
+    if (!(await isAllowed)(url.pathname + url.search)) throw new Error(DISALLOWED);
     return send(host, url, { method, redirect: 'manual' });
   };
 }
 
 /** RFC 9309 §2.3.1: without a file everything is allowed; while the server fails, nothing. */
-async function readRobots(load: () => Promise<Response>): Promise<(path: string) => boolean> {
+async function readRobots(load: () => Promise<Response>): Promise<IsAllowed> {
   try {
     const response = await load();
     const text = await firstBytes(response);
@@ -163,7 +175,6 @@ async function readRobots(load: () => Promise<Response>): Promise<(path: string)
   }
 }
 
-/** RFC 9309 §2.5 asks for at least 500 KiB. */
 async function firstBytes({ body }: Response): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
@@ -175,30 +186,44 @@ async function firstBytes({ body }: Response): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-interface RobotsRule {
-  allows: boolean;
-  pattern: string;
+const ALLOW = '+';
+const DISALLOW = '-';
+const RULES: ReadonlyMap<string, string> = new Map([
+  ['allow', ALLOW],
+  ['disallow', DISALLOW],
+]);
+
+/**
+ * Parses the groups of this program, else those of `*`, and keeps no others: with each rule for each program, 450 KB would
+ * need gigabytes. The longest matching rule counts (RFC 9309 §2.2.2).
+ */
+function parseRobots(text: string): IsAllowed {
+  const [own, others]: [string[], string[]] = [[], []];
+  const groups = new Map([[AGENT, own]]).set('*', others);
+  const current = new Set<string[]>();
+  let isInRules = false;
+  for (const line of text.split(/[\r\n]+/)) {
+    const [key, value] = splitRobotsLine(line);
+    const rule = RULES.get(key);
+    if (rule === undefined && key !== 'user-agent') continue;
+    if (rule !== undefined) for (const group of current) group.push(rule + value);
+    else {
+      if (isInRules) current.clear();
+      const group = groups.get(value.toLowerCase());
+      if (group !== undefined) current.add(group);
+    }
+    isInRules = rule !== undefined;
+  }
+  return createIsAllowed(own.length > 0 ? own : others);
 }
 
-/** Parses the group of this program, else that of `*`. The longest matching rule counts (RFC 9309 §2.2.2). */
-function parseRobots(text: string): (path: string) => boolean {
-  const groups = new Map<string, RobotsRule[]>();
-  let agents: string[] = [];
-  let isInRules = false;
-  for (const [key, value] of text.split(/[\r\n]+/).map(splitRobotsLine)) {
-    if (key === 'user-agent') {
-      agents = isInRules ? [value.toLowerCase()] : [...agents, value.toLowerCase()];
-      isInRules = false;
-    }
-    if (key !== 'allow' && key !== 'disallow') continue;
-    isInRules = true;
-    for (const agent of agents) appendToList(groups, agent, { allows: key === 'allow', pattern: value });
-  }
-  const rules = (groups.get(AGENT) ?? groups.get('*') ?? []).filter(({ pattern }) => pattern !== '');
-  rules.sort(
-    (one, other) => other.pattern.length - one.pattern.length || Number(other.allows) - Number(one.allows),
-  );
-  return (path) => rules.find(({ pattern }) => matchesRule(path, pattern))?.allows ?? true;
+/** Keeps rules as one text, which has at most the length of the file. */
+function createIsAllowed(rules: readonly string[]): IsAllowed {
+  const given = rules.filter((rule) => rule !== ALLOW && rule !== DISALLOW);
+  given.sort((one, other) => other.length - one.length || Number(one > other) - Number(one < other));
+  // The rule without a pattern matches every path.
+  const text = [...given, ALLOW].join('\n');
+  return (path) => text.split('\n').find((rule) => matchesRule(path, rule.slice(1)))?.[0] === ALLOW;
 }
 
 function splitRobotsLine(line: string): [key: string, value: string] {
@@ -224,17 +249,24 @@ async function checkLink(
 
 /** Follows redirects; sends a GET if the server does not answer a HEAD with a page. */
 async function requestLink(text: string, request: PoliteRequest): Promise<number> {
-  if (!URL.canParse(text) || !/^https?:/i.test(text)) throw new Error(INVALID);
-  let url = new URL(text);
+  let url = parseLink(text);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
     let response = await request(url, 'HEAD');
     if (response.status >= 400) response = await request(url, 'GET');
     await response.body?.cancel();
     const location = response.headers.get('location');
     if (response.status < 300 || response.status >= 400 || location === null) return response.status;
-    url = new URL(location, url);
+    url = parseLink(location, url);
   }
   throw new Error('too many redirects');
+}
+
+/** @throws Error for a URL that no page can have */
+function parseLink(text: string, base?: URL): URL {
+  const url = URL.canParse(text, base?.href) ? new URL(text, base) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.href.length > MAX_URL)
+    throw new Error(INVALID);
+  return url;
 }
 
 /** Reads the last check of each URL. A line that is cut off is checked again. */

@@ -75,7 +75,7 @@ describe('check-links', () => {
       ['21.T1/d', '404'],
       ['21.T1/e', '404'],
       ['21.T1/f', '404'],
-      ['21.T1/g', 'not an http or https URL'],
+      ['21.T1/g', 'not an http or https URL of at most 8000 characters'],
       ['21.T1/h', expect.stringContaining('bad port') as string],
     ]);
     expect(site.asked.filter((line) => line.endsWith('robots.txt'))).toHaveLength(1);
@@ -98,6 +98,38 @@ describe('check-links', () => {
     expect(dead.map(({ handle }) => handle)).toEqual(['21.T1/b', '21.T1/c']);
     expect(stderr).toContain('3 links: 2 dead, 1 not');
     expect(site.asked).not.toContain('HEAD /private/a');
+  });
+
+  test('reads a robots.txt of 450 KB with as many programs and rules in 128 MB', async () => {
+    const agents = Array.from({ length: 12_000 }, (_, at) => `User-agent: a${at}`);
+    const rules = Array.from({ length: 15_000 }, (_, at) => `Disallow: /p*${at}`);
+    const text = [...agents, 'User-agent: handle-resolver-proxy', ...rules, 'Disallow: /*a*b*c$'].join('\n');
+    const site = await startSite({ '/robots.txt': (_req, res) => void res.end(text), '/free': 200 });
+    const paths = ['/free', '/p/x/14999', `/${'ab'.repeat(2000)}/c`];
+    const file = exportOf(Object.fromEntries(paths.map((path, at) => [`21.T1/${at}`, `${site.url}${path}`])));
+    const args = ['check-links', '--rate', '6000', file, '--state', stateFile()];
+    const { code, stderr } = await cli(args, { NODE_OPTIONS: '--max-old-space-size=128' });
+    expect([code, stderr]).toEqual([0, '3 links: 0 dead, 3 not, 0 left\n']);
+    expect(site.asked).toEqual(['GET /robots.txt', 'HEAD /free']);
+  });
+
+  test('combines all groups of this program, which precede those of all programs', async () => {
+    const groupOf = (agent: string, path: string): string => `User-agent: ${agent}\nDisallow: ${path}\n`;
+    const own = 'handle-resolver-proxy';
+    const text =
+      groupOf('*', '/a') + groupOf(own, '/b') + groupOf('x', '/c') + groupOf(own, '/d') + groupOf('*', '/e');
+    const site = await startSite({ '/robots.txt': (_req, res) => void res.end(text) });
+    const urls = Array.from('abcde', (name): [string, string] => [`21.T1/${name}`, `${site.url}/${name}`]);
+    const { dead } = await check([exportOf(Object.fromEntries(urls)), '--state', stateFile()]);
+    expect(dead.map(({ handle }) => handle)).toEqual(['21.T1/a', '21.T1/c', '21.T1/e']);
+  });
+
+  test('requests no URL that is too long for a redirect', async () => {
+    const site = await startSite({});
+    const file = exportOf({ '21.T1/a': `${site.url}/${'a'.repeat(8000)}` });
+    const { dead } = await check([file, '--state', stateFile()]);
+    expect(dead).toMatchObject([{ result: 'not an http or https URL of at most 8000 characters' }]);
+    expect(site.asked).toEqual([]);
   });
 
   test('requests nothing from a host whose robots.txt fails', async () => {
