@@ -1,4 +1,5 @@
 // The operations of an operator on the running proxy: purge, inspection, statistics, log level.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
@@ -50,6 +51,8 @@ async function purge(resolver: Resolver, request: PurgeRequest): Promise<void> {
   }
   const { handles } = request;
   for (let at = 0; at < handles.length; at += MAX_CONCURRENT_PURGES) {
+    // Without Redis, purges never wait for anything, and requests would wait for all of them.
+    if (at > 0) await nextTurn();
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
     await Promise.all(batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft })));
   }

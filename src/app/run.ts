@@ -107,7 +107,7 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
 /** Reloads on SIGHUP. A SIGHUP during startup takes effect afterwards. */
 function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): void {
   const reload = (service: Service): void => {
-    service.reload(() => loadStartConfig(sources));
+    service.reload(() => loadStartConfig({ ...sources, isReload: true }));
   };
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }

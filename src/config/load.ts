@@ -46,6 +46,8 @@ export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>;
   /** Returns a file's text. */
   readFile: (path: string) => string;
+  /** Whether the proxy runs already. */
+  isReload?: boolean;
 }
 
 /** Returns this process's environment and files. `file` takes precedence over the variable `CONFIG`. */
@@ -103,7 +105,7 @@ export function createConfigLoader<Settings extends Config>(parts: readonly Conf
       const config = validate(given, schema);
       const ignored = unknownVariables(sources.env, configKeys());
       const problems = parts
-        .flatMap((part) => part.startProblems?.(config, sources.readFile) ?? [])
+        .flatMap((part) => part.startProblems?.(config, sources.readFile, sources.isReload ?? false) ?? [])
         .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
       // A misspelled variable may be the reason why a key has no value.
       if (problems.length > 0) throw new ConfigError([...ignored, ...problems]);

@@ -28,8 +28,12 @@ export interface ConfigPart<Settings> {
   readonly sections?: Sections;
   /** Rules that involve several keys. */
   rules?(settings: Settings): readonly Rule[];
-  /** Checks what a schema cannot, such as files. `readFile` returns a file's text. */
-  startProblems?(settings: Settings, readFile: (path: string) => string): readonly StartProblem[];
+  /** Checks what a schema cannot, such as files. `readFile` returns a file's text; requests wait during a reload. */
+  startProblems?(
+    settings: Settings,
+    readFile: (path: string) => string,
+    isReload: boolean,
+  ): readonly StartProblem[];
 }
 
 /** Returns the schema of all parts. An unknown section or key is an error. */

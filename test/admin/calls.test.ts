@@ -88,6 +88,21 @@ describe('admin API', () => {
     expect(most).toBeLessThan(500);
   });
 
+  test('purges many handles in groups, yielding to the event loop', async () => {
+    const { app } = await startProxy();
+    const handles = Array.from({ length: 10_000 }, (_, at) => `21.T11998/${at}`);
+    let turns = 0;
+    let isPurged = false;
+    const countTurn = (): void => {
+      turns++;
+      if (!isPurged) setImmediate(countTurn);
+    };
+    setImmediate(countTurn);
+    await app.operations.purge({ handles, isSoft: false });
+    isPurged = true;
+    expect(turns).toBeGreaterThan(40);
+  });
+
   test('sets the log level at run time', async () => {
     const proxy = await startProxy();
     const answer = await request(proxy.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);

@@ -2,14 +2,16 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import nock from 'nock';
-import { expect, describe, it } from 'vitest';
+import { expect, describe, it, vi } from 'vitest';
 import { loadStartConfig } from '../../src/app/config.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { readTable } from '../../src/plugins/moved/table.js';
+import { runToEnd } from '../../src/time-slicer.js';
 import { basic } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
+import { sliceBySteps } from '../support/slices.js';
 import { newFolder } from '../support/snapshot.js';
 import { UPSTREAM_URL } from '../support/upstream.js';
 
@@ -116,10 +118,38 @@ describe('a changed file', () => {
     );
     expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
   });
+
+  it('is read and compared in time slices, so that requests do not wait for it', async () => {
+    const lines = Array.from({ length: 1000 }, (_, at) => `123456/${at},${NEW}`);
+    const stepsSoFar = sliceBySteps();
+    const proxy = await startWith(lines);
+    expect(stepsSoFar()).toBeLessThan(1000);
+    write(proxy.file, lines.slice(1));
+    await proxy.lineOf('moved handles loaded', 2);
+    // Each line is parsed, indexed by its cache key, and compared in both directions.
+    expect(stepsSoFar()).toBeGreaterThan(4 * 999);
+  });
+
+  it('of more than 16 MiB is not read', async () => {
+    const proxy = await startWith([`123456/1,${NEW}`]);
+    write(proxy.file, ['x'.repeat(16 * 2 ** 20)]);
+    await proxy.lineOf('moved handles rejected, keeping the current table', 1);
+    expect(proxy.log.at(-1)).toMatchObject({ reason: 'it has more than 16777216 bytes' });
+    expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
+  });
+
+  it('is left to the running proxy when the configuration is reloaded, even if it is bad', () => {
+    const file = join(newFolder(), 'moved.csv');
+    write(file, ['bad']);
+    const env = { UPSTREAMS: upstreams, MOVED_FILE: file };
+    const readFile = vi.fn((path: string) => readFileSync(path, 'utf8'));
+    expect(() => loadStartConfig({ env, readFile, isReload: true })).not.toThrow();
+    expect(readFile).not.toHaveBeenCalled();
+  });
 });
 
 describe('a bad table', () => {
-  const readText = (text: string) => readTable(text, (handle) => !handle.startsWith('21.T11998/'));
+  const readText = (text: string) => runToEnd(readTable(text, (handle) => !handle.startsWith('21.T11998/')));
 
   it.each([
     [
@@ -145,6 +175,7 @@ describe('a bad table', () => {
       'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*',
     ],
     ['quotes', `"20.1/1",${NEW}`, 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*'],
+    ['more characters than a handle and a URL', 'x'.repeat(16_385), 'it has more than 16384 characters'],
     ['a handle that is given twice', `20.1/1,${NEW}\n20.1/1,${NEW}`, '20.1/1 is given twice'],
   ])('names the line with %s', (_, text, problem) => {
     const lines = text.split('\n').length;

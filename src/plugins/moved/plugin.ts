@@ -6,6 +6,7 @@ import type { SectionsOf } from '../../config/sections.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
 import { upstreamServers } from '../../config/upstream-servers.js';
 import { handleRef } from '../../handle/handle.js';
+import { type Steps, runToEnd } from '../../time-slicer.js';
 import { createPrefixRouting } from '../../upstream/routing.js';
 import { type MovedTable, readTable } from './table.js';
 
@@ -23,8 +24,10 @@ const SECTIONS = {
 
 export type MovedConfig = Config & SectionsOf<typeof SECTIONS>;
 
-/** Creates the function that reads the text of the file as a table; it returns what is wrong with the text. */
-export function createTableReader(settings: Config): (text: string) => MovedTable | string {
+/** Reads the text of the file as a table, or returns what is wrong with the text. */
+type ReadTableText = (text: string) => Steps<MovedTable | string>;
+
+export function createTableReader(settings: Config): ReadTableText {
   const { caseSensitive } = settings.upstream;
   const findServers = createPrefixRouting(upstreamServers(settings));
   const isOnlyRead = (handle: string): boolean => {
@@ -37,7 +40,7 @@ export function createTableReader(settings: Config): (text: string) => MovedTabl
 function tableJudge(settings: Config): Judge {
   const readText = createTableReader(settings);
   return (text, path) => {
-    const table = readText(text);
+    const table = runToEnd(readText(text));
     return typeof table === 'string' ? `${path} is no table of moved handles: ${table}` : undefined;
   };
 }
@@ -45,9 +48,9 @@ function tableJudge(settings: Config): Judge {
 export const moved: Plugin<MovedConfig> = {
   name: 'moved',
   sections: SECTIONS,
-  startProblems: (settings, readFile) => [
-    ['moved.file', fileProblem(settings.moved.file, readFile, tableJudge(settings))],
-  ],
+  startProblems: (settings, readFile, isReload) =>
+    // While requests wait, the table is read in time slices, and rejected alone.
+    isReload ? [] : [['moved.file', fileProblem(settings.moved.file, readFile, tableJudge(settings))]],
   reloadsFile: ({ moved: { file } }) => file !== undefined,
   isEnabled: ({ moved: { file } }) => file !== undefined,
   load: () => import('./moved.js'),
