@@ -1,5 +1,5 @@
-// Handle server JSON: parsed within bounds, written like Gson without HTML escaping, sliced, and indented; the
-// bounds of JSON that clients send.
+// Handle server JSON: parsed within limits, written like Gson without HTML escaping, sliced, and indented; the
+// limits of JSON that clients send.
 import type { Steps } from '../time-slicer.js';
 
 /**
@@ -15,13 +15,38 @@ const MAX_DEPTH = 64;
  */
 const MAX_ELEMENTS = 64 * 1024;
 
-/** Thrown for JSON that no Handle server stores, because parsing or rendering it would be too expensive. */
-export class JsonLimitError extends Error {}
+/**
+ * Maximum number of different sequences of names with which objects begin. V8 creates a hidden class for each, which
+ * takes thirty times as long as parsing one more member of a known sequence.
+ */
+const MAX_SHAPES = 1024;
+
+/** Maximum length of JSON that is not checked unless it has many brackets: parsing it takes less than 4 ms. */
+const MAX_CHEAP_CHARS = 16 * 1024;
+
+/** The limits of an interface for the JSON that it receives. */
+export interface JsonLimits {
+  /** Maximum elements of a list. */
+  elements: number;
+  /** Maximum commas and opening brackets, of which each has one value. */
+  values: number;
+}
+
+/** Thrown for JSON that would be too expensive to parse, validate or render. No Handle server stores such JSON. */
+export class JsonLimitError extends Error {
+  /** Whether a list has more elements than `JsonLimits` allow. */
+  isLongList = false;
+}
 
 /** Parses untrusted JSON. @throws JsonLimitError, or SyntaxError for invalid JSON */
 export function parseJson(json: string): unknown {
-  // An element has at least two characters, with its separator.
-  if (json.length > 2 * MAX_ELEMENTS || hasManyBrackets(json)) assertWithinLimits(json);
+  const isCheap = json.length <= MAX_CHEAP_CHARS && !hasManyBrackets(json);
+  return isCheap ? JSON.parse(json) : parseWithin({ elements: Infinity, values: Infinity }, json);
+}
+
+/** Parses JSON of any length within all limits. @throws JsonLimitError, or SyntaxError for invalid JSON */
+export function parseWithin(limits: JsonLimits, json: string): unknown {
+  new LimitScan(json, limits).run();
   return JSON.parse(json);
 }
 
@@ -106,27 +131,109 @@ function countUpTo(most: number, json: string, bracket: '{' | '['): number {
   return count;
 }
 
-/** @throws JsonLimitError */
-function assertWithinLimits(json: string): void {
-  let depth = 0;
-  let elements = 0;
-  for (let at = 0; at < json.length; at++) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(json, at) - 1;
-    else if (code === COMMA) elements += isBareAfter(json, at) ? 1 : 0;
-    else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--;
-    else if (isOpening(code)) {
-      elements++;
-      depth++;
-      if (depth > MAX_DEPTH) throw new JsonLimitError(`JSON nested deeper than ${MAX_DEPTH} levels`);
+/** A sequence of names with which objects begin. */
+interface ObjectShape {
+  /** Shapes with one more name, by that name. */
+  longer: Map<string, ObjectShape>;
+  /** The name that followed last, as written, because it usually follows again; empty if none has. */
+  lastName: string;
+  last: ObjectShape | undefined;
+}
+
+const createShape = (): ObjectShape => ({ longer: new Map(), lastName: '', last: undefined });
+
+/** An open list or object. */
+interface Container {
+  /** Elements so far, if it is a list. */
+  size: number;
+  /** Names so far, if it is an object. */
+  shape: ObjectShape | undefined;
+}
+
+/** A single pass over JSON, which may be invalid. It reads no further than to the first limit that is exceeded. */
+class LimitScan {
+  readonly #json: string;
+  readonly #limits: JsonLimits;
+  readonly #open: Container[] = [];
+  readonly #noNames = createShape();
+  #shapes = 0;
+  #elements = 0;
+  #values = 0;
+  /** Whether the next string is a name. */
+  #isNameNext = false;
+
+  constructor(json: string, limits: JsonLimits) {
+    this.#json = json;
+    this.#limits = limits;
+  }
+
+  /** @throws JsonLimitError */
+  run(): void {
+    const json = this.#json;
+    for (let at = 0; at < json.length; at++) {
+      const code = json.charCodeAt(at);
+      if (code === QUOTE) {
+        const end = endOfString(json, at);
+        if (this.#isNameNext) this.#addName(at, end);
+        at = end - 1;
+      } else if (code === COMMA) this.#countNext(at);
+      else if (code === OPEN_BRACKET || code === OPEN_BRACE) this.#openContainer(code === OPEN_BRACE);
+      else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) {
+        this.#open.pop();
+        this.#isNameNext = false;
+      }
     }
-    if (elements > MAX_ELEMENTS) throw new JsonLimitError(`JSON with more than ${MAX_ELEMENTS} elements`);
+  }
+
+  #addName(start: number, end: number): void {
+    this.#isNameNext = false;
+    const container = this.#open.at(-1);
+    const { shape } = container ?? {};
+    if (container === undefined || shape === undefined) return;
+    if (shape.lastName.length !== end - start || !this.#json.startsWith(shape.lastName, start)) {
+      shape.lastName = this.#json.slice(start, end);
+      shape.last = shape.longer.get(shape.lastName) ?? this.#addShape(shape);
+    }
+    container.shape = shape.last;
+  }
+
+  #addShape({ longer, lastName }: ObjectShape): ObjectShape {
+    if (++this.#shapes > MAX_SHAPES) throw moreThan(MAX_SHAPES, 'sequences of member names');
+    const added = createShape();
+    longer.set(lastName, added);
+    return added;
+  }
+
+  #openContainer(isObject: boolean): void {
+    if (this.#open.length === MAX_DEPTH)
+      throw new JsonLimitError(`JSON nested deeper than ${MAX_DEPTH} levels`);
+    this.#open.push({ size: 1, shape: isObject ? this.#noNames : undefined });
+    this.#isNameNext = isObject;
+    this.#count(1);
+  }
+
+  #countNext(comma: number): void {
+    const container = this.#open.at(-1);
+    this.#isNameNext = container?.shape !== undefined;
+    const isInList = container !== undefined && !this.#isNameNext;
+    if (isInList && ++container.size > this.#limits.elements) throw longList(this.#limits.elements);
+    this.#count(isInList && isBareAfter(this.#json, comma) ? 1 : 0);
+  }
+
+  #count(elements: number): void {
+    this.#elements += elements;
+    if (this.#elements > MAX_ELEMENTS) throw moreThan(MAX_ELEMENTS, 'elements');
+    if (++this.#values > this.#limits.values) throw moreThan(this.#limits.values, 'values');
   }
 }
 
-const isOpening = (code: number): boolean => code === OPEN_BRACKET || code === OPEN_BRACE;
+const moreThan = (max: number, things: string): JsonLimitError =>
+  new JsonLimitError(`JSON with more than ${max} ${things}`);
 
-/** Whether a number or literal follows the comma. In objects, a name follows. */
+const longList = (max: number): JsonLimitError =>
+  Object.assign(new JsonLimitError(`JSON with a list of more than ${max} elements`), { isLongList: true });
+
+/** Whether a number or literal follows the comma in a list. */
 const isBareAfter = (json: string, comma: number): boolean =>
   !'"{['.includes(json[skipSpace(json, comma + 1)] ?? '"');
 
@@ -279,74 +386,3 @@ class Layout {
     this.#length += 1 + 2 * Math.max(0, this.#depth);
   }
 }
-
-/** The limits of an interface for the JSON that it receives. */
-export interface JsonLimits {
-  /** Maximum elements of a list. */
-  elements: number;
-  /** Maximum commas and opening brackets, of which each has one value. */
-  values: number;
-}
-
-/** Maximum members of an object; the objects of the interfaces have up to fourteen. */
-const MAX_MEMBERS = 64;
-/** Maximum nesting depth; bodies of the interfaces have up to four levels. */
-const MAX_LEVELS = 32;
-
-/** The limit that a text exceeds. */
-interface Excess {
-  kind: 'elements' | 'members' | 'levels' | 'values';
-  max: number;
-}
-
-interface Container {
-  kind: 'elements' | 'members';
-  max: number;
-  /** Elements or members so far. */
-  size: number;
-}
-
-/**
- * Returns the first limit that JSON exceeds. It reads no further: a megabyte of `{},` takes 60 ms to parse, and
- * seconds to validate. The text may be invalid JSON.
- */
-export function findExcess(json: string, limits: JsonLimits): Excess | undefined {
-  const open: Container[] = [];
-  let values = 0;
-  for (let at = 0; at < json.length; at++) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(json, at) - 1;
-    else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) open.pop();
-    else if (code === COMMA || isOpening(code)) {
-      const excess = countValue(open, code, limits);
-      if (excess !== undefined) return excess;
-      if (++values > limits.values) return { kind: 'values', max: limits.values };
-    }
-  }
-  return undefined;
-}
-
-/** Counts the value after a comma, or the first of a new list or object. */
-function countValue(open: Container[], code: number, { elements }: JsonLimits): Excess | undefined {
-  if (code === COMMA) {
-    const container = open.at(-1);
-    if (container === undefined || ++container.size <= container.max) return undefined;
-    return { kind: container.kind, max: container.max };
-  }
-  if (open.length === MAX_LEVELS) return { kind: 'levels', max: MAX_LEVELS };
-  open.push(
-    code === OPEN_BRACKET
-      ? { kind: 'elements', max: elements, size: 1 }
-      : { kind: 'members', max: MAX_MEMBERS, size: 1 },
-  );
-  return undefined;
-}
-
-const WORDS: Readonly<Record<Excess['kind'], (max: number) => string>> = {
-  elements: (max) => `a list has more than ${max} elements`,
-  members: (max) => `an object has more than ${max} members`,
-  levels: (max) => `it is nested deeper than ${max} levels`,
-  values: (max) => `it has more than ${max} values`,
-};
-
-export const describeExcess = ({ kind, max }: Excess): string => WORDS[kind](max);

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { type ErrorKind, ServiceError, errorText } from '../errors.js';
 import { appendChunk } from '../handle/bytes.js';
-import { type JsonLimits, describeExcess, findExcess } from '../handle/json.js';
+import { type JsonLimits, JsonLimitError, parseWithin } from '../handle/json.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 
 /**
@@ -154,16 +154,12 @@ export function parseJsonBytes(
   { invalid, tooLong = invalid }: { invalid: ErrorKind; tooLong?: ErrorKind },
 ): unknown {
   try {
-    const json = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    const excess = findExcess(json, limits);
-    if (excess === undefined) return JSON.parse(json);
-    throw new ServiceError(excess.kind === 'elements' ? tooLong : invalid, {
-      detail: describeExcess(excess),
-    });
+    return parseWithin(limits, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    if (cause instanceof ServiceError) throw cause;
-    const reason = errorText(cause);
-    throw new ServiceError(invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
+    if (!(cause instanceof JsonLimitError)) {
+      throw new ServiceError(invalid, { detail: `not valid UTF-8 JSON (${errorText(cause)})`, cause });
+    }
+    throw new ServiceError(cause.isLongList ? tooLong : invalid, { detail: cause.message });
   }
 }
 

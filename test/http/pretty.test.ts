@@ -68,6 +68,13 @@ describe('record that no Handle server stores', () => {
     const { status, text } = await (await startProxy()).ask(`${PATH}?pretty`);
     expect([status, text]).toEqual([502, expect.stringContaining('UPSTREAM_INVALID_RESPONSE')]);
   });
+
+  test('is rejected if its objects have no names in common', async () => {
+    const objects = Array.from({ length: 2000 }, (_, at) => ({ [`name${at}`]: 'text' }));
+    mockUpstream(recordOf([{ ...(VALUES[0] as object), data: objects }]));
+    const { status, text } = await (await startProxy()).ask(PATH);
+    expect([status, text]).toEqual([502, expect.stringContaining('UPSTREAM_INVALID_RESPONSE')]);
+  });
 });
 
 const askBatch = (proxy: Proxy) =>
