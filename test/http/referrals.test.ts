@@ -1,9 +1,10 @@
 // Handles under prefixes without a configured server are resolved through their prefix records.
 import { X509Certificate } from 'node:crypto';
 import request from 'supertest';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { createCertificate } from '../support/certificate.js';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { type FixedValues, fixed } from '../support/fixed.js';
 import { startProxy } from '../support/proxy.js';
@@ -37,6 +38,9 @@ const root = await startDemoServer({
     '0.NA/99.WRONG': [siteOf(secure, ofKey('AQAB'))],
     '0.NA/99.SERVED': [textValue(1, 'HS_SERV', '99.OTHER/service')],
     '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
+    '0.NA/99.PADDED': [siteOf(far), textValue(2, 'DESC', 'x'.repeat(120 * 1024))],
+    '0.NA/99.LONG': [siteOf(far), textValue(2, 'DESC', 'x'.repeat(128 * 1024))],
+    '0.NA/99.LINKED': [textValue(1, 'HS_SERV', '0.NA/99.LONG')],
     '0.NA/99.LOOP': [textValue(1, 'HS_SERV', '0.NA/99.LOOP')],
     '0.NA/99.SELF': [textValue(1, 'HS_SERV', '99.SELF/service')],
     '0.NA/99.ONE': [textValue(1, 'HS_SERV', '99.TWO/service')],
@@ -124,6 +128,38 @@ describe('proxy that follows referrals', () => {
     const answers = await Promise.all(handles.map((handle) => read(handle)));
     expect(answers.map(({ status }) => status)).toContain(503);
     expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
+  });
+
+  test.each(['99.LONG', '99.LINKED'])(
+    'returns 502 for %s, whose record or service has more than 128 KiB',
+    async (prefix) => {
+      const { read } = await start();
+      expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
+      expect(far.asked).toBe(0);
+    },
+  );
+
+  test('parses a record once for all reads of its prefix, charged to their clients', async () => {
+    const { read } = await start();
+    const run = vi.spyOn(TimeSlicer.prototype, 'run');
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => {
+      run.mockRestore();
+      parse.mockRestore();
+    });
+    /** Returns the number of parsed characters, and the clients that are charged. */
+    const costOf = async (handle: string) => {
+      run.mockClear();
+      parse.mockClear();
+      await read(handle);
+      const chars = parse.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+      return { chars, clients: run.mock.calls.map(([, { client }]) => client) };
+    };
+    const first = await costOf('99.PADDED/1');
+    expect(first.clients).toContain('127.0.0.1');
+    expect(first.chars).toBeGreaterThan(120 * 1024);
+    expect((await costOf('99.PADDED/2')).chars).toBeLessThan(16 * 1024);
+    expect(far.asked).toBe(2);
   });
 
   test('rejects a private network address by default', async () => {

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
-import { createReferrals } from '../../src/plugins/referrals/follow.js';
+import type { HandleValue } from '../../src/handle/value.js';
+import { createReferrals, referralTo } from '../../src/plugins/referrals/follow.js';
 
 const type = fc.constantFrom('HS_SITE', 'hs_site', 'HS_SERV', 'HS_NA_DELEGATE', 'URL');
 const server = fc.record(
@@ -40,7 +41,8 @@ const data = fc.oneof(
   fc.record({ format: fc.constant('string'), value: fc.constantFrom('0.NA/99.X', 'a/b') }),
   fc.jsonValue(),
 );
-const values = fc.array(fc.record({ index: fc.nat(), type, data }), { maxLength: 4 });
+// A refusal may contain values without a type.
+const values = fc.array(fc.record({ index: fc.nat(), type, data }, { requiredKeys: [] }), { maxLength: 4 });
 
 describe('referral record', () => {
   test('always leads to a server response or a reported failure', async () => {
@@ -49,7 +51,7 @@ describe('referral record', () => {
         const asked: string[] = [];
         const read = createReferrals(
           partial({ referralPorts: Array.from({ length: 65_536 }, (_, port) => port), timeoutMs: 60_000 }),
-          () => Promise.resolve({ values: record }),
+          () => Promise.resolve(referralTo(record as HandleValue[])),
           ({ url }) => {
             expect(new URL(url).protocol).toMatch(/^https?:$/);
             asked.push(url);

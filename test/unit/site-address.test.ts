@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/value-data.js';
-import { addressesOf } from '../../src/plugins/referrals/follow.js';
+import { addressesOf, referralTo } from '../../src/plugins/referrals/follow.js';
 
 const PORTS = [80, 443, 8000, 2641];
 const HTTPS = { query: true, admin: false, protocol: 'HTTPS', port: 8000 };
@@ -100,6 +100,15 @@ describe('site record addresses', () => {
     expect(urls([site({}, { interfaces })])).toEqual(['http://192.0.2.7', 'http://192.0.2.7:443']);
     const many = Array.from({ length: 100 }, () => site());
     expect(urls(many)).toHaveLength(4);
+  });
+
+  test('are those of the first 64 sites of a record', () => {
+    const values = Array.from({ length: 5000 }, (_, at) => ({
+      index: at + 1,
+      type: at < 4500 ? 'HS_SITE' : 'URL',
+      data: { format: 'site', value: site() },
+    }));
+    expect(referralTo(values).sites).toHaveLength(64);
   });
 
   test('omit the outer slashes of a path, and exclude an address with a long path', () => {

@@ -11,12 +11,15 @@ import type { ReferralsConfig } from './plugin.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 
-/** Record values that refer to servers. */
+/** The servers that a record refers to. */
 export interface Referral {
-  values: readonly HandleValue[];
-  /** Next handle to read if the values contain no site. */
-  handle?: string;
+  sites: readonly SiteJson[];
+  /** Next handle to read if there is no site. */
+  handle: string | undefined;
 }
+
+/** Reads a prefix or service record on behalf of a read; undefined if it does not exist. */
+type FindReferral = (handle: string, read: HandleRead) => Promise<Referral | undefined>;
 
 /** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_* */
 type ReadReferred = (read: HandleRead) => Promise<Outcome>;
@@ -25,45 +28,39 @@ type ReadReferred = (read: HandleRead) => Promise<Outcome>;
 const MAX_HOPS = 8;
 
 /**
- * Creates the function that reads referred handles. `findReferral` reads a prefix or service record through the
- * cache; `serverAt` returns the server at an address from the prefix record of `prefix`.
+ * Creates the function that reads referred handles. `serverAt` returns the server at an address from the prefix
+ * record of `prefix`.
  */
 export function createReferrals(
   { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
-  findReferral: (handle: string) => Promise<Referral | undefined>,
+  findReferral: FindReferral,
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
 ): ReadReferred {
   /** Reads that have not ended, by prefix. */
   const running = new Map<string, number>();
 
-  /**
-   * Returns the sites in the values, else those of the service that the values name; undefined if the
-   * record, or the service's record, does not exist.
-   */
+  /** Returns the sites of a record, else those of its service; undefined if either does not exist. */
   async function sitesOf(
     referral: Referral | undefined,
-    deadline: number,
+    findNext: (handle: string) => Promise<Referral | undefined>,
     hops: number,
-  ): Promise<SiteJson[] | undefined> {
+  ): Promise<readonly SiteJson[] | undefined> {
     if (referral === undefined) return undefined;
-    const sites = referral.values.flatMap(readSite);
-    const [service] = referral.values.flatMap(readService);
-    const next = service ?? referral.handle;
-    if (sites.length > 0 || next === undefined) return sites;
+    const { sites, handle } = referral;
+    if (sites.length > 0 || handle === undefined) return sites;
     if (hops === 0) throw tooManyReferrals();
-    return sitesOf(await findUntil(next, deadline), deadline, hops - 1);
+    return sitesOf(await findNext(handle), findNext, hops - 1);
   }
-
-  /** The record may wait for itself: services can refer to each other, and a load is joined by all who need it. */
-  const findUntil = (handle: string, deadline: number): Promise<Referral | undefined> =>
-    untilDeadline(findReferral(handle), Math.max(0, deadline - performance.now()), referralTooLate);
 
   async function readReferred(read: HandleRead): Promise<Outcome> {
     const deadline = performance.now() + timeoutMs;
+    /** The record may wait for itself: services can refer to each other, and a load is joined by all who need it. */
+    const findUntil = (named: string): Promise<Referral | undefined> =>
+      untilDeadline(findReferral(named, read), Math.max(0, deadline - performance.now()), referralTooLate);
     const { text: handle, prefix } = read.handle;
-    let referral = await findUntil(`0.NA/${prefix}`, deadline);
+    let referral = await findUntil(`0.NA/${prefix}`);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
-      const sites = await sitesOf(referral, deadline, hops);
+      const sites = await sitesOf(referral, findUntil, hops);
       if (sites === undefined) return { kind: 'not-found' };
       const addresses = addressesOf(sites, { ...read, handle, ports });
       const servers = addresses.map((address) => () => serverAt(address, prefix));
@@ -114,18 +111,32 @@ export function referralIn(outcome: Outcome): Referral | undefined {
   const { responseCode, values, referralHandle } = outcome.members;
   const { serviceReferral, prefixReferral } = RESPONSE_CODE;
   if (responseCode !== serviceReferral && responseCode !== prefixReferral) return undefined;
-  return {
-    values: Array.isArray(values) ? (values as HandleValue[]) : [],
-    ...(typeof referralHandle === 'string' && referralHandle !== '' && { handle: referralHandle }),
-  };
+  return referralTo(
+    Array.isArray(values) ? (values as HandleValue[]) : [],
+    typeof referralHandle === 'string' && referralHandle !== '' ? referralHandle : undefined,
+  );
 }
 
 const SITE_TYPES: readonly string[] = ['HS_SITE', 'HS_SITE.6', 'HS_SITE.PREFIX', 'HS_NA_DELEGATE'];
 const SERVICE_TYPES: readonly string[] = ['HS_SERV', 'HS_SERV.PREFIX'];
 
-function readSite({ type, data }: HandleValue): SiteJson[] {
+/** Maximum sites of a record; real records have under ten. */
+const MAX_SITES = 64;
+
+/** Returns the servers that values refer to. `handle`: the next handle to read if they name no service. */
+export function referralTo(values: readonly HandleValue[], handle?: string): Referral {
+  const sites = values.filter((value) => isOneOf(SITE_TYPES, value)).slice(0, MAX_SITES);
+  const services = values.filter((value) => isOneOf(SERVICE_TYPES, value)).flatMap(readService);
+  return { sites: sites.flatMap(readSite), handle: services[0] ?? handle };
+}
+
+/** Whether the value has one of the types. Values of a refusal may have none. */
+const isOneOf = (types: readonly string[], { type }: Partial<HandleValue>): boolean =>
+  typeof type === 'string' && types.includes(upperAscii(type));
+
+function readSite({ data }: HandleValue): SiteJson[] {
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
-  return SITE_TYPES.includes(upperAscii(type)) && format === 'site' && isSite(value) ? [value] : [];
+  return format === 'site' && isSite(value) ? [value] : [];
 }
 
 /** Validates the site members that this module reads, because the record is untrusted. */
@@ -148,9 +159,21 @@ const hasTexts =
   (value: unknown): boolean =>
     names.every((name) => typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'string');
 
-function readService({ type, data }: HandleValue): string[] {
+function readService({ data }: HandleValue): string[] {
   const { value } = (data ?? {}) as { value?: unknown };
-  return SERVICE_TYPES.includes(upperAscii(type)) && typeof value === 'string' ? [value] : [];
+  return typeof value === 'string' ? [value] : [];
+}
+
+/**
+ * Maximum length of a prefix or service record (bytes), because each read that it refers parses it, or compares it
+ * with a parsed one. A site with its keys has some 2 KiB.
+ */
+const MAX_RECORD_BYTES = 128 * 1024;
+
+/** @throws ServiceError UPSTREAM_UNREACHABLE */
+export function assertReferralLength({ length }: { length: number }): void {
+  if (length <= MAX_RECORD_BYTES) return;
+  throw upstreamUnreachable(`its prefix record, or its service, has more than ${MAX_RECORD_BYTES} bytes`);
 }
 
 const upstreamUnreachable = (cause: string): ServiceError =>
@@ -195,7 +218,11 @@ export function addressesOf(
 ): SiteAddress[] {
   const primary = sites.filter(({ primarySite }) => primarySite);
   const asked = authoritative && primary.length > 0 ? primary : sites;
-  return asked.flatMap((site) => addressesAt(site, handle, ports)).slice(0, MAX_ADDRESSES);
+  const addresses: SiteAddress[] = [];
+  for (const site of asked) {
+    if (addresses.length < MAX_ADDRESSES) addresses.push(...addressesAt(site, handle, ports));
+  }
+  return addresses.slice(0, MAX_ADDRESSES);
 }
 
 function addressesAt(site: SiteJson, handle: string, ports: ReferredRead['ports']): SiteAddress[] {

@@ -6,28 +6,40 @@ import ipaddr from 'ipaddr.js';
 import type { buildConnector } from 'undici';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
-import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
-import type { HandleValue } from '../../handle/value.js';
 import type { Resolution } from '../../resolver/loader.js';
+import { valuesOf } from '../../resolver/parsed-records.js';
 import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
 import { type ClosableDispatcher, createConnector, createPools } from '../../upstream/connections.js';
-import type { OriginServer, ServerSettings } from '../../upstream/contract.js';
+import type { HandleRead, OriginServer, ServerSettings } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 import { HANDLE_SERVER } from '../../upstream/handle-server.js';
 import { isRefusedElsewhere } from '../../upstream/routing.js';
 import { createServer, type UpstreamServer } from '../../upstream/upstream-server.js';
 import { createOriginServer } from '../../upstream/upstreams.js';
-import { createReferrals, type Referral, referralIn, type SiteAddress } from './follow.js';
+import {
+  assertReferralLength,
+  createReferrals,
+  type Referral,
+  referralIn,
+  referralTo,
+  type SiteAddress,
+} from './follow.js';
 import { CONNECTIONS, MAX_SERVERS, type ReferralsConfig } from './plugin.js';
 
 export function start(host: Host, { upstream }: ReferralsConfig): Started {
-  const { resolver, refOf } = host;
+  const { resolver, refOf, slicer } = host;
   const configured = host.upstreams.servers.find(({ prefixes }) => prefixes.includes('0.NA'));
   const root = configured ?? createRoot(upstream, host);
   const servers = createReferredServers(upstream, host);
-  const findReferral = async (handle: string): Promise<Referral | undefined> =>
-    referralOf(await resolver.resolve(refOf(handle), { authoritative: false }));
+  /** Charges the parsing to the client of the read. */
+  async function findReferral(handle: string, { caller }: HandleRead): Promise<Referral | undefined> {
+    const resolution = await resolver.resolve(refOf(handle), { authoritative: false });
+    // Before it waits for a slice, so that only short records wait.
+    if (resolution.kind === 'entry') assertReferralLength(resolution.entry.values);
+    const client = caller?.client ?? 'background';
+    return slicer.run(() => referralOf(resolution), { client, isHolding: true });
+  }
   const readReferred = createReferrals(upstream, findReferral, servers.serverAt);
   return {
     root,
@@ -50,7 +62,7 @@ function referralOf(resolution: Resolution): Referral | undefined {
   if (resolution.kind === 'refused') return referralIn({ ...resolution.refused, kind: 'refused' });
   const { entry } = resolution;
   if (entry.kind === 'not-found') return undefined;
-  return { values: entry.kind === 'found' ? (JSON.parse(toText(entry.values)) as HandleValue[]) : [] };
+  return referralTo(valuesOf(entry));
 }
 
 function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginServer {
