@@ -1,6 +1,6 @@
 // Native requests other than plain resolutions: unsupported requests, the site record, the request digest.
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { decodeSite, encodeSite } from '../../src/handle/value-data.js';
 import {
   ENVELOPE_BYTES,
@@ -105,6 +105,25 @@ describe('native site record', () => {
     expect(body.kind === 'site' && body.site).toEqual(encodeSite(sites[1]));
     expect(preparedSerial()).toBe(5);
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
+  });
+
+  it('from a large prefix record is parsed once', async () => {
+    const text = { format: 'string', value: 'x'.repeat(100_000) };
+    const values = [
+      { index: 1, type: 'HS_SITE', data: { format: 'site', value: site(true, 4) }, ttl: 86400 },
+      { index: 2, type: 'DESC', data: text, ttl: 86400 },
+    ];
+    mockUpstream((target) => recordOf(values, decodeURIComponent(target.slice('/api/handles/'.length))));
+    const { app } = await startProxy({ NATIVE_SITE_HANDLE: '0.NA/21.T11998' });
+    const siteSerial = async (): Promise<number> =>
+      (await askNative(app.native, '/', info)).header.siteSerial;
+    expect(await siteSerial()).toBe(4);
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => {
+      parse.mockRestore();
+    });
+    expect(await siteSerial()).toBe(4);
+    expect(parse.mock.calls.filter(([json]) => json.length > text.value.length)).toEqual([]);
   });
 
   it('is replaced by code 2 when none exists', async () => {

@@ -2,9 +2,9 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type SiteJson, encodeData, encodeSite } from '../../handle/value-data.js';
-import { toText } from '../../handle/bytes.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
+import { type ParsedValues, valuesOf } from '../../resolver/parsed-records.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
 import type { NativeConfig } from './plugin.js';
@@ -90,8 +90,7 @@ function siteOfHandle(handle: HandleRef, resolver: Resolver): SiteInfo {
     },
     async read() {
       const resolution = await resolver.resolve(handle, { authoritative: false });
-      if (resolution.kind !== 'entry' || resolution.entry.kind !== 'found') return undefined;
-      const value = siteValue(JSON.parse(toText(resolution.entry.values)) as HandleValue[]);
+      const value = resolution.kind === 'entry' ? siteValue(valuesOf(resolution.entry)) : undefined;
       if (value === undefined) return undefined;
       const data = encodeData(value.data);
       serial = data.readUInt16BE(SERIAL_AT);
@@ -106,7 +105,7 @@ const SERIAL_AT = 4;
 /**
  * Returns the first non-primary site, else the first site. A site in an unknown format counts as non-primary.
  */
-function siteValue(values: readonly HandleValue[]): HandleValue | undefined {
+function siteValue(values: ParsedValues): HandleValue | undefined {
   const sites = values.filter(({ type }) => type === 'HS_SITE');
   const isPrimary = ({ data }: HandleValue): boolean =>
     (data as { value?: Partial<SiteJson> } | undefined)?.value?.primarySite === true;
