@@ -5,6 +5,7 @@ import type { Context } from '../context.js';
 import { createMessageApplier } from './apply-message.js';
 import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type DisconnectedWrites } from './coherence/hub.js';
+import { BAN_ALL } from './coherence/message.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';
 import { Member } from './link/member.js';
@@ -201,7 +202,7 @@ export function createInstance({
     clock,
     // Entries under an unowned prefix may belong to a different upstream.
     onClaimed: () => {
-      pending.addAll();
+      pending.add(BAN_ALL);
     },
     onState(isUp) {
       if (isUp) void member.renewNow();

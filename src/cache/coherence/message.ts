@@ -26,12 +26,9 @@ export interface Replacement {
   lifeMs: number;
 }
 
-/** A ban of all keys with a prefix. Redis assigns the number, which is 0 without Redis. */
-export interface BanChange {
+/** A ban whose number Redis assigns; 0 without Redis. */
+export interface BanChange extends NumberedBan {
   kind: 'ban';
-  prefix: string;
-  isSoft: boolean;
-  number: number;
 }
 
 export type Change = KeyChange | BanChange;

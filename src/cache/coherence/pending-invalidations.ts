@@ -33,7 +33,7 @@ export class PendingInvalidations {
     if (!isSoft || !this.#keys.has(change.key)) this.#keys.set(change.key, isSoft ? 'soften' : 'forget');
     if (this.#keys.size <= this.#maxKeys) return;
     this.#keys.clear();
-    this.addAll();
+    this.#addBan(BAN_ALL);
   }
 
   /**
@@ -45,11 +45,6 @@ export class PendingInvalidations {
     this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
     if (this.#bans.length <= MAX_BANS) return;
     this.#bans = [{ ...BAN_ALL, isSoft: this.#bans.every(({ isSoft }) => isSoft) }];
-  }
-
-  /** Adds a ban of every key, so that no entry in Redis is used. */
-  addAll(): void {
-    this.#bans = [BAN_ALL];
   }
 
   /** Removes and returns up to `count` changes; the caller adds back those that it cannot publish. */
