@@ -17,7 +17,6 @@ const MAX_ARRIVED = 10_000;
 
 export function createMessageApplier(
   memory: MemoryStore,
-  now: () => number,
   { invalidated, banned, deleted, written }: StoreEvents,
 ): MessageApplier {
   let bans = new Bans();
@@ -69,7 +68,7 @@ export function createMessageApplier(
         distrust(message.group);
         break;
       default:
-        applyToKey(message, memory, now());
+        memory.applyChange(message);
         if (DELETES.has(message.kind)) callAll(deleted, { key: message.key });
         if (isInvalidation(message)) callAll(invalidated, message.key);
         if (message.kind === 'changed') callAll(written, message.key);
@@ -88,13 +87,4 @@ function bansAfter({ run, seq }: KnownBans, arrived: ReadonlyMap<number, Numbere
   const bans = new Bans(run);
   for (let ban = arrived.get(seq + 1); ban !== undefined; ban = arrived.get(ban.number + 1)) bans.add(ban);
   return bans;
-}
-
-function applyToKey(change: KeyChange, memory: MemoryStore, now: number): void {
-  const { kind, key } = change;
-  // `unknown` raises the fence again, for processes that have started since `raise`.
-  if (kind === 'raise' || kind === 'unknown') memory.raiseFence(key, change.fence, now + change.lifeMs);
-  if (kind === 'changed' || kind === 'unchanged') memory.lowerFence(key, change.fence);
-  if (kind === 'unknown' || kind === 'soften') memory.soften(key);
-  if (kind === 'changed' || kind === 'forget') memory.forget(key);
 }

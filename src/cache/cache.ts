@@ -127,7 +127,7 @@ function redisOptions(
 export function assembleCache(deps: CacheDeps): Cache {
   const { now, clock, bounds, onEvict, fenceLifeMs } = deps;
   const memory = new MemoryStore({ bounds, now, onEvict });
-  const { apply, bans } = createMessageApplier(memory, now, deps.events);
+  const { apply, bans } = createMessageApplier(memory, deps.events);
   const onState = createStateReport(deps.onRedisState, () => isUp());
   const instance = createInstance({ redis: deps.redis, now, clock, onState, deliver: apply });
   const { hub, commands, era, close } = instance;

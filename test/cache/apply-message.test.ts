@@ -14,7 +14,7 @@ function open() {
   const now = (): number => clock.now;
   const memory = new MemoryStore({ bounds, now });
   const gone = { keys: [] as string[], prefixes: [] as string[] };
-  const applied = createMessageApplier(memory, now, {
+  const applied = createMessageApplier(memory, {
     ...createStoreEvents(),
     invalidated: [(key) => gone.keys.push(key)],
     banned: [(prefix) => gone.prefixes.push(prefix)],

@@ -42,7 +42,8 @@ type Drawn<T> = T extends fc.Arbitrary<infer One> ? One : never;
 function act(store: MemoryStore, done: Act): void {
   if (done.kind === 'put') store.set(done.key, done.entry, store.get(done.key).ticket);
   else if (done.kind === 'ban') store.ban(done);
-  else store[done.kind](done.key);
+  else if (done.kind === 'peek') store.peek(done.key);
+  else store.applyChange({ kind: done.kind, key: done.key });
 }
 
 /** Applies the operation to a Map immediately, with the most recently used entry last. */

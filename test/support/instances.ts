@@ -45,7 +45,7 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
   const { url, redis, clock = slowClock, onState = () => undefined } = options;
   const { now } = clock;
   const memory = new MemoryStore({ bounds, now });
-  const applied = createMessageApplier(memory, now, createStoreEvents());
+  const applied = createMessageApplier(memory, createStoreEvents());
   const delivered: Message[] = [];
   const instance = createInstance({
     clock,

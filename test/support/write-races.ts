@@ -67,7 +67,7 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
     bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
     now: () => now,
   });
-  const { apply } = createMessageApplier(memory, () => now, {
+  const { apply } = createMessageApplier(memory, {
     ...createStoreEvents(),
     invalidated: [
       (key) => {

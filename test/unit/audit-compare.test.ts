@@ -49,7 +49,7 @@ describe('audit comparison', () => {
   it('waits for messages about a write before it reports an older entry', async () => {
     const { memory, waiting, settle, result } = start();
     await waiting;
-    memory.raiseFence(handle.key, 'other/1', 60_000);
+    memory.applyChange({ kind: 'raise', key: handle.key, fence: 'other/1', lifeMs: 60_000 });
     settle();
     expect(await result).toBe('inconclusive');
   });

@@ -26,7 +26,7 @@ function start() {
 describe('unstorable authoritative response', () => {
   test('invalidates remote copies even when no local entry exists', async () => {
     const { memory, changes, resolver, key } = start();
-    memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
+    memory.applyChange({ kind: 'raise', key, fence: 'elsewhere/1', lifeMs: 1000 });
     await resolver.resolve(HANDLE, { authoritative: true });
     expect(changes).toMatchObject([{ kind: 'forget', key }]);
   });
@@ -34,7 +34,7 @@ describe('unstorable authoritative response', () => {
   test('preserves an identical local entry', async () => {
     const { memory, changes, resolver, key } = start();
     memory.set(key, { ...entryOf('same'), values: toBytes('[1]') }, memory.get(key).ticket);
-    memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
+    memory.applyChange({ kind: 'raise', key, fence: 'elsewhere/1', lifeMs: 1000 });
     await resolver.resolve(HANDLE, { authoritative: true });
     expect(changes).toEqual([]);
   });
@@ -42,7 +42,7 @@ describe('unstorable authoritative response', () => {
   test('invalidates a different local entry', async () => {
     const { memory, changes, resolver, key } = start();
     memory.set(key, entryOf('other'), memory.get(key).ticket);
-    memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
+    memory.applyChange({ kind: 'raise', key, fence: 'elsewhere/1', lifeMs: 1000 });
     await resolver.resolve(HANDLE, { authoritative: true });
     expect(changes).toMatchObject([{ kind: 'forget', key }]);
   });

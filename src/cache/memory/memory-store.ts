@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
+import type { KeyChange } from '../coherence/message.js';
 import { type Entry, type KeyedEntry, asStale, isSame } from '../entry.js';
 import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
 import { LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
@@ -12,7 +13,6 @@ export interface MemoryOptions {
   bounds: MemoryBounds;
   now: () => number;
   onEvict?: (list: ListName) => void;
-  fences?: Fences;
 }
 
 /** An entry with the figures shown to the operator. */
@@ -30,15 +30,14 @@ export class MemoryStore implements PinnedEntries {
   readonly #log = new InvalidationLog();
   /** Bans, numbered by moments of the invalidation log. */
   readonly #bans = new Bans();
-  readonly #fences: Fences;
+  readonly #fences = new Fences();
   /** Moments by group. Entries and loads from before a group's moment may have missed an invalidation. */
   readonly #distrusted = new Map<number, number>();
   /** Moment of the newest ban or distrust: later entries need no check. */
   #checkedFrom = 0;
   readonly #now: () => number;
 
-  constructor({ bounds, now, onEvict = () => undefined, fences = new Fences() }: MemoryOptions) {
-    this.#fences = fences;
+  constructor({ bounds, now, onEvict = () => undefined }: MemoryOptions) {
     this.#now = now;
     this.#index = new LruIndex({ rows: this.#rows, bounds, onEvict });
   }
@@ -171,31 +170,22 @@ export class MemoryStore implements PinnedEntries {
     return since < this.#checkedFrom && this.#bans.apply(key, this.#rows.times(at), since) === undefined;
   }
 
+  /**
+   * Applies a change by any instance. It invalidates the tickets of the loads in flight, except after a write
+   * that changed nothing: loads that started during it may still be stored.
+   */
+  applyChange(change: KeyChange): void {
+    const { kind, key } = change;
+    if (kind === 'raise' || kind === 'unknown') this.#expireOldFences();
+    this.#fences.track(change, this.#now());
+    if (kind !== 'unchanged') this.#log.add(key);
+    if (kind === 'changed' || kind === 'forget') this.#index.delete(key);
+    if (kind === 'unknown' || kind === 'soften') this.#makeStale(key);
+  }
+
   /** Deletes the entry and invalidates the tickets of its loads in flight. */
   forget(key: string): void {
-    this.#log.add(key);
-    this.#index.delete(key);
-  }
-
-  /** Raises the fence of a write by any instance. Loads that started before the write are not stored. */
-  raiseFence(key: string, writer: string, until: number): void {
-    this.#expireOldFences();
-    this.#log.add(key);
-    this.#fences.raise(key, writer, until);
-  }
-
-  /**
-   * Lowers the fence of a write. If the write changed nothing, loads that started during it may still be
-   * stored.
-   */
-  lowerFence(key: string, writer: string): void {
-    this.#fences.lower(key, writer);
-  }
-
-  /** Makes the entry stale and invalidates the tickets of its loads in flight. */
-  soften(key: string): void {
-    this.#log.add(key);
-    this.#makeStale(key);
+    this.applyChange({ kind: 'forget', key });
   }
 
   ban(ban: Ban): void {

@@ -35,22 +35,22 @@ describe('pinned entry in the memory store', () => {
     [
       'softened',
       (store) => {
-        store.soften('A');
+        store.applyChange({ kind: 'soften', key: 'A' });
       },
     ],
     [
       'invalidated by a write',
       (store) => {
-        store.raiseFence('A', 'writer', NOW + 1000);
-        store.lowerFence('A', 'writer');
+        store.applyChange({ kind: 'raise', key: 'A', fence: 'writer', lifeMs: 1000 });
+        store.applyChange({ kind: 'unchanged', key: 'A', fence: 'writer' });
         store.forget('A');
       },
     ],
     [
       'left stale by a write whose outcome is unknown',
       (store) => {
-        store.raiseFence('A', 'writer', NOW + 1000);
-        store.soften('A');
+        store.applyChange({ kind: 'raise', key: 'A', fence: 'writer', lifeMs: 1000 });
+        store.applyChange({ kind: 'soften', key: 'A' });
       },
     ],
     ['replaced', (store) => put(store, 'A', entryOf('new'))],
@@ -115,9 +115,9 @@ describe('pinned entry in the memory store', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
-    store.raiseFence('A', 'writer', NOW + 1000);
+    store.applyChange({ kind: 'raise', key: 'A', fence: 'writer', lifeMs: 1000 });
     expect(store.touchIfCurrent('A', held)).toBe(true);
-    store.lowerFence('A', 'writer');
+    store.applyChange({ kind: 'unchanged', key: 'A', fence: 'writer' });
     expect(store.touchIfCurrent('A', held)).toBe(true);
   });
 
@@ -126,7 +126,7 @@ describe('pinned entry in the memory store', () => {
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
     const held = heldIn(store, 'A');
-    store.raiseFence('A', 'killed', NOW + 1000);
+    store.applyChange({ kind: 'raise', key: 'A', fence: 'killed', lifeMs: 1000 });
     now = NOW + 999;
     expect(store.touchIfCurrent('A', held)).toBe(true);
     now = NOW + 1000;

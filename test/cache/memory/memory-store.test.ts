@@ -1,7 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
 import { type MemoryOptions, MemoryStore } from '../../../src/cache/memory/memory-store.js';
-import { Fences } from '../../../src/cache/coherence/fences.js';
 import { groupOf } from '../../../src/cache/coherence/groups.js';
 import { toBytes } from '../../../src/handle/bytes.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
@@ -153,11 +152,11 @@ describe('memory store', () => {
   test('stores nothing for a key while a fence on it is raised', () => {
     const store = open();
     const before = store.get('A').ticket;
-    store.raiseFence('A', 'writer', NOW + 1000);
+    store.applyChange({ kind: 'raise', key: 'A', fence: 'writer', lifeMs: 1000 });
     expect(put(store, 'A')).toBe(false);
     const during = store.get('A').ticket;
     expect(store.accepts('A', during)).toBe(false);
-    store.lowerFence('A', 'writer');
+    store.applyChange({ kind: 'unchanged', key: 'A', fence: 'writer' });
     expect([before, during].map((ticket) => store.accepts('A', ticket))).toEqual([false, true]);
   });
 
@@ -165,28 +164,29 @@ describe('memory store', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
-    store.raiseFence('A', 'killed', NOW + 500);
-    store.raiseFence('A', 'alive', NOW + 1000);
+    store.applyChange({ kind: 'raise', key: 'A', fence: 'killed', lifeMs: 500 });
+    store.applyChange({ kind: 'raise', key: 'A', fence: 'alive', lifeMs: 1000 });
     now = NOW + 700;
     expect(put(store, 'A')).toBe(false);
     expect(store.peek('A')?.staleAt).toBeLessThanOrEqual(now);
-    store.lowerFence('A', 'alive');
+    store.applyChange({ kind: 'unchanged', key: 'A', fence: 'alive' });
     expect(store.peek('A')?.staleAt).toBeLessThanOrEqual(now);
     expect(put(store, 'A')).toBe(true);
   });
 
   test('removes expired fences of writers that reported no outcome', () => {
     let now = NOW;
-    const fences = new Fences();
-    const store = new MemoryStore({ bounds, now: () => now, fences });
+    const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'KEY0');
-    for (let at = 0; at < 100; at++) store.raiseFence(`KEY${at}`, 'killed', NOW + 1000);
+    for (let at = 0; at < 100; at++)
+      store.applyChange({ kind: 'raise', key: `KEY${at}`, fence: 'killed', lifeMs: 1000 });
     now = NOW + 1000;
     for (let at = 0; at < 100; at++) {
-      store.raiseFence(`OTHER${at}`, 'alive', now + 1000);
-      store.lowerFence(`OTHER${at}`, 'alive');
+      store.applyChange({ kind: 'raise', key: `OTHER${at}`, fence: 'alive', lifeMs: 1000 });
+      store.applyChange({ kind: 'unchanged', key: `OTHER${at}`, fence: 'alive' });
     }
-    expect(fences.keys().length).toBe(0);
+    for (let at = 1; at < 100; at++)
+      expect(store.restore(`KEY${at}`, entryOf('A'), store.moment())).toBe('restored');
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
   });
 
@@ -194,7 +194,7 @@ describe('memory store', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
-    store.raiseFence('A', 'killed', NOW + 500);
+    store.applyChange({ kind: 'raise', key: 'A', fence: 'killed', lifeMs: 500 });
     now = NOW + 500;
     expect(store.peek('A')?.staleAt).toBe(0);
     now = NOW - 600;
