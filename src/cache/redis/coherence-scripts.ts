@@ -2,7 +2,8 @@
 
 const NOW = `
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function text(number) return string.format('%.0f', number) end`;
 
 /** Maximum number of fields in a group state; above it, the older half of the changes is dropped. */
 const MAX_FIELDS = 192;
@@ -18,7 +19,6 @@ local function numberOf(value)
   local number = tonumber(value or '0') or 0
   return number > 0 and number < 9e15 and number or 0
 end
-local function text(number) return string.format('%.0f', number) end
 local function openState(name, run)
   if type(redis.pcall('HDEL', name, '-')) == 'table' then redis.call('DEL', name) end
   local state = redis.call('HMGET', name, 'run', 'seq')
@@ -31,18 +31,12 @@ local function openState(name, run)
 end`;
 
 /**
- * Reads an entry's header (layout: entry.ts). A stale entry has its kind raised by 3. An invalid entry does
- * not block a change.
+ * Reads an entry's header (layout: entry.ts). A stale entry has its kind raised by 3. The time of its deletion
+ * is in the bytes from 26 on. An invalid entry does not block a change.
  */
 const ENTRY = `
 local header = redis.pcall('GETRANGE', KEYS[1], 0, 32)
-local kind = type(header) == 'string' and #header == 33 and string.byte(header, 5)
-local function makeStale()
-  if kind and kind < 3 then redis.call('SETRANGE', KEYS[1], 4, string.char(kind + 3)) end
-end
-local function liveUntilDeleted()
-  redis.pcall('PEXPIRE', KEYS[1], math.ceil(struct.unpack('>d', string.sub(header, 26)) - now))
-end`;
+local kind = type(header) == 'string' and #header == 33 and string.byte(header, 5)`;
 
 /** Reads the unexpired fences of a key from its field: `<fence>=<end> <fence>=<end>`. */
 const FENCES = `
@@ -107,12 +101,14 @@ local fences = without(fencesOf(state, key), fence)
 if raises then fences[#fences + 1] = { fence, text(now + ARGV[5]) } end
 writeFences(state, key, fences)
 if change == 'changed' or change == 'forget' then redis.call('DEL', KEYS[1]) end
-if change == 'soften' or change == 'unknown' then makeStale() end
+if (change == 'soften' or change == 'unknown') and kind and kind < 3 then
+  redis.call('SETRANGE', KEYS[1], 4, string.char(kind + 3))
+end
 if change == 'raise' and kind and kind < 3 and redis.call('PTTL', KEYS[1]) > ${FENCED_ENTRY_MS} then
   redis.call('PEXPIRE', KEYS[1], ${FENCED_ENTRY_MS})
 end
 if kind and (change == 'unknown' or (change == 'unchanged' and #fences == 0)) then
-  liveUntilDeleted()
+  redis.pcall('PEXPIRE', KEYS[1], math.ceil(struct.unpack('>d', string.sub(header, 26)) - now))
 end
 local ticket, known = tonumber(ARGV[9] or ''), redis.call('HMGET', state, 'floor', 'c:' .. key)
 local replaces = ticket and #fences == 0 and numberOf(known[1]) <= ticket and numberOf(known[2]) <= ticket
@@ -130,7 +126,7 @@ return { text(seq), replaces and 1 or 0 }`;
  */
 export const TICKET = `${NOW}
 local ticket = redis.call('HMGET', KEYS[1], 'run', 'seq', 'f:' .. ARGV[1])
-ticket[4] = string.format('%.0f', now)
+ticket[4] = text(now)
 return ticket`;
 
 /**
@@ -222,7 +218,6 @@ return redis.call('HGETALL', state)`;
  * be incomplete.
  */
 export const RENEW = `${NOW}
-local function text(number) return string.format('%.0f', number) end
 if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, '0', 0, text(now), 0 } end
 local begun = redis.pcall('ZSCORE', KEYS[1], ARGV[5])
 if type(begun) ~= 'string' then
@@ -263,5 +258,5 @@ return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, begun, age, text(now), l
 export const EXPEL = `${NOW}
 for _, member in ipairs(ARGV) do
   local ends = redis.call('ZSCORE', KEYS[1], member)
-  if ends and tonumber(ends) > 0 then redis.call('ZADD', KEYS[1], string.format('%.0f', -now), member) end
+  if ends and tonumber(ends) > 0 then redis.call('ZADD', KEYS[1], text(-now), member) end
 end`;
