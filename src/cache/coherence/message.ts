@@ -73,14 +73,14 @@ const NONE = '-';
  * Formats a message without its number, which the script prepends. The key is last, because it may contain
  * any character.
  */
-export function formatChange(change: Change, { member, call }: { member: string; call: string }): string {
-  const [name, key] =
-    change.kind === 'ban' ? [depthOf(change), change.prefix] : [fenceOf(change), change.key];
-  return `${member} ${call || NONE} ${change.kind} ${name} ${'lifeMs' in change ? change.lifeMs : 0} ${key}`;
-}
+export const formatChange = (change: Change, { member, call }: { member: string; call: string }): string =>
+  [member, call || NONE, change.kind, ...fieldsOf(change)].join(' ');
 
-const depthOf = ({ isSoft }: BanChange): string => (isSoft ? 'soft' : 'hard');
-const fenceOf = (change: KeyChange): string => ('fence' in change ? change.fence : NONE);
+/** Returns the last fields of a message. The name is that of the fence, or the kind of the ban. */
+export function fieldsOf(change: Change): [name: string, lifeMs: number, key: string] {
+  if (change.kind === 'ban') return [change.isSoft ? 'soft' : 'hard', 0, change.prefix];
+  return ['fence' in change ? change.fence : NONE, 'lifeMs' in change ? change.lifeMs : 0, change.key];
+}
 
 /**
  * Message numbers start at the Redis time (µs), which has 16 digits until the year 2286. A longer number is

@@ -1,10 +1,11 @@
 // Publishes changes and bans, reads group numbers, and enters eras.
 import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
-import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
+import { type Change, type KnownBans, fieldsOf, formatChange } from '../coherence/message.js';
 import { BAN, CHANGE, ENTER, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.js';
+
 /** Maximum number of groups per script, because a running script blocks all other Redis clients. */
 const GROUPS_PER_SCRIPT = 128;
 
@@ -25,20 +26,19 @@ export async function publishChange(
   { change, ...sender }: Publication,
 ): Promise<{ seq: number; isStored: boolean }> {
   const text = formatChange(change, sender);
+  const [name, lifeMs, key] = fieldsOf(change);
   if (change.kind === 'ban') {
-    const name = stateName(commands.keyPrefix, 'bans');
-    const ban = `${change.isSoft ? 'soft' : 'hard'} ${change.prefix}`;
-    const args = [runOf(commands, name), ban, MAX_BANS, channels.ofGroup('bans'), channels.publish, text];
-    return { seq: Number(await commands.script(BAN, [name], args)), isStored: false };
+    const state = stateName(commands.keyPrefix, 'bans');
+    const channel = channels.ofGroup('bans');
+    const args = [runOf(commands, state), `${name} ${key}`, MAX_BANS, channel, channels.publish, text];
+    return { seq: Number(await commands.script(BAN, [state], args)), isStored: false };
   }
-  const group = groupOf(change.key);
-  const names = groupNames(commands.keyPrefix, change.key, group);
-  const [fence, lifeMs] = ['fence' in change ? change.fence : '-', 'lifeMs' in change ? change.lifeMs : 0];
-  const channel = channels.ofGroup(group);
+  const group = groupOf(key);
+  const names = groupNames(commands.keyPrefix, key, group);
   const run = runOf(commands, names[1]);
   const { replacement } = change.kind === 'forget' ? change : {};
   const stored = replacement?.run === run ? [replacement.seq, replacement.bytes, replacement.lifeMs] : [];
-  const args = [run, change.kind, change.key, fence, lifeMs, channel, channels.publish];
+  const args = [run, change.kind, key, name, lifeMs, channels.ofGroup(group), channels.publish];
   const reply = (await commands.script(CHANGE, names, [...args, text, ...stored])) as [string, number];
   return { seq: Number(reply[0]), isStored: reply[1] === 1 };
 }
