@@ -1,8 +1,9 @@
 // The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md,
 // "Write".
-import type { Clock } from '../clock.js';
+import { type Clock, untilDeadline } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
-import type { MemberList, OtherMembers } from './member-list.js';
+import { timeoutError } from '../redis/errors.js';
+import type { MemberList } from './member-list.js';
 
 /** Received acknowledgements, by call. They may arrive before the member list is known. */
 export class Acknowledgements {
@@ -47,8 +48,6 @@ export class Acknowledgements {
   }
 }
 
-const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
-
 /**
  * Waits until each member has acknowledged the call or lost its lease. Returns the members that renewed
  * without acknowledging, and so missed the message; undefined if the member list could not be read. Members
@@ -61,18 +60,16 @@ export async function awaitAcknowledgements(
   acknowledgements: Acknowledgements,
   call: string,
 ): Promise<string[] | undefined> {
-  const before = call === '' ? NO_MEMBERS : await list.others().catch(() => undefined);
-  // Each lease is renewed or ends within this time, so the lists before and after show which members renewed.
-  const leaseEnd = wait(clock, LEASE_WAIT_MS);
-  if (call === '' || before === undefined) {
-    await leaseEnd.done;
-    return before && [];
+  const before = call === '' ? undefined : await list.others().catch(() => undefined);
+  if (before === undefined) {
+    await wait(clock, LEASE_WAIT_MS);
+    return call === '' ? [] : undefined;
   }
   const ids = [...before.ends.keys()];
-  const listIsComplete = wait(clock, before.incompleteForMs);
-  await Promise.race([acknowledgements.waitForAll(call, ids), leaseEnd.done]);
-  leaseEnd.cancel();
-  await listIsComplete.done;
+  const all = acknowledgements.waitForAll(call, ids);
+  // Each lease is renewed or ends within this time, so the lists before and after show which members renewed.
+  const isOver = untilDeadline(all, LEASE_WAIT_MS, timeoutError, clock).catch(() => undefined);
+  await Promise.all([isOver, wait(clock, before.incompleteForMs)]);
   const missing = acknowledgements.missing(call, ids);
   if (missing.length === 0) return [];
   const after = await list.others().catch(() => undefined);
@@ -86,7 +83,7 @@ export async function awaitAcknowledgements(
 const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
 
 /**
- * Expels members and waits for their leases to end. An expelled member cannot renew, distrusts its entries
+ * Expels members, if there are any, and waits for their leases to end. An expelled member cannot renew, distrusts its entries
  * and joins again. Resolves to false if Redis has not confirmed the expulsion.
  */
 export async function expelAndWait(
@@ -94,18 +91,18 @@ export async function expelAndWait(
   list: MemberList,
   late: readonly string[],
 ): Promise<boolean> {
+  if (late.length === 0) return true;
   try {
     await list.expel(late);
   } catch {
     return false;
   }
-  await wait(clock, LEASE_WAIT_MS).done;
+  await wait(clock, LEASE_WAIT_MS);
   return true;
 }
 
-function wait(clock: Clock, ms: number): { done: Promise<void>; cancel: () => void } {
-  if (ms === 0) return { done: Promise.resolve(), cancel: () => undefined };
-  let cancel = (): void => undefined;
-  const done = new Promise<void>((resolve) => (cancel = clock.after(ms, resolve)));
-  return { done, cancel };
-}
+const wait = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    if (ms === 0) resolve();
+    else clock.after(ms, resolve);
+  });

@@ -28,13 +28,6 @@ interface MemberDeps {
   onRenewed: () => void;
 }
 
-/** A change that awaits acknowledgements, and the run of the Redis server that published it. */
-interface MemberPublication {
-  change: Change;
-  call: string;
-  run: string;
-}
-
 /** Failed renewals in a row that reopen the subscriptions; failed joins after which `isJoining` is false. */
 const MAX_FAILURES = 4;
 /** Maximum number of groups to distrust separately; above it, the whole cache is distrusted. */
@@ -129,8 +122,8 @@ export class Member implements Membership {
     const isAwaited = isInvalidation(change) && change.kind !== 'unknown';
     const call = isAwaited && this.#list.count <= MAX_ACKNOWLEDGING ? this.#acknowledgements.begin() : '';
     try {
-      const sent = await this.#sendNow(change, call);
-      const acknowledged = isAwaited ? this.#runBarrier({ change, call, run }) : Promise.resolve(true);
+      const sent = await this.#send(change, call);
+      const acknowledged = isAwaited ? this.#runBarrier(change, call, run) : Promise.resolve(true);
       return isLeased() ? { ...sent, acknowledged } : undefined;
     } catch (error) {
       this.#acknowledgements.end(call);
@@ -306,36 +299,30 @@ export class Member implements Membership {
   async #send(change: Change, call: string): ReturnType<typeof publishChange> {
     if (this.#enteredRun() === undefined)
       throw new Error('the era of this Redis server has not been entered');
-    return this.#sendNow(change, call);
-  }
-
-  /** Publishes a change in the era that was just checked. */
-  #sendNow(change: Change, call: string): ReturnType<typeof publishChange> {
     const { commands, clock } = this.#deps;
     const publication = { change, member: this.id, call };
     const published = publishChange(commands, this.#subscriptions.channels, publication);
     return untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
   }
 
-  /** Waits for all members. Resolves to false if the change is unconfirmed, for example after a failover. */
-  async #runBarrier(publication: MemberPublication): Promise<boolean> {
-    return (await this.#awaitMembers(publication)) && this.#enteredRun() === publication.run;
-  }
-
   /**
-   * Publishes the change again if members renewed without acknowledging it, and expels those that miss it
-   * twice.
+   * Waits for all members. Publishes the change again if members renewed without acknowledging it, and expels
+   * those that miss it twice. Resolves to false if the change is unconfirmed, for example after a failover.
    */
-  async #awaitMembers({ change, call, run }: MemberPublication): Promise<boolean> {
-    const late = await this.#awaitCall(call, run);
-    if (late === undefined || late.length === 0) return late !== undefined;
-    const again = this.#acknowledgements.begin();
-    const stillLate = await this.#send(change, again).then(
-      () => this.#awaitCall(again, run),
-      () => late,
-    );
-    if (stillLate === undefined || stillLate.length === 0) return stillLate !== undefined;
-    return expelAndWait(this.#deps.clock, this.#list, stillLate);
+  async #runBarrier(change: Change, call: string, run: string): Promise<boolean> {
+    let late = await this.#awaitCall(call, run);
+    if (late !== undefined && late.length > 0) {
+      const again = this.#acknowledgements.begin();
+      const isSent = await this.#send(change, again).then(
+        () => true,
+        () => false,
+      );
+      if (isSent) late = await this.#awaitCall(again, run);
+      else this.#acknowledgements.end(again);
+    }
+    const { clock } = this.#deps;
+    if (late === undefined || !(await expelAndWait(clock, this.#list, late))) return false;
+    return this.#enteredRun() === run;
   }
 
   /** Returns the members that missed the change; undefined without a member list, or after a failover. */
