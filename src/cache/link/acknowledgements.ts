@@ -83,8 +83,8 @@ export async function awaitAcknowledgements(
 const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
 
 /**
- * Expels members, if there are any, and waits for their leases to end. An expelled member cannot renew, distrusts its entries
- * and joins again. Resolves to false if Redis has not confirmed the expulsion.
+ * Expels members, if there are any, and waits for their leases to end. An expelled member cannot renew,
+ * distrusts its entries and joins again. Resolves to false if Redis has not confirmed the expulsion.
  */
 export async function expelAndWait(
   clock: Clock,

@@ -1,7 +1,6 @@
 // Redis commands with a hard timeout. After a failure, commands pause, so that an unresponsive Redis costs a
 // single timeout instead of a timeout per request.
 import { createHash } from 'node:crypto';
-import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
 import { type Clock, oneAtATime, systemClock, untilDeadline } from '../clock.js';
 import { RUN_LENGTH } from '../entry.js';
@@ -284,8 +283,6 @@ class ServerRuns {
 
   /** Whether every master is connected and has a known run. */
   areKnown(): boolean {
-    const { isCluster, commands } = this.#connections;
-    if (!isCluster) return this.#runs.has(commands);
     try {
       return this.#connections.masters().every(({ client }) => this.#runs.has(client));
     } catch {
@@ -295,8 +292,7 @@ class ServerRuns {
 
   /** Returns the run of the server that holds the key; undefined if unknown. */
   ofKey(name: string): string | undefined {
-    const { isCluster, commands, clientOf } = this.#connections;
-    const client = isCluster ? clientOf(slotOf(name)) : commands;
+    const client = this.#connections.clientOf(name);
     return client && this.#runs.get(client);
   }
 

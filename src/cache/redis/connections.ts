@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Writable } from 'node:stream';
+import slotOf from 'cluster-key-slot';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
@@ -44,8 +45,8 @@ export interface RedisConnections {
   /** The command connection; a cluster client accepts the same commands. */
   commands: Redis;
   isCluster: boolean;
-  /** Returns the connection to the master of a cluster slot. */
-  clientOf: (slot: number) => Redis | undefined;
+  /** Returns the connection to the master that holds the key; undefined if there is none. */
+  clientOf: (name: string) => Redis | undefined;
   /** Returns the current masters. @throws Error when a cluster slot has no master */
   masters: () => RedisMaster[];
   /** Database number, which PUBLISH ignores. */
@@ -186,7 +187,7 @@ function openCluster(
   return {
     commands: cluster as unknown as Redis,
     isCluster: true,
-    clientOf: (slot) => clients.get(cluster.slots[slot]?.[0] ?? ''),
+    clientOf: (name) => clients.get(cluster.slots[slotOf(name)]?.[0] ?? ''),
     database: 0,
     masters: () => mastersOf(cluster),
     openMessageConnection({ client: { options } }) {

@@ -143,21 +143,12 @@ export interface Channels {
 
 export function createChannels(prefix: string, isCluster: boolean): Channels {
   const ofMember = (member: string): string => `${prefix}{acks:${member}}`;
-  if (!isCluster) {
-    const messages = `${prefix}messages`;
-    return {
-      publish: 'PUBLISH',
-      ofGroup: () => messages,
-      ofMember,
-      at: (_master, id) => [messages, ofMember(id)],
-    };
-  }
-  const ofGroup = (group: Group): string => `${prefix}{${group}}`;
+  const ofGroup = (group: Group): string => prefix + (isCluster ? `{${group}}` : 'messages');
   return {
-    publish: 'SPUBLISH',
+    publish: isCluster ? 'SPUBLISH' : 'PUBLISH',
     ofGroup,
     ofMember,
     at: (master, id) =>
-      [...GROUP_NAMES.map(ofGroup), ofMember(id)].filter((channel) => master.holds(slotOf(channel))),
+      [...new Set(GROUP_NAMES.map(ofGroup)), ofMember(id)].filter((name) => master.holds(slotOf(name))),
   };
 }
