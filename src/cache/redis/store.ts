@@ -76,16 +76,15 @@ export class RedisStore {
   /** Returns whether Redis contains a usable entry. Scans only a part of a large database. */
   async holdsEntry(): Promise<boolean> {
     let tries = 0;
-    let isUsable = false;
     try {
-      await findKey(this.#deps.commands, async (key) => {
-        isUsable = (await this.get(key)).entry !== undefined;
-        return isUsable || ++tries === MAX_TRIES;
-      });
+      for await (const key of scanKeys(this.#deps.commands)) {
+        if ((await this.get(key)).entry !== undefined) return true;
+        if (++tries === MAX_TRIES) return false;
+      }
     } catch {
       // Redis is unavailable, or the user may not run SCAN; the cache works without Redis.
     }
-    return isUsable;
+    return false;
   }
 
   /**
@@ -158,11 +157,8 @@ const SCAN_COUNT = 1000;
 const MAX_SCANS = 100;
 const SCAN_TIMEOUT_MS = 2000;
 
-/**
- * Scans entry keys until `isLast`, including those of unusable entries (from an earlier server run). @throws Error
- * when Redis fails
- */
-async function findKey(commands: RedisCommands, isLast: (key: string) => Promise<boolean>): Promise<void> {
+/** Scans entry keys, including those of unusable entries (from an earlier server run). @throws Error when Redis fails */
+async function* scanKeys(commands: RedisCommands): AsyncGenerator<string> {
   const { keyPrefix } = commands;
   const pattern = entryPattern(keyPrefix);
   for (const { client } of commands.masters()) {
@@ -170,7 +166,7 @@ async function findKey(commands: RedisCommands, isLast: (key: string) => Promise
     for (let scans = 0; scans < MAX_SCANS; scans++) {
       const scan = client.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT);
       const [next, names] = await commands.attempt(scan, SCAN_TIMEOUT_MS);
-      for (const name of names) if (await isLast(keyOfEntry(keyPrefix, name))) return;
+      for (const name of names) yield keyOfEntry(keyPrefix, name);
       if (next === '0') break;
       cursor = next;
     }
