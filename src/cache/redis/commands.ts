@@ -18,6 +18,7 @@ import {
   type OnTrouble,
   TroubleReporter,
   concernsOneCommand,
+  infoField,
   isErrorReply,
   riskyEviction,
   timeoutError,
@@ -317,13 +318,11 @@ class ServerRuns {
 
   async #read(client: Redis): Promise<void> {
     const info = await client.info();
-    const lines = info.split(/\r?\n/);
-    const fieldOf = (name: string): string =>
-      lines.find((line) => line.startsWith(`${name}:`))?.slice(name.length + 1) ?? '';
-    if (this.#connections.isCluster && Number.parseInt(fieldOf('redis_version')) < MIN_CLUSTER_VERSION)
+    const version = infoField(info, 'redis_version') ?? '';
+    if (this.#connections.isCluster && Number.parseInt(version) < MIN_CLUSTER_VERSION)
       throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
     client.once('close', () => this.#runs.delete(client));
-    this.#runs.set(client, fieldOf('run_id').slice(0, RUN_LENGTH));
+    this.#runs.set(client, (infoField(info, 'run_id') ?? '').slice(0, RUN_LENGTH));
     const policy = riskyEviction(info);
     if (this.#hasWarned || policy === undefined) return;
     this.#hasWarned = true;

@@ -80,10 +80,17 @@ export const EVICTION_REMEDY = 'set maxmemory-policy to noeviction or volatile-l
  * only `volatile-lru` evicts entries first. `info`: the reply to INFO.
  */
 export function riskyEviction(info: string): string | undefined {
-  const [, policy] = /^maxmemory_policy:(\S+)/m.exec(info) ?? [];
-  const isSafe = /^maxmemory:0\b/m.test(info) || policy === 'noeviction' || policy === 'volatile-lru';
+  const policy = infoField(info, 'maxmemory_policy');
+  const isSafe = infoField(info, 'maxmemory') === '0' || policy === 'noeviction' || policy === 'volatile-lru';
   return isSafe ? undefined : policy;
 }
+
+/** Returns a field of the reply to INFO. */
+export const infoField = (info: string, name: string): string | undefined =>
+  info
+    .split(/\r?\n/)
+    .find((line) => line.startsWith(`${name}:`))
+    ?.slice(name.length + 1);
 
 const UNKNOWN_COMMAND =
   'remove its rename-command from the configuration of Redis, or use another server: this one lacks a command';

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { untilDeadline } from '../clock.js';
 import { digestOf } from './commands.js';
 import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
-import { riskyEviction, timeoutError } from './errors.js';
+import { infoField, riskyEviction, timeoutError } from './errors.js';
 import { createChannels } from './namespace.js';
 
 /** Covers the connection timeout (2 s), a login and a few commands. */
@@ -42,7 +42,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await commands.eval(SCRIPT, 1, key);
     await commands.evalsha(digestOf(SCRIPT), 1, key);
     await exchangeMessages(connections, keyPrefix);
-    return { version: /^redis_version:(\S+)/m.exec(info)?.[1], policy: riskyEviction(info) };
+    return { version: infoField(info, 'redis_version'), policy: riskyEviction(info) };
   };
   try {
     return await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);
@@ -70,6 +70,7 @@ async function exchangeMessages(connections: RedisConnections, keyPrefix: string
  * holds only some keys.
  */
 function assertMaster(info: string, isCluster: boolean): void {
-  if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');
-  if (!isCluster && /^cluster_enabled:1/m.test(info)) throw new Error('CLUSTER it is a node of a cluster');
+  if (infoField(info, 'role') === 'slave') throw new Error('READONLY it is a replica');
+  if (!isCluster && infoField(info, 'cluster_enabled') === '1')
+    throw new Error('CLUSTER it is a node of a cluster');
 }
