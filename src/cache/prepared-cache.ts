@@ -2,11 +2,12 @@
 import type { Config } from '../config/schema.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Entry, Times } from './entry.js';
+import type { MemoryStore } from './memory/memory-store.js';
 import { isFresh, isNearEnd } from './policy.js';
-import type { EntryPin, PinnedEntries } from './store.js';
+import type { EntryPin } from './store.js';
 
 interface WatchParts {
-  memory: PinnedEntries;
+  memory: Pick<MemoryStore, 'pin' | 'touchIfCurrent'>;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
 }

@@ -91,16 +91,6 @@ export interface EntryPin {
   stamp: number;
 }
 
-/** The operations of the memory tier that prepared responses use. */
-export interface PinnedEntries {
-  /** Pins the entry; undefined if memory no longer holds it. */
-  pin(key: string, entry: Entry): EntryPin | undefined;
-  /**
-   * Returns whether memory would return the pinned entry now. Counts as a use, and is cheaper than a lookup.
-   */
-  touchIfCurrent(key: string, pin: EntryPin): boolean;
-}
-
 /** A deletion by a write or an operator: of one entry, or of all entries with a prefix. */
 export type Deleted = { key: string } | { prefix: string };
 

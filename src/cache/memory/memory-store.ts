@@ -5,7 +5,7 @@ import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
 import type { KeyChange } from '../coherence/message.js';
 import { type Entry, type KeyedEntry, asStale, isSame } from '../entry.js';
-import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
+import type { EntryPin, Lookup } from '../store.js';
 import { LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
 import { ROW_BYTES, RowStore } from './row-store.js';
 
@@ -24,7 +24,7 @@ export interface InspectedEntry {
 
 const listOf = ({ kind }: Entry): ListName => (kind === 'found' ? 'found' : 'notFound');
 
-export class MemoryStore implements PinnedEntries {
+export class MemoryStore {
   readonly #rows = new RowStore();
   readonly #index: LruIndex;
   readonly #log = new InvalidationLog();
@@ -70,11 +70,13 @@ export class MemoryStore implements PinnedEntries {
     return at === undefined ? undefined : this.#rows.isLarge(at);
   }
 
+  /** Pins the entry; undefined if memory no longer holds it. */
   pin(key: string, entry: Entry): EntryPin | undefined {
     const at = this.#index.peek(key);
     return at !== undefined && isSame(this.#rows.entry(at), entry) ? this.#rows.pin(at) : undefined;
   }
 
+  /** Returns whether memory would return the pinned entry now. Counts as a use, and is cheaper than a lookup. */
   touchIfCurrent(key: string, pin: EntryPin): boolean {
     this.#expireFences(key);
     const { tick } = this.#index;
