@@ -53,9 +53,13 @@ export class MemberList {
   #created = { score: '', at: Infinity };
   /** The Redis clock in the last reply, and the monotonic clock at its arrival (both in ms). */
   #redisClock: { now: number; at: number } | undefined;
-  #renewedAt: number;
+  /**
+   * Send time of the last renewal, or the start of this member (monotonic, ms). Redis may have executed the
+   * renewal even if no reply has arrived.
+   */
+  renewedAt: number;
   /** Approximate number of members. */
-  #count = 1;
+  count = 1;
   #distrustedAt = -Infinity;
   #hasLeft = false;
   /** Whether the list has lapsed members, and whether a lost one had, since this member's lease ended. */
@@ -67,7 +71,7 @@ export class MemberList {
     this.#commands = commands;
     this.#clock = clock;
     this.#id = id;
-    this.#renewedAt = clock.monotonic();
+    this.renewedAt = clock.monotonic();
   }
 
   get #name(): string {
@@ -82,18 +86,6 @@ export class MemberList {
     return `run:${this.#commands.runOf(this.#name) ?? ''}`;
   }
 
-  /**
-   * Send time of the last renewal, or the start of this member (monotonic, ms). Redis may have executed the
-   * renewal even if no reply has arrived.
-   */
-  get renewedAt(): number {
-    return this.#renewedAt;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
   /** Renews the membership. @throws Error when Redis fails, or after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
     // The first renewal only reads the Redis clock, which is unknown before the first reply.
@@ -103,7 +95,7 @@ export class MemberList {
 
   async #renew({ joins, lease }: RenewalOptions): Promise<Renewal> {
     if (this.#hasLeft) throw new Error('this member has left');
-    this.#renewedAt = this.#clock.monotonic();
+    this.renewedAt = this.#clock.monotonic();
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const args = [this.#id, MEMBERSHIP_MS, ...flags, this.#mark, this.#redisTime(), LEASE_MS];
     const reply = await this.#commands.script(RENEW, [this.#name], args);
@@ -116,7 +108,7 @@ export class MemberList {
     if (lease !== 'none') this.#lapsed = { areListed: false, areLost: false };
     else if (was !== 'late') this.#noteLapsed(lapsed, score !== this.#created.score);
     if (was !== 'late') this.#created = { score, at: at - listAgeMs };
-    if (count > 0) this.#count = count;
+    if (count > 0) this.count = count;
     const { areLost } = this.#lapsed;
     const areMissing = areLost || lapsed.length > 0;
     return { was, lapsed, listAgeMs, areMissing, isVouched: vouchers > 0 && !areLost };

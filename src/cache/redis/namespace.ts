@@ -132,6 +132,7 @@ export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
 export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
 
 export interface Channels {
+  prefix: string;
   /** The publishing command; sharded in a cluster, because the cluster bus may lose messages. */
   publish: 'PUBLISH' | 'SPUBLISH';
   ofGroup: (group: Group) => string;
@@ -145,6 +146,7 @@ export function createChannels(prefix: string, isCluster: boolean): Channels {
   const ofMember = (member: string): string => `${prefix}{acks:${member}}`;
   const ofGroup = (group: Group): string => prefix + (isCluster ? `{${group}}` : 'messages');
   return {
+    prefix,
     publish: isCluster ? 'SPUBLISH' : 'PUBLISH',
     ofGroup,
     ofMember,

@@ -11,21 +11,20 @@ export class Subscriptions {
   #open = new Map<string, Subscription>();
   /** Incremented by `open` and `close`, so that an outdated `open` discards its connections. */
   #attempts = 0;
-  #prefix: string;
   channels: Channels;
 
   constructor(commands: RedisCommands, member: string, onMessage: SubscriptionEvents['onMessage']) {
     this.#commands = commands;
     this.#member = member;
     this.#onMessage = onMessage;
-    this.#prefix = commands.channelPrefix;
-    this.channels = createChannels(this.#prefix, commands.isCluster);
+    this.channels = createChannels(commands.channelPrefix, commands.isCluster);
   }
 
   /** Whether every current master has a subscription. */
   isComplete(): boolean {
     const masters = this.#commands.masters();
-    const isSame = this.#open.size === masters.length && this.#prefix === this.#commands.channelPrefix;
+    const isSame =
+      this.#open.size === masters.length && this.channels.prefix === this.#commands.channelPrefix;
     return isSame && masters.every(({ name }) => this.#open.has(name));
   }
 
@@ -33,8 +32,7 @@ export class Subscriptions {
   async open(): Promise<void> {
     this.close();
     const attempt = this.#attempts;
-    this.#prefix = this.#commands.channelPrefix;
-    this.channels = createChannels(this.#prefix, this.#commands.isCluster);
+    this.channels = createChannels(this.#commands.channelPrefix, this.#commands.isCluster);
     const opening = this.#commands.masters().map((master) => this.#subscribe(master));
     try {
       const opened = await Promise.all(opening);
