@@ -19,12 +19,6 @@ export interface RedisStoreDeps {
   now: () => number;
 }
 
-/** The run of the entries that may be read, and the time of this process minus the Redis clock (ms). */
-interface Readable {
-  run: string;
-  fromRedisMs: number;
-}
-
 /** Maximum number of entries to try: if some belong to an earlier server run, usually all do. */
 const MAX_TRIES = 20;
 
@@ -57,9 +51,9 @@ export class RedisStore {
     const serverRun = commands.runOf(stateName);
     if (run === null && serverRun !== undefined) this.#openState(stateName, serverRun);
     if (run === null || run !== serverRun) return MISS;
-    const readable = { run: bothRuns(run, bans.run), fromRedisMs: sentAt - Number(redisTime) };
+    const fromRedisMs = sentAt - Number(redisTime);
     return {
-      entry: buffer ? this.#decode(key, buffer, readable) : undefined,
+      entry: buffer ? this.#decode(key, buffer, bothRuns(run, bans.run), fromRedisMs) : undefined,
       from: 'redis',
       ticket: {
         ...{ run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
@@ -103,7 +97,8 @@ export class RedisStore {
     void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
   }
 
-  #decode(key: string, buffer: Buffer, { run, fromRedisMs }: Readable): Entry | undefined {
+  /** `run`: that of the entries that may be read. `fromRedisMs`: time of this process minus the Redis clock. */
+  #decode(key: string, buffer: Buffer, run: string, fromRedisMs: number): Entry | undefined {
     const stored = decodeEntry(key, buffer);
     if (stored === undefined) return undefined;
     const origin = originOf(buffer);
