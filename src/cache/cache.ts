@@ -4,10 +4,10 @@ import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstre
 import type { Context } from '../context.js';
 import { createMessageApplier } from './apply-message.js';
 import { type Clock, systemClock } from './clock.js';
-import { type Deliver, Hub, type DisconnectedWrites } from './coherence/hub.js';
-import { BAN_ALL } from './coherence/message.js';
+import { BAN_ALL, type Deliver } from './coherence/message.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';
+import { type DisconnectedWrites, Hub } from './link/hub.js';
 import { Member } from './link/member.js';
 import type { ListName, MemoryBounds } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
@@ -47,7 +47,7 @@ export interface Cache {
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;
   /** Returns the entry in each tier. Does not count as a use. */
-  inspect: (key: string) => Promise<Inspection>;
+  inspect: (key: string) => Promise<{ memory: InspectedEntry | undefined; redis: Entry | undefined }>;
   redisState: () => 'up' | 'down' | 'disabled';
   /** Whether reads currently use Redis. */
   isRedisReadable: () => boolean;
@@ -58,11 +58,6 @@ export interface Cache {
   /** Returns the era of Redis; undefined without Redis, or while it is unknown. */
   era: () => Era | undefined;
   close: () => Promise<void>;
-}
-
-interface Inspection {
-  memory: InspectedEntry | undefined;
-  redis: Entry | undefined;
 }
 
 /** Time after `upstream.writeTimeout` during which the upstream may still execute a write. */

@@ -1,8 +1,8 @@
 // The two-tier store of the resolver: memory before Redis. Publishes every invalidation.
 import type { Ban } from './coherence/bans.js';
-import type { Hub } from './coherence/hub.js';
 import type { Change } from './coherence/message.js';
 import { type Entry, hasSameContent } from './entry.js';
+import type { Hub } from './link/hub.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore } from './redis/store.js';
 import type { AuthoritativeAnswer, Deleted, Fence, Lookup, Store, StoreEvents, Ticket } from './store.js';

@@ -1,6 +1,6 @@
 // An instance of the proxy: a process with a Redis link that serves requests.
 import type { RedisOptions } from '../../src/cache/cache.js';
-import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
+import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { Network } from './network.js';
 import type { Process } from './process.js';

@@ -1,6 +1,6 @@
 // The simulation of a deployment: instances, Redis, upstream, and the guarantees.
 import { groupOf } from '../../src/cache/coherence/groups.js';
-import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
+import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { History } from './history.js';
 import { Instance } from './instance.js';

@@ -3,7 +3,7 @@ import { type Fence, type Store, createStoreEvents } from '../../src/cache/store
 import { partial } from './partial.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
-import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
+import { Hub, type Membership } from '../../src/cache/link/hub.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';

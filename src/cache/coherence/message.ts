@@ -51,6 +51,9 @@ export interface KnownBans {
 /** `distrust`: messages of `group`, or of any group if `group` is undefined, may have been missed. */
 export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 
+/** Applies a message to local memory. */
+export type Deliver = (message: Message) => void;
+
 /** A change received from Redis. */
 interface ReceivedMessage {
   seq: number;

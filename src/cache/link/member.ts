@@ -2,7 +2,6 @@
 import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
-import type { Deliver, Membership, Published } from '../coherence/hub.js';
 import {
   INSTANCE_LEASE_RENEWAL_MS,
   LEASE_MS,
@@ -10,7 +9,7 @@ import {
   MEMBERSHIP_MS,
   PauseDetector,
 } from '../coherence/lease.js';
-import { type Change, isInvalidation, parseMessage } from '../coherence/message.js';
+import { type Change, type Deliver, isInvalidation, parseMessage } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import type { RedisCommands } from '../redis/commands.js';
 import { timeoutError } from '../redis/errors.js';
@@ -28,6 +27,17 @@ interface MemberDeps {
   onRenewed: () => void;
 }
 
+interface Published {
+  /** The message number, which also identifies a ban. */
+  seq: number;
+  /** Whether Redis has stored the replacement. */
+  isStored: boolean;
+  /**
+   * Resolves to true once no other member serves invalidated entries, and to false if this is unconfirmed.
+   */
+  acknowledged: Promise<boolean>;
+}
+
 /** Failed renewals in a row that reopen the subscriptions; failed joins after which `isJoining` is false. */
 const MAX_FAILURES = 4;
 /** Maximum number of groups to distrust separately; above it, the whole cache is distrusted. */
@@ -37,7 +47,7 @@ const PUBLISH_TIMEOUT_MS = 1000;
 const MAX_ACKNOWLEDGING = 128;
 const REPORT_BATCH = 200;
 
-export class Member implements Membership {
+export class Member {
   readonly id: string;
   readonly pauses: PauseDetector;
   readonly #deps: MemberDeps;
@@ -82,6 +92,7 @@ export class Member implements Membership {
     this.#schedule();
   }
 
+  /** Returns the remaining lease time (ms); 0 if messages may have been missed. */
   leaseLeftMs(): number {
     return this.#lease.leftMs();
   }
@@ -89,6 +100,10 @@ export class Member implements Membership {
   /** Returns the current era; undefined while a different server may be, or may have been, the master. */
   readonly era = (): Era | undefined => (this.#enteredRun() === undefined ? undefined : this.#entered);
 
+  /**
+   * Whether this instance is still joining after a start or an expulsion: other members do not wait for it
+   * yet.
+   */
   isJoining(): boolean {
     return this.#failedJoins < MAX_FAILURES;
   }
@@ -114,7 +129,10 @@ export class Member implements Membership {
     }
   });
 
-  /** Publishes a change. A fence needs an unbroken lease: other members void the fences of lapsed members. */
+  /**
+   * Publishes a change; resolves to undefined if Redis has not confirmed it. A fence needs an unbroken lease:
+   * other members void the fences of lapsed members.
+   */
   async publish(change: Change): Promise<Published | undefined> {
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     const run = this.#enteredRun();
@@ -132,6 +150,10 @@ export class Member implements Membership {
     }
   }
 
+  /**
+   * Resolves to true once Redis is back and all pending invalidations have been published, or to false
+   * `afterRenewalMs` after the last renewal.
+   */
   waitForReturn(afterRenewalMs: number): Promise<boolean> {
     const { clock } = this.#deps;
     return new Promise((resolve) => {

@@ -7,47 +7,19 @@ import {
   MAX_DRIFT,
   MAX_REDIS_CLOCK_STEP_MS,
   MEMBERSHIP_MS,
-  type PauseDetector,
-} from './lease.js';
-import { type Change, type Message, isInvalidation } from './message.js';
-import type { PendingInvalidations } from './pending-invalidations.js';
+} from '../coherence/lease.js';
+import { type Change, type Deliver, isInvalidation } from '../coherence/message.js';
+import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
+import type { Member } from './member.js';
 
-export interface Published {
-  /** The message number, which also identifies a ban. */
-  seq: number;
-  /** Whether Redis has stored the replacement. */
-  isStored: boolean;
-  /**
-   * Resolves to true once no other member serves invalidated entries, and to false if this is unconfirmed.
-   */
-  acknowledged: Promise<boolean>;
-}
-
-/** The membership of this instance among those that share a Redis. */
-export interface Membership {
-  readonly id: string;
-  readonly pauses: PauseDetector;
-  /** Remaining lease time (ms); 0 if messages may have been missed. */
-  leaseLeftMs: () => number;
-  /**
-   * Whether this instance is still joining after a start or an expulsion: other members do not wait for it
-   * yet.
-   */
-  isJoining: () => boolean;
-  /** Publishes a change; resolves to undefined if Redis has not confirmed it. */
-  publish: (change: Change) => Promise<Published | undefined>;
-  /**
-   * Resolves to true once Redis is back and all pending invalidations have been published, or to false
-   * `afterRenewalMs` after the last renewal.
-   */
-  waitForReturn: (afterRenewalMs: number) => Promise<boolean>;
-}
+/** The membership of this instance, as far as the hub uses it. */
+export type Membership = Pick<
+  Member,
+  'id' | 'pauses' | 'leaseLeftMs' | 'isJoining' | 'publish' | 'waitForReturn'
+>;
 
 /** Whether a write that cannot be published waits until it is safe (`wait`) or fails with 503 (`reject`). */
 export type DisconnectedWrites = 'wait' | 'reject';
-
-/** Applies a message to local memory. */
-export type Deliver = (message: Message) => void;
 
 interface HubDeps {
   /** Wall clock (ms since the epoch). */

@@ -1,12 +1,7 @@
 // Publication of changes to every process: with Redis, without Redis, and during an outage.
 import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
-import {
-  Hub,
-  type DisconnectedWrites,
-  type Membership,
-  type Published,
-} from '../../../src/cache/coherence/hub.js';
+import { Hub, type DisconnectedWrites, type Membership } from '../../../src/cache/link/hub.js';
 import {
   LEASE_MS,
   LEASE_WAIT_MS,
@@ -48,7 +43,7 @@ describe('coherence hub', () => {
       isJoining: false,
       uninterruptedMs: Infinity,
       /** Returns undefined during a Redis outage. */
-      publish: (): Published | undefined => ({
+      publish: (): Awaited<ReturnType<Membership['publish']>> => ({
         seq: 7,
         isStored: false,
         acknowledged: Promise.resolve(true),
