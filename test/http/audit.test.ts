@@ -128,7 +128,7 @@ describe('audit of hits', () => {
   });
 
   it('reports a missed invalidation as older-after-acknowledged-write', async () => {
-    vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
+    vi.spyOn(MemoryStore.prototype, 'applyChange').mockImplementation(() => undefined);
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startAudited(fixed({ audit: { readsPerSecond: 1 } }));
@@ -203,7 +203,7 @@ describe('audit of writes', () => {
   });
 
   it('reports a missed invalidation even if no reader requests the record', async () => {
-    vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
+    vi.spyOn(MemoryStore.prototype, 'applyChange').mockImplementation(() => undefined);
     const upstream = mockUpstream(old);
     mockWrites();
     const proxy = await startProxy({ AUDIT_WRITES: '1' });

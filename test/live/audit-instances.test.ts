@@ -58,7 +58,7 @@ describeTwoProxies({ upstreamUrl: demo.url, env }, (two) => {
   it('reports an instance that does not apply the messages of the other instance', async () => {
     demo.put(HANDLE, numbered(1));
     for (const proxy of [two.one, two.other]) await proxy.ask(PATH);
-    vi.spyOn(MemoryStore.prototype, 'forget').mockImplementation(() => undefined);
+    vi.spyOn(MemoryStore.prototype, 'applyChange').mockImplementation(() => undefined);
     const writeAndWait = async (number: number): Promise<void> => {
       for (const proxy of [two.one, two.other]) proxy.pass(1000);
       await write(two.one, number);
