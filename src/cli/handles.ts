@@ -1,8 +1,8 @@
 // Reads the commands' handles from an argument, a file, standard input or a prefix listing.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
 import { handleInUrl, parseHandle, printableText } from '../handle/handle.js';
+import { streamLines } from '../handle/streams.js';
 import { fetchOrFail } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
@@ -27,7 +27,7 @@ type AddHandle = (handle: string) => unknown;
 export async function readHandleLines(file: string, add: AddHandle): Promise<void> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
-  for await (const line of createInterface({ input })) {
+  for await (const line of streamLines(input)) {
     const handle = readHandleName(line);
     if (handle !== '' && !handle.startsWith('#')) await add(handle);
   }

@@ -1,8 +1,9 @@
 // Reads streams: content codings (RFC 9110 §8.4.1) within a limit, and the lines of text files.
+import { on } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import { type Duplex, PassThrough, type Readable, type Transform, pipeline } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import zlib, { createGunzip } from 'node:zlib';
 import { appendChunk } from './bytes.js';
 
@@ -44,29 +45,65 @@ export async function decompressBody(
   return bytes.subarray(0, size);
 }
 
-/** Yields the lines of a file. @throws Error for an unreadable file */
-export async function* readFileLines(file: string): AsyncGenerator<string> {
+/** Longest line (characters): the largest record that can be configured. */
+const MAX_LINE_CHARS = 256 * 1024 ** 2;
+
+/** Yields the lines of a file, which may be compressed. @throws Error for an unreadable file, or a line that is too long */
+export async function* readFileLines(file: string, maxChars?: number): AsyncGenerator<string> {
   const unpack = (await isGzip(file)) ? createGunzip() : new PassThrough();
   // Opened only when read: an earlier error would be unhandled.
-  yield* streamLines(createReadStream(file), unpack);
+  yield* streamLines(createReadStream(file), { unpack, maxChars });
 }
 
-/** Yields the lines of a stream. @throws Error for a failed input, after the lines before the failure */
+/** Yields the lines of a stream. @throws Error for a failed input or a line that is too long, after the lines before it */
 export async function* streamLines(
   input: Readable,
-  unpack: Duplex = new PassThrough(),
+  {
+    unpack = new PassThrough(),
+    maxChars = MAX_LINE_CHARS,
+  }: { unpack?: Duplex; maxChars?: number | undefined } = {},
 ): AsyncGenerator<string> {
-  let failure: Error | null | undefined;
-  pipeline(input, unpack, (error) => {
-    failure = error;
-  });
-  const lines = createInterface({ input: unpack, crlfDelay: Infinity });
+  // By events, because a failed stream drops what its own iterator has not read yet.
+  const pieces = on(unpack, 'data', { close: ['end'], ...AHEAD }) as AsyncIterable<[Buffer]>;
+  // A failure of the input destroys `unpack`, and so reaches the pieces.
+  pipeline(input, unpack, () => undefined);
   // If the consumer stops early, the streams are destroyed without another error listener.
-  for (const each of [input, unpack, lines]) each.on('error', () => undefined);
-  for await (const line of lines) yield line;
-  // The line reader ends normally even after a failed input.
-  if (failure) throw failure;
+  for (const each of [input, unpack]) each.on('error', () => undefined);
+  try {
+    yield* splitLines(pieces, maxChars);
+  } finally {
+    for (const each of [input, unpack]) each.destroy();
+  }
 }
+
+/** Pieces that are read ahead of the lines. */
+const AHEAD = { highWaterMark: 16, lowWaterMark: 1 };
+
+/**
+ * Splits at line feeds alone: `node:readline` also splits at U+2028 since Node.js 24, in the middle of JSON, and holds a
+ * line of any length.
+ */
+async function* splitLines(pieces: AsyncIterable<[Buffer]>, maxChars: number): AsyncGenerator<string> {
+  const decoder = new StringDecoder();
+  let line = '';
+  for await (const [piece] of pieces) {
+    const [first = '', ...others] = decoder.write(piece).split('\n');
+    line = assertLineLength(line + first, maxChars);
+    for (const next of others) {
+      yield withoutReturn(line);
+      line = assertLineLength(next, maxChars);
+    }
+  }
+  if (line !== '') yield withoutReturn(line);
+}
+
+/** @throws Error for a line that is too long */
+function assertLineLength(line: string, maxChars: number): string {
+  if (line.length > maxChars) throw new Error(`a line has more than ${maxChars} characters`);
+  return line;
+}
+
+const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);
 
 async function isGzip(file: string): Promise<boolean> {
   const handle = await open(file, 'r');

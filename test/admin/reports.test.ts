@@ -121,8 +121,9 @@ describe('resolution reports', () => {
     const ledger = new ReadLedger();
     for (let times = 0; times < 3; times++) {
       const proxy = await startProxy(env);
-      for (const handle of ['21.T1/a', '21.T1/a', `21.T1/none-${times}`]) {
-        await proxy.ask(`/api/handles/${handle}`);
+      // Since Node.js 24, U+2028 ends a line for `node:readline`.
+      for (const handle of ['21.T1/a', '21.T1/a', `21.T1/none-\u2028${times}`]) {
+        await proxy.ask(`/api/handles/${encodeURI(handle)}`);
         ledger.add(handle, 'record', !handle.includes('none'));
       }
       await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());

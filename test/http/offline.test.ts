@@ -47,6 +47,17 @@ describe('proxy with a seed file and no upstream', () => {
     expect(notReady()).toEqual(['records']);
   });
 
+  test('serves the records before a line that is longer than a record', async () => {
+    const long = '21.T11998/LONG';
+    const lines = [recordLine(HANDLE), recordLine(long, [urlValue('x'.repeat(20_000))])];
+    const env = { ...OFFLINE, UPSTREAM_MAX_RECORD_SIZE: '1KiB' };
+    const proxy = await startProxy({ ...env, SEED_FILE: fileOf(`${lines.join('\n')}\n`) });
+    proxy.app.addStartChecks();
+    await expect.poll(() => proxy.app.readiness.report().notReady).toEqual([]);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect(await proxy.app.operations.inspect(long)).toEqual([]);
+  });
+
   test('does not serve private values', async () => {
     const hidden = { ...(urlValue('https://example.org/secret') as object), index: 9, permissions: '1100' };
     const SEED_FILE = fileOf(

@@ -31,7 +31,8 @@ export function start(host: Host, settings: SnapshotConfig): Started {
     // Snapshot records are newer than seed records, so they are restored first.
     await snapshot?.start();
     if (file === undefined) return;
-    await readSeed(host, file, (lines, counts) => restoreLines(lines, counts, ticket));
+    const maxChars = settings.upstream.maxRecordBytes + HEAD_CHARS;
+    await readSeed(host, { file, maxChars }, (lines, counts) => restoreLines(lines, counts, ticket));
     isReady = true;
   };
   return {
@@ -93,6 +94,8 @@ const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 
 
 type Lines = Iterable<string> | AsyncIterable<string>;
 
+/** Characters of a line besides its values: the handle, escaped, and the times. */
+const HEAD_CHARS = 16 * 1024;
 /** Characters parsed per event-loop turn, during which requests wait. */
 const TURN_CHARS = 64 * 1024;
 /** The cost of reading a line, also an empty one, in characters. */
@@ -127,14 +130,14 @@ function* linesIn(text: string): Generator<string> {
 /** Restores the seed file and logs the result. Never rejects. */
 async function readSeed(
   { log, metrics, clock }: Host,
-  file: string,
+  { file, maxChars }: { file: string; maxChars: number },
   restoreLines: (lines: Lines, counts: RestoredLines) => Promise<void>,
 ): Promise<void> {
   const startedAt = clock.monotonic();
   const counts = noLines();
   let reason: string | undefined;
   try {
-    await restoreLines(readFileLines(file), counts);
+    await restoreLines(readFileLines(file, maxChars), counts);
   } catch (error) {
     reason = errorText(error);
   }
