@@ -1,9 +1,10 @@
 // The maximum number of UDP requests that wait for the Handle server.
 import type { Host } from '../../src/host.js';
 import { partial } from '../support/partial.js';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createMetrics } from '../../src/observe/metrics.js';
 import type { NativeConfig } from '../../src/plugins/native/plugin.js';
+import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/plugins/native/codec.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
@@ -12,28 +13,52 @@ import { HANDLE } from '../support/upstream.js';
 
 const MAX_PENDING = 10_000;
 
+const REQUEST = nativeRequest(HANDLE);
+const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(200_000)] });
+const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
+
+/** Starts a listener whose requests all wait for the Handle server. `send` returns the response codes so far. */
+function startWaiting() {
+  const resolve = vi.fn(() => new Promise<never>(() => undefined));
+  const context = testContext({ metrics: createMetrics() });
+  const native = createUncached(context, resolve);
+  const limited = vi.fn<(labels: object) => void>();
+  vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
+  const config = {
+    server: { host: '127.0.0.1', reusePort: false },
+    native: { udp: { bytesPerSecond: 0 } },
+  };
+  const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
+  const host = partial<Host>({ ...context, slicer });
+  const { socket } = createUdpListener(partial<NativeConfig>(config), host, native, () => false);
+  onTestFinished(() => {
+    socket.close();
+  });
+  const codes: number[] = [];
+  vi.spyOn(socket, 'send').mockImplementation(
+    (packet: unknown) => void codes.push(codeOf(readResponse(packet as Buffer))),
+  );
+  const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };
+  return { resolve, limited, codes, send: (packet: Buffer) => socket.emit('message', packet, peer) };
+}
+
 describe('pending UDP requests', () => {
   test('are directed to TCP, and cause no upstream request, beyond the first 10,000', () => {
-    const resolve = vi.fn(() => new Promise<never>(() => undefined));
-    const context = testContext({ metrics: createMetrics() });
-    const native = createUncached(context, resolve);
-    const limited = vi.fn<(labels: object) => void>();
-    vi.spyOn(context.metrics, 'counterOf').mockReturnValue(limited);
-    const config = {
-      server: { host: '127.0.0.1', reusePort: false },
-      native: { udp: { bytesPerSecond: 0 } },
-    };
-    const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
-    const host = partial<Host>({ ...context, slicer });
-    const { socket } = createUdpListener(partial<NativeConfig>(config), host, native, () => false);
-    const replies: Buffer[] = [];
-    vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
-    const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };
-    for (let count = 0; count < MAX_PENDING; count++) socket.emit('message', nativeRequest(HANDLE), peer);
-    expect([resolve.mock.calls.length, replies.length]).toEqual([MAX_PENDING, 0]);
-    socket.emit('message', nativeRequest(HANDLE), peer);
-    expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([2]);
+    const { resolve, limited, codes, send } = startWaiting();
+    for (let count = 0; count < MAX_PENDING; count++) send(REQUEST);
+    expect([resolve.mock.calls.length, codes]).toEqual([MAX_PENDING, []]);
+    send(REQUEST);
+    expect(codes).toEqual([2]);
     expect([resolve.mock.calls.length, limited.mock.calls]).toEqual([MAX_PENDING, [[{ reason: 'busy' }]]]);
-    socket.close();
+  });
+
+  test.each([
+    ['datagrams', () => [Buffer.concat([REQUEST, Buffer.alloc(65_000)])], REQUEST.length + 65_000],
+    ['requests in several packets', () => LONG_PACKETS, 200_000],
+  ])('are directed to TCP beyond 8 MiB of %s', (_, packets, bytes) => {
+    const { resolve, codes, send } = startWaiting();
+    while (codes.length === 0) for (const packet of packets()) send(packet);
+    expect(codes).toEqual([2]);
+    expect(resolve.mock.calls.length).toBe(Math.ceil((8 * 2 ** 20) / bytes));
   });
 });

@@ -98,6 +98,16 @@ describe('UDP reassembly buffer', () => {
     expect(rest).toBe('incomplete');
   });
 
+  it('copies a fragment, which would hold its whole datagram', () => {
+    const reassembly = new Reassembly();
+    const envelope = { ...packet(1, 0)[0], length: 500 };
+    const datagram = Buffer.alloc(65_507, 'x');
+    reassembly.add('a', envelope, datagram, 0);
+    datagram.fill('y');
+    const whole = reassembly.add('a', { ...envelope, sequence: 1 }, Buffer.alloc(ENVELOPE_BYTES + 8, 'x'), 0);
+    expect(whole).toSatisfy(has(Buffer.alloc(500, 'x')));
+  });
+
   it('rejects a fragment with an invalid offset or size', () => {
     const reassembly = new Reassembly();
     const [envelope, bytes] = packet(1, 0);

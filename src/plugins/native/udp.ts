@@ -46,6 +46,8 @@ interface Peer {
 
 /** Maximum requests in flight, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
+/** Maximum bytes of requests in flight; above it, as above the number, the next are directed to TCP. */
+const MAX_PENDING_BYTES = 8 * 1024 * 1024;
 
 /** Minimum datagram length (bytes): the 74-byte refusal of a shorter datagram would amplify it tenfold. */
 const MIN_BYTES = 8;
@@ -208,12 +210,17 @@ function createBoundedAnswer(
   pending: ReadonlySet<unknown>,
 ): (incoming: Incoming, peer: Peer) => AnsweredMessage | Promise<AnsweredMessage> {
   const countLimited = metrics.counterOf(METRICS.udpLimited);
+  let pendingBytes = 0;
   return function answerWithin(incoming, { isProved }) {
-    if (pending.size >= MAX_PENDING) {
+    if (pending.size >= MAX_PENDING || pendingBytes >= MAX_PENDING_BYTES) {
       countLimited({ reason: 'busy' });
       return deny(incoming, TOO_MANY);
     }
-    const countLong = (answered: AnsweredMessage): AnsweredMessage => {
+    // A message keeps the whole datagram in memory, which may be longer.
+    const { length } = incoming.received ?? incoming.message;
+    pendingBytes += length;
+    const end = (answered: AnsweredMessage): AnsweredMessage => {
+      pendingBytes -= length;
       if (answered.isTooLong) countLimited({ reason: 'size' });
       return answered;
     };
@@ -224,7 +231,7 @@ function createBoundedAnswer(
       // A datagram of a few bytes may name a record of 2 MiB.
       inSlice: async (work) => slicer.run(work, { client: SENDERS }),
     });
-    return maybe(answered, countLong);
+    return maybe(answered, end);
   };
 }
 
@@ -269,7 +276,8 @@ export class Reassembly {
     const request: Incomplete = this.#incomplete.get(key) ?? { since: now, packets: new Map(), bytes: 0 };
     if (!request.packets.has(sequence)) {
       const bytes = expected + OVERHEAD_BYTES;
-      request.packets.set(sequence, part.subarray(0, expected));
+      // Copies, because a part keeps the whole datagram in memory, of up to 64 KiB.
+      request.packets.set(sequence, Buffer.from(part.subarray(0, expected)));
       request.bytes += bytes;
       this.#totalBytes += bytes;
     }
