@@ -48,15 +48,16 @@ export async function handlesUnderPrefix(file: string | undefined, source: ListS
   if ((file === undefined) === (prefix === undefined))
     throw new Failure('Give either a file (- for standard input) or --prefix.', EXIT.usage);
   const unique = new Set<string>();
-  const add = (handle: string): Set<string> => unique.add(handle);
-  await (file === undefined ? listPrefix(prefix ?? '', source, add) : readHandleLines(file, add));
+  if (file === undefined) await listPrefix(prefix ?? '', source, unique);
+  else await readHandleLines(file, (handle) => unique.add(handle));
   return [...unique];
 }
 
 /**
- * Requests pages up to the first partial page. A server without paging returns all handles in one response.
+ * Requests pages up to the first that is partial or lists nothing new. A server without paging returns all handles in
+ * each response.
  */
-async function listPrefix(prefix: string, source: ListSource, add: AddHandle): Promise<void> {
+async function listPrefix(prefix: string, source: ListSource, unique: Set<string>): Promise<void> {
   const authorization = authorizationFor(source);
   const { proxy, pageSize } = source;
   for (let page = 0, listed = 0; ; page++) {
@@ -65,10 +66,11 @@ async function listPrefix(prefix: string, source: ListSource, add: AddHandle): P
       `${proxy}/api/handles?${query.toString()}`,
       authorization,
     );
-    for (const handle of handles) add(handle);
+    const known = unique.size;
+    for (const handle of handles) unique.add(handle);
     listed += handles.length;
     printNote(`${listed} of ${printableText(String(totalCount))} handles listed`);
-    if (handles.length !== pageSize) return;
+    if (handles.length !== pageSize || unique.size === known) return;
   }
 }
 

@@ -76,8 +76,11 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
 const freshSeconds = (headers: Headers): number =>
   Math.max(0, Number(OUR_TTL.exec(headers.get('Cache-Status') ?? '')?.[1] ?? 0));
 
-/** Matches only this proxy's list member; caches in front add their own (RFC 9211 §2). */
-const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d+)/;
+/**
+ * Matches only this proxy's list member; caches in front add their own (RFC 9211 §2). A longer number would exceed the
+ * times of a date.
+ */
+const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d{1,10})\b/;
 
 /** Counts failed handles as `left`, because the next run retries them. */
 function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo: number): void {

@@ -1,5 +1,8 @@
 // `warm`: from a list or a prefix, on a terminal or in a pipe, interrupted and resumed.
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -41,6 +44,38 @@ const answeredBy = async ({ place }: Operated): Promise<unknown> =>
 // On a slow machine the handles wait longer for each other than by default.
 const start = (): Promise<Operated> =>
   startOperated(demo.url, { ...fixed({ upstream: { queueTimeoutMs: 20_000 } }), UPSTREAM_TIMEOUT: '20s' });
+
+/** Starts a server without pages, whose list is as long as a page. Returns the requested paths. */
+async function startWithoutPages(cacheStatus: string) {
+  const asked: string[] = [];
+  const server = createServer(({ url = '' }, res) => {
+    asked.push(url);
+    res.setHeader('Cache-Status', cacheStatus);
+    res.end(JSON.stringify({ responseCode: 1, totalCount: 2, handles: ['21.T1/A', '21.T1/B'] }));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return { asked, PROXY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+describe('warm command at another server', () => {
+  test('ends at a page that lists nothing new', async () => {
+    const { asked, PROXY_URL } = await startWithoutPages('');
+    const { code, stdout } = await cli(['warm', '--prefix', '21.T1', '--page-size', '2'], { PROXY_URL });
+    expect([code, stdout]).toEqual([0, '2 warmed, 0 not found, 0 failed, 0 not due; 0 left\n']);
+    expect(asked.filter((path) => path.includes('page='))).toHaveLength(2);
+  });
+
+  test('requests a handle again whose TTL is no time', async () => {
+    const { PROXY_URL } = await startWithoutPages(`handle-resolver-proxy; hit; ttl=${'9'.repeat(20)}`);
+    const args = ['warm', file('handles', '21.T1/A\n'), '--state', file('done', '')];
+    for (let times = 0; times < 2; times++)
+      expect((await cli(args, { PROXY_URL })).stdout).toContain('1 warmed');
+  });
+});
 
 describe('warm command', () => {
   test('skips empty lines and comments', async () => {
