@@ -118,7 +118,9 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
   const clear = process.stdout.isTTY && !json ? CLEAR : '';
   const { signal, release } = listenForInterrupt();
   while (!signal.aborted) {
-    print(`${clear}${await fetchStats()}`);
+    const text = await fetchStats();
+    process.stdout.write(clear);
+    print(text);
     await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
   }
   release();

@@ -6,7 +6,7 @@ import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
 import type { TrustOptions } from './direct.js';
 import { readHandleName, readHandleLines } from './handles.js';
-import { EXIT, Failure, countText, print, printNote, printableLines, tableLines } from './terminal.js';
+import { EXIT, Failure, countText, print, printNote, tableLines } from './terminal.js';
 
 interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   proxy: string;
@@ -67,11 +67,10 @@ const toResolved = (status: number, text: string, cacheStatus?: string | null): 
 
 /** Formats a record as a table on a terminal, and leaves the body unchanged in a pipe. */
 function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {
-  const { isTTY } = process.stdout;
   const record = json ? undefined : readRecordOf(text);
   if (record !== undefined && plain) return record.values.map(valueLine).join('\n');
-  if (record !== undefined && isTTY) return recordTable(record);
-  return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
+  if (record !== undefined && process.stdout.isTTY) return recordTable(record);
+  return text.trimEnd();
 }
 
 /** Tolerates an unreachable admin listener, because many users of `resolve` do not operate the proxy. */
@@ -141,10 +140,8 @@ async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions)
  * value.
  */
 function printElement(element: Element, { json, plain }: ResolveCommandOptions): void {
-  const { isTTY } = process.stdout;
-  if (json === true || !(isTTY || plain)) {
-    const text = JSON.stringify(element);
-    print(isTTY ? printableText(text) : text);
+  if (json === true || !(process.stdout.isTTY || plain)) {
+    print(JSON.stringify(element));
     return;
   }
   const record = readRecordOf(JSON.stringify(element.body));

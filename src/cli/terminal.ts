@@ -13,11 +13,16 @@ export class Failure extends Error {
   }
 }
 
-export const print = (text: string): boolean => process.stdout.write(`${text}\n`);
-export const printNote = (text: string): boolean => process.stderr.write(`${text}\n`);
+/**
+ * Prints a line; on a terminal, without control characters of the text, which a server or a record may have written. In a
+ * pipe the text is data.
+ */
+export const print = (text: string): boolean =>
+  process.stdout.write(`${process.stdout.isTTY ? printableLines(text) : text}\n`);
+export const printNote = (text: string): boolean => process.stderr.write(`${printableLines(text)}\n`);
 
-/** Applies `printable` to each line, to preserve line breaks. */
-export const printableLines = (text: string): string => text.split('\n').map(printableText).join('\n');
+/** Applies `printable` to all but line breaks and tabs. */
+export const printableLines = (text: string): string => text.replace(/[^\n\t]+/g, printableText);
 
 /** Formats a count: `1 record`, `2 records`. */
 export const countText = (count: number, one: string, many = `${one}s`): string =>

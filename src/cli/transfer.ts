@@ -10,7 +10,7 @@ import { readFileLines, streamLines } from '../handle/streams.js';
 import { type AdminOptions, callAdmin, failureReason } from './client.js';
 import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
+import { EXIT, Failure, countText, print, printNote, printableLines, startCounter } from './terminal.js';
 
 interface ExportOptions extends AdminOptions {
   prefix: string;
@@ -109,7 +109,8 @@ async function writeLines(
   let kept = 0;
   let chunk = '';
   const flush = (): void => {
-    if (chunk !== '' && sink.writable) sink.write(chunk);
+    const isShown = sink === process.stdout && process.stdout.isTTY;
+    if (chunk !== '' && sink.writable) sink.write(isShown ? printableLines(chunk) : chunk);
     chunk = '';
   };
   const counter = startCounter('record');

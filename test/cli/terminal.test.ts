@@ -1,5 +1,8 @@
 // Commands on a terminal, except `resolve`, `warm` and `bench`, which have separate files.
-import { describe, expect } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { itWithProgram } from '../support/programs.js';
@@ -40,6 +43,36 @@ describe('CLI on a terminal', () => {
     const { screen } = await onTerminal(['stats'], place);
     expect(screen).toContain(String.raw`21.T11998/\u001b]0;evil\u0007`);
     expect(screen).not.toMatch(/[\u0007\u001b]/);
+  });
+
+  itWithProgram('script', 'escapes control characters wherever a server writes them', async () => {
+    const evil = '\u001b]0;evil\u0007\u009b31m';
+    const report = { prefix: evil, month: evil, byInterface: { [evil]: 1 } };
+    const none = { exact: true, maxError: 0, handles: [] };
+    const bodies: Record<string, string> = {
+      '/traffic': JSON.stringify({ blocked: [{ network: evil, until: evil, reason: evil }], rules: [] }),
+      '/reports': JSON.stringify({ ...report, topHandles: none, topUnknown: none }),
+      '/purge': `${evil} is no JSON`,
+      '/export': `{"handle":"21.T1/A","values":["${evil}"]}\n`,
+    };
+    const admin = createServer((req, res) => res.end(bodies[req.url?.split('?')[0] ?? ''])).listen(
+      0,
+      '127.0.0.1',
+    );
+    onTestFinished(() => void admin.close());
+    await once(admin, 'listening');
+    const place = { ADMIN_URL: `http://127.0.0.1:${(admin.address() as AddressInfo).port}` };
+    const commands = [
+      ['traffic'],
+      ['report', '--prefix', '21.T1'],
+      ['purge', '21.T1/A'],
+      ['export', '--prefix', '21.T1'],
+    ];
+    for (const args of commands) {
+      const { screen } = await onTerminal(args, place);
+      expect(screen).toContain(String.raw`\u001b]0;evil\u0007\u009b`);
+      expect(screen).not.toMatch(/[\u0007\u001b\u009b]/);
+    }
   });
 
   itWithProgram('script', 'prints a purge report, or the remedy for a missing token', async () => {
