@@ -203,7 +203,7 @@ export function createConnector(
       if (to.protocol === 'https:') connect({ ...to, httpSocket }, connected);
       else connected(null, httpSocket);
     };
-    openTunnel(proxy, to, { lookup, signal }, orFail(connected, use));
+    openTunnel(proxy, to, { lookup, signal, timeoutMs: timeout }, orFail(connected, use));
   };
 }
 

@@ -183,10 +183,12 @@ export function presentedCertificate(
         resolve(raw && describeCertificate(raw));
         socket.destroy();
       });
-      socket.setTimeout(timeoutMs, () => socket.destroy());
+      // Also for a handshake that trickles in.
+      const late = setTimeout(() => socket.destroy(), timeoutMs);
       socket
         .on('error', () => undefined)
         .once('close', () => {
+          clearTimeout(late);
           resolve(undefined);
         });
     };
@@ -194,7 +196,7 @@ export function presentedCertificate(
       read(connect({ ...client, host, port: Number(port || defaultPort) }));
       return;
     }
-    openTunnel(proxy, { hostname, port, protocol }, {}, (...[error, socket]) => {
+    openTunnel(proxy, { hostname, port, protocol }, { timeoutMs }, (...[error, socket]) => {
       if (error) resolve(undefined);
       else read(connect({ ...client, socket }));
     });

@@ -15,17 +15,20 @@ export interface ConnectorOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** `timeoutMs` ends at the whole response of the proxy: a trickle of bytes does not prolong it. */
+type TunnelOptions = ConnectorOptions & { timeoutMs: number };
+
 /** Opens a tunnel through a proxy, also for plain http, so that a connection leads to one server only. */
 export function openTunnel(
   proxy: URL,
   to: OutgoingAddress,
-  { lookup, signal }: ConnectorOptions,
+  { lookup, ...options }: TunnelOptions,
   opened: buildConnector.Callback,
 ): void {
   const host = withoutBrackets(to.hostname);
   const open = (address: string): void => {
     const authority = `${isIPv6(address) ? `[${address}]` : address}:${portOf(to)}`;
-    requestTunnel(proxy, authority, signal, opened);
+    requestTunnel(proxy, authority, options, opened);
   };
   if (lookup === undefined || isIP(host) !== 0) {
     open(host);
@@ -41,7 +44,7 @@ export function openTunnel(
 function requestTunnel(
   proxy: URL,
   authority: string,
-  signal: AbortSignal | undefined,
+  { signal, timeoutMs }: TunnelOptions,
   opened: buildConnector.Callback,
 ): void {
   const fail = (code: string, reason: string): void => {
@@ -53,13 +56,15 @@ function requestTunnel(
   const request = (proxy.protocol === 'https:' ? https : http).request({
     ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
     headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
-    ...{ agent: false, timeout: CONNECT_MS, ...(signal && { signal }) },
+    ...{ agent: false, ...(signal && { signal }) },
   });
-  request.once('timeout', () => request.destroy(new Error('no response in time')));
+  const late = setTimeout(() => request.destroy(new Error('no response in time')), timeoutMs);
+  request.once('close', () => {
+    clearTimeout(late);
+  });
   request.once('error', onError);
   request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {
     request.off('error', onError).on('error', () => undefined);
-    socket.setTimeout(0);
     // The server sends nothing before the client does, in TLS as in HTTP.
     const isOpen = status >= 200 && status < 300 && head.length === 0;
     if (isOpen) {

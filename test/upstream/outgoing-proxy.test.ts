@@ -3,10 +3,11 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { outgoingProxy } from '../../src/config/outgoing-proxy.js';
-import { createPools } from '../../src/upstream/connections.js';
+import { createConnector, createPools } from '../../src/upstream/connections.js';
 import { exchange } from '../../src/upstream/exchange.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { pingQuestion, presentedCertificate, probeServer } from '../../src/upstream/probe.js';
@@ -180,6 +181,28 @@ describe('failed outgoing proxy', () => {
     expect(failure?.cause).toContain(`HTTP ${status}`);
     expect(failure?.remedy).toContain(remedy);
     expect(JSON.stringify(failure)).not.toContain('hunter2');
+  });
+
+  test('is left when its response trickles in beyond the timeout', async () => {
+    const proxy = createServer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nX-Slow: ');
+      const trickle = setInterval(() => socket.write('x'), 10);
+      socket.once('close', () => {
+        clearInterval(trickle);
+      });
+      socket.on('error', () => undefined);
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void proxy.close());
+    await once(proxy, 'listening');
+    vi.stubEnv('HTTP_PROXY', `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    const connect = createConnector({}, {}, 200);
+    const to = { protocol: 'http:', hostname: 'handle.test', host: 'handle.test:80', port: '80' };
+    const failure = await new Promise((resolve) => {
+      connect(to, (...[error]) => {
+        resolve(error);
+      });
+    });
+    expect(failure).toMatchObject({ message: expect.stringContaining('no response in time') as string });
   });
 
   test('is named when it is down, and writes are known to be unsent', async () => {
