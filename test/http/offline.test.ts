@@ -58,6 +58,14 @@ describe('proxy with a seed file and no upstream', () => {
     expect(await proxy.app.operations.inspect(long)).toEqual([]);
   });
 
+  test('loads the records around a value whose permissions are no text', async () => {
+    const broken = [{ ...(urlValue('https://example.org/') as object), permissions: { toString: 1 } }];
+    const lines = [recordLine('21.T11998/BROKEN', broken), recordLine(HANDLE)];
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${lines.join('\n')}\n`) });
+    await whenRead(proxy);
+    expect(await proxy.app.operations.inspect('21.T11998/BROKEN')).toEqual([]);
+  });
+
   test('does not serve private values', async () => {
     const hidden = { ...(urlValue('https://example.org/secret') as object), index: 9, permissions: '1100' };
     const SEED_FILE = fileOf(

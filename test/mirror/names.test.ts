@@ -13,7 +13,7 @@ const answerOf = (members: Record<string, unknown>, status = 200): RecordAnswer 
 
 interface Listing {
   /** Returns the complete list at the time of a request. */
-  listAt: (request: number) => readonly string[];
+  listAt: (request: number) => readonly unknown[];
   maxHandles?: number;
   previous?: ReadonlySet<string>;
 }
@@ -44,6 +44,11 @@ describe('prefix list', () => {
   it('contains the handles in the spelling and order of the server', async () => {
     const { handles } = await listFrom({ listAt: () => ['21.t1/b', '21.T1/A'] });
     expect(handles).toEqual(['21.t1/b', '21.T1/A']);
+  });
+
+  it('leaves out numbers and objects, and is then not whole', async () => {
+    const { names, isWhole } = await listFrom({ listAt: () => ['21.T1/A', { toString: 1 }, null, 7] });
+    expect([[...names], isWhole]).toEqual([['21.T1/A'], false]);
   });
 
   it('is not whole if a handle is listed twice', async () => {

@@ -100,7 +100,9 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: PrefixListing)
     const known = found.keys.size;
     counts.add(totalCount);
     await forEachInTurns(handles, (text) => {
-      const handle = refOf(String(text));
+      // An object has no text, and the mirror would end at it.
+      if (typeof text !== 'string') return;
+      const handle = refOf(text);
       // Most servers list handles as they are in the keys: such a name is in memory once.
       const isKey = handle.text === handle.key;
       const chars = handle.key.length + (isKey ? 0 : handle.text.length);

@@ -219,6 +219,12 @@ const isLineHandle = (text: string): boolean =>
   text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= MAX_HANDLE_BYTES;
 
 function isLineValue(value: unknown): value is HandleValue {
-  const { index, type, data } = (value ?? {}) as Partial<HandleValue>;
-  return Number.isInteger(index) && typeof type === 'string' && typeof data === 'object' && data !== null;
+  const { index, type, data, permissions } = (value ?? {}) as Partial<HandleValue>;
+  return (
+    Number.isInteger(index) &&
+    typeof type === 'string' &&
+    typeof data === 'object' &&
+    data !== null &&
+    ['string', 'undefined'].includes(typeof permissions)
+  );
 }
