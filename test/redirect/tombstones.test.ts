@@ -14,6 +14,7 @@ const RECORDS = {
   located: [value(1, '10320/loc', '<locations><location href="https://example.org/l"/></locations>'), WAS],
   lower: [value(7, 'tombstone', 'a lake')],
   bare: [{ ...value(7, 'TOMBSTONE', ''), timestamp: 'long ago' }],
+  odd: [{ ...value(7, 'TOMBSTONE', ''), timestamp: { toString: 1 } }],
   long: [value(7, 'TOMBSTONE', 'x'.repeat(100_000))],
   noted: [value(7, 'NOTE', 'no target')],
   '0.NA/21.T11998': [value(3, 'HS_NAMESPACE', '<namespace><contact>owner@example.org</contact></namespace>')],
@@ -87,8 +88,10 @@ describe('a handle with a tombstone', () => {
   it('may write its type in another case, leave text and date out, or be long', async () => {
     const leads = await start();
     expect((await leads.get('lower')).status).toBe(410);
-    const bare = await leads.get('bare');
-    expect([bare.status, bare.text.includes('Withdrawn since')]).toEqual([410, false]);
+    for (const name of ['bare', 'odd']) {
+      const { status, text } = await leads.get(name);
+      expect([name, status, text.includes('Withdrawn since')]).toEqual([name, 410, false]);
+    }
     expect((await leads.get('long', { 'Accept-Encoding': 'identity' })).text.length).toBeLessThan(20_000);
   });
 

@@ -31,9 +31,10 @@ const leadsOn = (values: readonly HandleValue[]): boolean =>
 
 /** The timestamp of a value is the time of its last change, which for a tombstone is the withdrawal. */
 function describeTombstone(value: HandleValue): string {
+  const { timestamp } = value;
   const text = (textOf(value) ?? '').trim();
   const shown = text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text;
-  const [date] = /^\d{4}-\d\d-\d\d(?=T)/.exec(value.timestamp ?? '') ?? [];
+  const [date] = /^\d{4}-\d\d-\d\d(?=T)/.exec(typeof timestamp === 'string' ? timestamp : '') ?? [];
   const parts = [shown, date === undefined ? '' : `Withdrawn since ${date}.`];
   return parts.filter((part) => part !== '').join(' – ');
 }
