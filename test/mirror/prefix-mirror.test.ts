@@ -60,11 +60,13 @@ function startMirror({ trustedSince = 0 } = {}) {
   };
   const cache = { memory, trustedSince: () => trustedSince };
   const mirror = new PrefixMirror(partial<Host>({ ...context, cache, resolver }), '21.T1', INTERVAL_MS, list);
-  void mirror.run();
+  const unexpected: unknown[] = [];
+  void mirror.run((error) => unexpected.push(error));
   return {
     clock,
     mirror,
     lines: context.lines,
+    unexpected,
     entries,
     reads: () => reads,
     setAway: (away: boolean) => {
@@ -187,6 +189,18 @@ describe('mirrored prefix', () => {
     refuse();
     await clock.pass(INTERVAL_MS);
     expect(mirror.currentList()?.isCurrent).toBe(false);
+  });
+
+  it('goes on after an unexpected error', async () => {
+    const { clock, mirror, setDuringList, unexpected } = startMirror();
+    const error = new TypeError('no text');
+    setDuringList(() => Promise.reject(error));
+    await clock.pass(5 * INTERVAL_MS);
+    expect([unexpected.includes(error), mirror.ages().list]).toEqual([true, (5 * INTERVAL_MS) / 1000]);
+    expect(unexpected.length).toBeLessThan(20);
+    setDuringList(() => Promise.resolve());
+    await clock.pass(61_000);
+    expect(mirror.ages().list).toBeLessThanOrEqual(61);
   });
 
   it('warns about records that do not stay in memory', async () => {

@@ -32,7 +32,7 @@ export function start(host: Host, settings: MirrorConfig): Started {
   };
   const runAll = async (): Promise<void> => {
     await whenRestored();
-    await Promise.all([...mirrors.values()].map((each) => each.run()));
+    for (const each of mirrors.values()) void each.run(onUnexpected);
   };
   runAll().catch(onUnexpected);
   registerMetrics(host, mirrors);

@@ -59,8 +59,17 @@ export class PrefixMirror {
     this.#cycleMs = intervalMs / 2;
   }
 
-  async run(): Promise<void> {
-    while (!this.#pause.isClosed()) await this.#runCycle();
+  /** Runs until `close`; an unexpected error costs a cycle. */
+  async run(onUnexpected: (error: unknown) => void): Promise<void> {
+    while (!this.#pause.isClosed()) {
+      try {
+        await this.#runCycle();
+      } catch (error) {
+        onUnexpected(error);
+        this.#pause.extend();
+        await this.#pause.wait();
+      }
+    }
   }
 
   close(): void {
