@@ -103,6 +103,7 @@ export interface SearchQuery {
   limit: number;
   /** The client's `Authorization` header. */
   authorization?: string | undefined;
+  caller?: Caller | undefined;
 }
 
 export interface SearchService {

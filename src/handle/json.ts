@@ -238,7 +238,7 @@ const isBareAfter = (json: string, comma: number): boolean =>
   !'"{['.includes(json[skipSpace(json, comma + 1)] ?? '"');
 
 /** Finds the end of a string with `indexOf` for speed, because strings are most of a record. */
-function endOfString(json: string, start: number): number {
+export function endOfString(json: string, start: number): number {
   let end = json.indexOf('"', start + 1);
   while (end !== -1 && json.charCodeAt(end - 1) === BACKSLASH && isEscaped(json, end)) {
     end = json.indexOf('"', end + 1);
@@ -253,7 +253,7 @@ function isEscaped(json: string, at: number): boolean {
   return (at - before) % 2 === 0;
 }
 
-function skipSpace(json: string, start: number): number {
+export function skipSpace(json: string, start: number): number {
   let at = start;
   while (at < json.length && ' \n\r\t'.includes(json[at] ?? '')) at++;
   return at;

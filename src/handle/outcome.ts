@@ -106,8 +106,15 @@ export interface ListPage {
   pageSize?: number;
 }
 
+/** The members of a list, of which the handles are the last. */
+export type ListMembers = Record<string, unknown> & { handles: readonly string[] };
+
 /** Returns the members of the response: one page, or all handles. */
-export function listMembers(prefix: string, handles: readonly string[], { page, pageSize }: ListPage) {
+export function listMembers(
+  prefix: string,
+  handles: readonly string[],
+  { page, pageSize }: ListPage,
+): ListMembers & { responseCode: number } {
   const of = { responseCode: RESPONSE_CODE.success, prefix, totalCount: String(handles.length) };
   if (page === undefined || pageSize === undefined) return { ...of, handles };
   return { ...of, page, pageSize, handles: handles.slice(page * pageSize, (page + 1) * pageSize) };

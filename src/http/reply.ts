@@ -62,7 +62,7 @@ export function* renderRecord(
 }
 
 /** Renders a body in steps: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
-function* renderBody({ status, json }: Body, format: Format): Steps<Rendered> {
+export function* renderBody({ status, json }: Body, format: Format): Steps<Rendered> {
   const text = format.pretty ? yield* indentJson(json) : json;
   yield;
   return { status, ...frameText(text, format) };

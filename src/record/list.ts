@@ -3,15 +3,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
+import { bodyOfMembers } from '../handle/body.js';
+import { writeTexts } from '../handle/json-texts.js';
 import { writeJson } from '../handle/json.js';
-import { listMembers } from '../handle/outcome.js';
+import { type ListMembers, listMembers } from '../handle/outcome.js';
 import { type KnownList, firstOf } from '../hooks.js';
 import { CACHE_NAME } from '../http/cache-headers.js';
 import { type Handler, contextOf } from '../http/context.js';
-import { sendReply } from '../http/reply.js';
+import { renderBody, representInSteps, sendMade, sendReply } from '../http/reply.js';
 import { pageIn } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
-import type { RecordAnswer } from '../upstream/reply.js';
+import { type Steps, mapGroups } from '../time-slicer.js';
+import type { ListAnswer, RecordAnswer } from '../upstream/reply.js';
 import type { Forward } from './forward.js';
 
 /** Creates the handler of `GET /api/handles?prefix=…`. */
@@ -32,14 +35,13 @@ export function createListHandles(config: Config, host: Host, forward: Forward):
     const list = firstOf(hooks.list, (find) => find(prefix, request));
     if (list !== undefined) {
       context.result = 'hit';
-      const json = writeJson(listMembers(prefix, list.handles, list.page));
-      const reply = { status: 200, json, headers: listHeaders(list, clock.now()), gzipMinBytes };
-      return sendReply(req, res, reply, context.runSteps);
+      const members = listMembers(prefix, list.handles, list.page);
+      return sendList(req, res, members, { headers: listHeaders(list, clock.now()), gzipMinBytes });
     }
     if (context.onlyIfCached) throw notCached();
     const [server] = upstreams.findServers(refOf(`${prefix}/`));
     if (server?.source.forwards !== false) return forward(req, res, context, server);
-    return sendAnswer(req, res, await server.list(prefix, pageIn(parameters)));
+    return sendListAnswer(req, res, await server.list(prefix, pageIn(parameters)));
   };
 }
 
@@ -49,14 +51,48 @@ const listHeaders = ({ listedAt, detail }: KnownList, now: number): Record<strin
   'Cache-Status': `${CACHE_NAME}; hit; detail=${detail}`,
 });
 
+async function sendListAnswer(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { status, members, handles }: ListAnswer,
+): Promise<void> {
+  if (handles === undefined) return sendAnswer(req, res, { status, body: bodyOfMembers(members, undefined) });
+  contextOf(res).result = 'bypass';
+  await sendList(req, res, { ...members, handles }, { headers: NO_STORE });
+}
+
+/** Sends a list, which is written in steps. */
+async function sendList(
+  req: IncomingMessage,
+  res: ServerResponse,
+  members: ListMembers,
+  reply: { headers: Record<string, string>; gzipMinBytes?: number },
+): Promise<void> {
+  const { format, runSteps } = contextOf(res);
+  function* render() {
+    return yield* renderBody({ status: 200, json: yield* writeList(members) }, format);
+  }
+  // Requests that wait for a slice hold nothing: the handles are those of a mirror, or of one parsed response.
+  const made = await runSteps(representInSteps(req, render(), reply), Infinity);
+  await sendMade(req, res, reply, made);
+}
+
+/** Writes the body of a list, in steps. */
+function writeList({ handles, ...members }: ListMembers): Steps<string> {
+  const before = writeJson({ ...members, handles: [] }).slice(0, -']}'.length);
+  return mapGroups(handles, writeTexts, (parts) => `${before}${parts.join(',')}]}`);
+}
+
+const NO_STORE = { 'Cache-Control': 'no-store' };
+
 /** Sends the answer of a server without private values. */
 export async function sendAnswer(
   req: IncomingMessage,
   res: ServerResponse,
-  { status, body: json }: RecordAnswer,
+  { status, body: json }: Pick<RecordAnswer, 'status' | 'body'>,
 ): Promise<void> {
   const context = contextOf(res);
   context.result = 'bypass';
-  const reply = { status, json, headers: { 'Cache-Control': 'no-store' } };
+  const reply = { status, json, headers: NO_STORE };
   await sendReply(req, res, reply, context.runSteps);
 }

@@ -23,6 +23,16 @@ export interface LimiterUsage {
   limit: number;
 }
 
+/** Maximum lists of handles in memory at the same time for each server: 8 MiB of JSON take some 40 MiB. */
+const MAX_LISTS = 8;
+
+/** Returns the options of a limiter for lists, which clients share like slots. */
+export const limitLists = <Options extends LimiterOptions>(options: Options): Options => ({
+  ...options,
+  concurrency: MAX_LISTS,
+  minConcurrency: MAX_LISTS,
+});
+
 /**
  * Aborts a request that has stalled for at least this time, freeing its slot;
  * returns false if it has not stalled.

@@ -10,7 +10,7 @@ import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';
 import type { Connections } from './connections.js';
 import type { UpstreamDispatcher, UpstreamRequest } from './exchange.js';
-import type { RecordAnswer, UpstreamReply } from './reply.js';
+import type { ListAnswer, RecordAnswer, UpstreamReply } from './reply.js';
 import type { UpstreamResponse } from './response.js';
 
 /** The settings of a server, and those of `upstream` that all servers share. */
@@ -146,7 +146,7 @@ export interface RecordRead extends RecordAnswer {
 export interface RecordClient {
   get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
   write: (handle: HandleRef, change: RecordChange, options: SendOptions) => Promise<RecordAnswer>;
-  list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
+  list: (prefix: string, options: ListOptions) => Promise<ListAnswer>;
 }
 
 /** A kind of server. */

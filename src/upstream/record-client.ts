@@ -2,7 +2,8 @@
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import { callerKey } from './concurrency-limiter.js';
+import type { Work } from '../time-slicer.js';
+import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import type {
   ServerAccess,
   ServerSettings,
@@ -13,11 +14,14 @@ import type {
 } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
-import { type RecordAnswer, readAnswer, readInSlices, allValuesIn } from './reply.js';
+import { type CallerAnswer, readAnswer, readInSlices, readListAnswer, allValuesIn } from './reply.js';
+import type { UpstreamResponse } from './response.js';
 import type { Sessions } from './sessions.js';
 
 interface LoginAccess extends ServerAccess {
   sessions: Sessions;
+  /** Limits the lists of clients that are in memory at the same time. */
+  lists: ConcurrencyLimiter;
   /** Called after a refused write whose login the server ignored. */
   onIgnoredLogin: (() => void) | undefined;
 }
@@ -28,9 +32,12 @@ interface MethodAndQuery {
   body?: string;
 }
 
-interface CallerRequest extends SendOptions, MethodAndQuery {
+interface CallerRequest<Answer> extends SendOptions, MethodAndQuery {
   /** Undefined for the handle list. */
   handle?: HandleRef;
+  timeoutMs: number;
+  maxBodyBytes: number;
+  readResponse: (response: UpstreamResponse) => Work<Answer>;
 }
 
 /**
@@ -38,11 +45,11 @@ interface CallerRequest extends SendOptions, MethodAndQuery {
  * have taken effect.
  */
 export function createRecordClient(settings: ServerSettings, access: LoginAccess): RecordClient {
-  const { pseudonym, limiter, dispatcher, slicer, sessions, onIgnoredLogin } = access;
-  const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
+  const { pseudonym, limiter, dispatcher, slicer, sessions, lists, onIgnoredLogin } = access;
+  const { url, readOnly, caseSensitive, timeoutMs, writeTimeoutMs, maxBodyBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);
 
-  async function send(given: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
+  async function send<Answer extends CallerAnswer>(given: CallerRequest<Answer>): Promise<Answer> {
     const { method, handle, query, body, caller } = given;
     // A read-only server receives no credentials.
     const authorization = readOnly ? undefined : sessions.loginFor(given.authorization);
@@ -50,27 +57,33 @@ export function createRecordClient(settings: ServerSettings, access: LoginAccess
     const headers = requestHeaders({ pseudonym, authorization });
     if (body !== undefined) headers.push('Content-Type', 'application/json');
     const request = { origin, method, path, headers, ...(body !== undefined && { body }) };
-    const limits = { timeoutMs, maxBodyBytes: handle === undefined ? maxListBytes : maxRecordBytes };
-    const work = async (): Promise<RecordAnswer> => {
+    const work = async (): Promise<Answer> => {
       given.beforeSend?.();
-      const response = await exchange(dispatcher, request, limits);
-      const reading = (): RecordAnswer => readAnswer(response, { handle: handle?.text, caseSensitive });
+      const response = await exchange(dispatcher, request, given);
+      const reading = given.readResponse(response);
       const answer = await readInSlices(slicer, reading, { chars: response.body.length, caller });
       return { ...answer, challenge: answer.challenge && sessions.challengeOf(answer.challenge) };
     };
     return limiter.run(work, { key: handle && callerKey(handle.key, authorization), caller });
   }
 
+  const ofRecord = (handle: HandleRef) => ({
+    handle,
+    maxBodyBytes: maxRecordBytes,
+    readResponse: (response: UpstreamResponse) => () =>
+      readAnswer(response, { handle: handle.text, caseSensitive }),
+  });
+
   return {
     async get(handle, options) {
       const query = readQueryOf(options);
-      const answer = await send({ ...options, method: 'GET', handle, query }, settings.timeoutMs);
+      const answer = await send({ ...options, ...ofRecord(handle), method: 'GET', query, timeoutMs });
       return { ...answer, values: allValuesIn(answer) };
     },
     async write(handle, change, given) {
       try {
-        const request = { ...given, handle, ...requestOf(handle, change) };
-        const answer = await send(request, settings.writeTimeoutMs);
+        const request = { ...given, ...ofRecord(handle), ...requestOf(handle, change) };
+        const answer = await send({ ...request, timeoutMs: writeTimeoutMs });
         if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
         return answer;
       } catch (error) {
@@ -82,7 +95,11 @@ export function createRecordClient(settings: ServerSettings, access: LoginAccess
       const isPage = page !== undefined && pageSize !== undefined;
       const paging = isPage ? [`page=${page}`, `pageSize=${pageSize}`] : [];
       const query = queryOf([`prefix=${encodeURIComponent(prefix)}`, ...paging]);
-      return send({ ...given, method: 'GET', query }, settings.timeoutMs);
+      const read = () =>
+        send({ ...given, method: 'GET', query, timeoutMs, maxBodyBytes, readResponse: readListAnswer });
+      const { caller } = given;
+      // A mirror reads its pages in sequence.
+      return caller?.client === undefined ? read() : lists.run(read, { caller });
     },
   };
 }

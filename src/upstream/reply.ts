@@ -10,6 +10,8 @@ import {
   headerOf,
   invalidResponse,
   isTooBusy,
+  NO_HANDLE_SERVER,
+  parseList,
   parseMembers,
 } from './response.js';
 import { type Steps, type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
@@ -30,16 +32,25 @@ export interface UpstreamReply extends UpstreamResponse, Requested {
 }
 
 /** A response to one caller, possibly a refusal. */
-export interface RecordAnswer {
+export interface CallerAnswer {
   status: number;
   /** Undefined for a refusal without Handle JSON, from the login filter or the HTTP container. */
   responseCode: number | undefined;
   members: Record<string, unknown>;
-  /** Unchanged response text. */
-  body: string;
   retryAfter: string | undefined;
   /** Value of `WWW-Authenticate`. */
   challenge: string | undefined;
+}
+
+export interface RecordAnswer extends CallerAnswer {
+  /** Unchanged response text. */
+  body: string;
+}
+
+/** A list of handles, or a refusal. */
+export interface ListAnswer extends CallerAnswer {
+  /** The listed handles, which are not in `members`; undefined for a refusal. */
+  handles?: readonly string[];
 }
 
 /** Creates the response that a Handle server would send with these members, for a request answered without one. */
@@ -78,6 +89,17 @@ export function readAnswer(response: UpstreamResponse, requested: Requested): Re
   }
   assertConsistent(response, members, requested);
   return { ...answer, responseCode: members.responseCode, members };
+}
+
+/** Interprets a list, in steps. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
+export function* readListAnswer(response: UpstreamResponse): Steps<ListAnswer> {
+  const requested = { handle: undefined, caseSensitive: false };
+  if (response.status !== 200) return readAnswer(response, requested);
+  const { texts, rest } = yield* parseList(response, NO_HANDLE_SERVER);
+  const { members, ...answer } = readAnswer({ ...response, body: rest }, requested);
+  const { handles, ...others } = members;
+  if (Array.isArray(handles) && handles.length === 0) return { ...answer, members: others, handles: texts };
+  throw invalidResponse('a list without handles', response);
 }
 
 /**

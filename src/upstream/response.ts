@@ -2,6 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 import { foldHandle } from '../handle/handle.js';
+import { parseTexts } from '../handle/json-texts.js';
 import { JsonLimitError, parseJson } from '../handle/json.js';
 
 export interface ResponseHead {
@@ -22,7 +23,7 @@ export function headerOf({ headers }: ResponseHead, name: string): string | unde
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-const NO_HANDLE_SERVER =
+export const NO_HANDLE_SERVER =
   'check that upstream.url is the address of a Handle server over HTTP, not of a gateway or another service';
 
 /** Parses a JSON body. @throws ServiceError UPSTREAM_INVALID_RESPONSE for invalid JSON, or JSON beyond the limits */
@@ -30,9 +31,22 @@ export function parseBody(response: UpstreamResponse, remedy: string): unknown {
   try {
     return parseJson(response.body);
   } catch (cause) {
-    const reason = cause instanceof JsonLimitError ? cause.message : 'no JSON';
-    throw invalidResponse(reason, response, { cause, remedy });
+    throw invalidJson(response, remedy, cause);
   }
+}
+
+/** Parses a list of texts in a JSON body, in steps. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
+export function* parseList(response: UpstreamResponse, remedy: string): ReturnType<typeof parseTexts> {
+  try {
+    return yield* parseTexts(response.body);
+  } catch (cause) {
+    throw invalidJson(response, remedy, cause);
+  }
+}
+
+function invalidJson(response: UpstreamResponse, remedy: string, cause: unknown): ServiceError {
+  const reason = cause instanceof JsonLimitError ? cause.message : 'no JSON';
+  return invalidResponse(reason, response, { cause, remedy });
 }
 
 /**

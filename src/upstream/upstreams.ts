@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import { ConcurrencyLimiter, type LimiterUsage } from './concurrency-limiter.js';
+import { ConcurrencyLimiter, type LimiterUsage, limitLists } from './concurrency-limiter.js';
 import { type createPools, createConnections, readTrust } from './connections.js';
 import type {
   OriginServer,
@@ -107,19 +107,21 @@ export function createOriginServer(
     { url, connections, ...readTrust(settings) },
     createDispatcher,
   );
-  const limiter = new ConcurrencyLimiter({
+  const limits = {
     ...settings,
     // Fixed, because write latency does not indicate load and list latency depends on the client.
     minConcurrency: concurrency,
     onRejected: () => {
       context.metrics.countRejected({ server: url, kind: 'forwarded' });
     },
-  });
+  };
+  const limiter = new ConcurrencyLimiter(limits);
+  const lists = new ConcurrencyLimiter(limitLists(limits));
   const access = { pseudonym, slicer, dispatcher, limiter };
   const reads = createUpstreamClient(settings, context, access, keysOf);
   const onIgnoredLogin = warnOfIgnoredLogins(url, context);
   const sessions = sessionsOf(url, mainUrl);
-  const records = createRecordClient(settings, { ...access, sessions, onIgnoredLogin });
+  const records = createRecordClient(settings, { ...access, sessions, lists, onIgnoredLogin });
   return {
     ...settings,
     reads,

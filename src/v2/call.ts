@@ -92,7 +92,8 @@ interface Payload {
   headers: Record<string, string>;
   /** Set if and only if `body` is set. */
   contentType?: string;
-  body?: string;
+  /** The text, or the parts of a long one. */
+  body?: string | readonly Buffer[];
 }
 
 /** Headers of responses that no cache may store. */
@@ -102,13 +103,15 @@ export const PRIVATE = { 'Cache-Control': 'no-store' };
 export function sendV2(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
   res.statusCode = status;
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
-  const bytes = Buffer.from(body ?? '');
+  const parts = typeof body === 'string' ? [Buffer.from(body)] : (body ?? []);
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
   if (contentType !== undefined) res.setHeader('Content-Type', contentType);
   // 204 and 304 have no Content-Length (RFC 9110 §8.6).
-  if (status !== 204 && status !== 304) res.setHeader('Content-Length', String(bytes.length));
+  if (status !== 204 && status !== 304) res.setHeader('Content-Length', String(length));
   forbidSniffing(res);
   exposeHeaders(res);
-  res.end(body === undefined ? undefined : bytes);
+  for (const part of parts.slice(0, -1)) res.write(part);
+  res.end(parts.at(-1));
 }
 
 /** Default Retry-After for 503 (s). */

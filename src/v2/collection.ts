@@ -3,13 +3,14 @@
 import Negotiator from 'negotiator';
 import { ServiceError } from '../errors.js';
 import { matchesInSequence, upperAscii } from '../handle/handle.js';
+import { charsIn, writeTexts } from '../handle/json-texts.js';
 import { writeJson } from '../handle/json.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import { type Steps, mapInSteps } from '../time-slicer.js';
-import type { RecordAnswer } from '../upstream/reply.js';
+import { type Steps, mapGroups, mapInSteps } from '../time-slicer.js';
+import type { ListAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { type V2Value, isHidden } from './translation/data.js';
@@ -21,11 +22,8 @@ const MAX_CONDITIONS = 32;
 
 export async function sendPrefixes(call: AnonymousCall | V2Call): Promise<void> {
   if ('login' in call) await checkLogin(call);
-  sendNames(
-    call,
-    call.v2.config.v2.prefixes.map((prefix) => `${prefix}/`),
-    'text',
-  );
+  const { prefixes } = call.v2.config.v2;
+  await sendNames(call, prefixes, { byDefault: 'text', nameOf: (prefix) => `${prefix}/` });
 }
 
 /** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
@@ -42,7 +40,7 @@ export async function listCollection(call: V2Call, prefix: string): Promise<void
     : await handlesUnder(call, { prefix, ...paging });
   const { depth } = req.headers;
   if (depth === '1' || depth === 'infinity') await sendRecords(call, handles);
-  else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
+  else await sendNames(call, handles, { byDefault: isSearch ? 'json' : 'text', nameOf: pathOfSuffix });
 }
 
 /** Parses the query; every parameter except `limit` and `page` is a search condition. */
@@ -78,18 +76,38 @@ const TYPES = {
   json: ['application/json', 'application/x-json', 'text/plain'],
 };
 
-/** Sends one name per line, or a JSON array; `byDefault` applies if the client accepts both. */
-function sendNames(
-  { req, res }: AnonymousCall,
-  names: readonly string[],
-  byDefault: keyof typeof TYPES,
-): void {
+interface Naming {
+  /** Applies if the client accepts both. */
+  byDefault: keyof typeof TYPES;
+  nameOf: (item: string) => string;
+}
+
+/** Sends the name of each item, one per line or as a JSON array, written in steps. */
+async function sendNames(
+  { req, res, run }: AnonymousCall,
+  items: readonly string[],
+  { byDefault, nameOf }: Naming,
+): Promise<void> {
   const types = new Negotiator(req).mediaTypes(TYPES[byDefault]);
   const isText = (types[0] ?? TYPES[byDefault][0]) === 'text/plain';
-  const body = isText ? names.map((name) => `${name}\n`).join('') : writeJson(names);
+  const write = (group: readonly string[]): Buffer => {
+    const names = group.map(nameOf);
+    return Buffer.from(isText ? `${names.join('\n')}\n` : writeTexts(names));
+  };
+  const writing = mapGroups(items, write, (parts) => (isText ? parts : frameParts('[', parts, ']')));
+  const body = await run(writing, charsIn(items));
   const contentType = isText ? 'text/plain;charset=utf-8' : JSON_TYPE;
   sendV2(res, { status: 200, headers: PRIVATE, contentType, body });
 }
+
+const COMMA = Buffer.from(',');
+
+/** Returns the body of a JSON list or object with these parts, which are not copied. */
+const frameParts = (open: string, parts: readonly Buffer[], close: string): Buffer[] => [
+  Buffer.from(open),
+  ...parts.flatMap((part, at) => (at === 0 ? [part] : [COMMA, part])),
+  Buffer.from(close),
+];
 
 /**
  * Reads the public record of each handle through the cache; undefined for a handle without one. The first failure
@@ -135,18 +153,16 @@ interface Paging {
 async function handlesUnder(
   call: V2Call,
   { prefix, limit, page }: Paging & { prefix: string },
-): Promise<string[]> {
+): Promise<readonly string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
   const { handles } = await readList(call, { prefix, ...paging });
-  const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
-  if (!isList)
-    throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without handles' } });
   return handles;
 }
 
 /** Counts handles by requesting an empty page, which contains only the total. */
 async function countHandles(call: V2Call, prefix: string): Promise<number> {
-  const { totalCount } = await readList(call, { prefix, page: 0, pageSize: 0 });
+  const { members } = await readList(call, { prefix, page: 0, pageSize: 0 });
+  const { totalCount } = members;
   // The server sends the count as a string (recording "list: page=0&pageSize=3").
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
@@ -156,9 +172,10 @@ async function countHandles(call: V2Call, prefix: string): Promise<number> {
 async function readList(
   call: V2Call,
   { prefix, ...page }: ListPage & { prefix: string },
-): Promise<RecordAnswer['members']> {
+): Promise<Required<Pick<ListAnswer, 'handles' | 'members'>>> {
   const answer = await originFor(call, call.v2.host.refOf(`${prefix}/`)).list(prefix, page);
-  if (answer.status === 200) return answer.members;
+  const { members, handles } = answer;
+  if (handles !== undefined) return { members, handles };
   throw refusalError(answer, 'read');
 }
 
@@ -182,8 +199,9 @@ async function searchHandles(call: V2Call, search: HandleSearch): Promise<string
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
+  const { caller } = call.context;
   if (!service.forwardsLogin) await checkLogin(call);
-  const found = await service.find({ ...search, limit: size, authorization });
+  const found = await service.find({ ...search, limit: size, authorization, caller });
   if (found === 'unauthorized')
     throw new ServiceError('V2_LOGIN_NEEDED', {
       detail: 'the reverse lookup service rejected the credentials',

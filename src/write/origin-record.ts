@@ -17,7 +17,7 @@ import type {
   RecordRead,
   SendOptions,
 } from '../upstream/contract.js';
-import { type RecordAnswer, answerWith } from '../upstream/reply.js';
+import { type ListAnswer, type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { recordsAt } from '../upstream/routing.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 
@@ -43,7 +43,7 @@ export interface OriginRecord {
   get: (options: Without<ReadOptions>) => Promise<RecordRead>;
   write: (change: RecordChange) => SendRequest<RecordAnswer>;
   /** Lists the handles under a prefix of the same server. */
-  list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
+  list: (prefix: string, options: Without<ListOptions>) => Promise<ListAnswer>;
 }
 
 export type OriginOf = (
@@ -88,7 +88,7 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
           await resolver.learn(handle, { exists: true });
         return answer;
       },
-      list: (prefix, options) => records.list(prefix, { ...options, authorization }),
+      list: (prefix, options) => records.list(prefix, { ...options, ...login }),
     };
   };
 }

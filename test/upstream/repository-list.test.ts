@@ -27,10 +27,31 @@ describe('repository list', () => {
     const scope = nock(SITE).get('/server/listhandles/123456/').twice().reply(200, handles);
     const list = createList();
     const pages = await Promise.all([0, 1, 2].map((page) => list('123456', { page, pageSize: 1 })));
-    expect(pages.map(({ members }) => members['handles'])).toEqual(handles.map((handle) => [handle]));
+    expect(pages.map((page) => page.handles)).toEqual(handles.map((handle) => [handle]));
     expect(scope.isDone()).toBe(false);
     await list('123456', {});
     expect(scope.isDone()).toBe(true);
+  });
+
+  it('is parsed once while it does not change', async () => {
+    const handles = ['123456/1', '123456/2', '1234567/1'];
+    const changed = [...handles, '123456/3'];
+    const scope = nock(SITE).get('/server/listhandles/123456/').twice().reply(200, handles);
+    const list = createList();
+    const first = await list('123456', {});
+    expect((await list('123456', {})).handles).toBe(first.handles);
+    expect(scope.isDone()).toBe(true);
+    nock(SITE).get('/server/listhandles/123456/').reply(200, changed);
+    expect((await list('123456', {})).handles).toEqual(['123456/1', '123456/2', '123456/3']);
+  });
+
+  it('fails if the server fails with the body of the last list', async () => {
+    const handles = ['123456/1'];
+    nock(SITE).get('/server/listhandles/123456/').reply(200, handles);
+    const list = createList();
+    await list('123456', {});
+    nock(SITE).get('/server/listhandles/123456/').reply(500, handles);
+    await expect(list('123456', {})).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
   });
 
   it('fails for each caller if it exceeds upstream.maxBodySize', async () => {

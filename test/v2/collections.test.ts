@@ -107,6 +107,8 @@ describe('ePIC v2 handle list', () => {
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
     ['a foreign prefix', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
+    ['an object in a list', { status: 200, body: { responseCode: 1, handles: ['21.T1/A', {}] } }, 502],
+    ['a number in a list', { status: 200, body: { responseCode: 1, handles: [1] } }, 502],
   ] satisfies [string, Scripted, number][])(
     'reports the upstream error: %s',
     async (_what, refusal, status) => {

@@ -9,6 +9,7 @@ import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import type { Body } from '../../handle/body.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
+import { charsIn } from '../../handle/json-texts.js';
 import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
 import { VARY } from '../../http/cache-headers.js';
@@ -130,8 +131,6 @@ function createAnswerBatch(
 
 /** Memory of a gzip stream: zlib's window and hash tables (zconf.h), and one chunk of output. */
 const GZIP_BYTES = (128 + 128 + 16) * 1024;
-
-const charsIn = (texts: readonly string[]): number => texts.reduce((sum, { length }) => sum + length, 0);
 
 /** Counts what a batch holds until its end in addition to its elements. */
 function holdBeside(hold: HoldUnsent, besideBytes: number): HoldUnsent {

@@ -11,7 +11,7 @@ import { pageIn } from '../../http/target.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import type { OriginServer } from '../../upstream/contract.js';
-import type { RecordAnswer } from '../../upstream/reply.js';
+import type { ListAnswer } from '../../upstream/reply.js';
 import { assertFound } from '../../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
 import { METRICS, type MirrorConfig } from './plugin.js';
@@ -124,7 +124,7 @@ function createReadPage(
   login: MirrorLogin,
   handle: HandleRef,
   { upstreams, log }: Host,
-): (page: number) => Promise<RecordAnswer> {
+): (page: number) => Promise<ListAnswer> {
   const { prefix } = handle;
   const [server] = upstreams.findServers(handle);
   const authorization = server && isSecure(server) ? basicLogin(login) : undefined;

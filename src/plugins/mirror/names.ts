@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../../errors.js';
 import type { HandleRef } from '../../handle/handle.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
-import type { RecordAnswer } from '../../upstream/reply.js';
+import type { ListAnswer } from '../../upstream/reply.js';
 import { isTooBusy } from '../../upstream/response.js';
 
 export interface HandleList {
@@ -26,7 +26,7 @@ interface PrefixListing {
   refOf: (text: string) => HandleRef;
   /** Keys of the last list. They are kept until a pass is whole. */
   previous: ReadonlySet<string>;
-  readPage: (page: number) => Promise<RecordAnswer>;
+  readPage: (page: number) => Promise<ListAnswer>;
 }
 
 /** Handles per page; a page is then smaller than 1 MiB with usual names. */
@@ -100,8 +100,6 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: PrefixListing)
     const known = found.keys.size;
     counts.add(totalCount);
     await forEachInTurns(handles, (text) => {
-      // An object has no text, and the mirror would end at it.
-      if (typeof text !== 'string') return;
       const handle = refOf(text);
       // Most servers list handles as they are in the keys: such a name is in memory once.
       const isKey = handle.text === handle.key;
@@ -120,10 +118,9 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: PrefixListing)
  *
  * @throws ListRefused; ServiceError UPSTREAM_FAILED if the server fails or is busy, which refuses nothing
  */
-function handlesIn({ status, responseCode, members }: RecordAnswer) {
-  const { handles, totalCount } = members;
-  if (status === 200 && responseCode === RESPONSE_CODE.success && Array.isArray(handles))
-    return { handles: handles as readonly unknown[], totalCount: Number(totalCount) };
+function handlesIn({ status, responseCode, members, handles }: ListAnswer) {
+  if (status === 200 && responseCode === RESPONSE_CODE.success && handles !== undefined)
+    return { handles, totalCount: Number(members['totalCount']) };
   const detail = `status ${status}, response code ${responseCode ?? 'none'}`;
   const isFailure = status >= 500 && status !== NOT_IMPLEMENTED;
   throw isFailure || isTooBusy(status)

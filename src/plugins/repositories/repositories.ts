@@ -1,19 +1,14 @@
 // Repositories: a record has a single URL value, and nothing can be written.
+import { LRUCache } from 'lru-cache';
 import type { ServerConfig } from '../../config/upstream-servers.js';
 import { ServiceError } from '../../errors.js';
 import { handleToPath, upperAscii } from '../../handle/handle.js';
-import { listMembers, type ListPage, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
-import { type Steps, mapInSteps } from '../../time-slicer.js';
+import { listMembers, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
+import { type Steps, mapGroups, runToEnd } from '../../time-slicer.js';
 import type { RecordClient, RecordSource, ServerAccess, SourceProtocol } from '../../upstream/contract.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
-import {
-  answerWith,
-  readInSlices,
-  type RecordAnswer,
-  tooBusy,
-  type UpstreamReply,
-} from '../../upstream/reply.js';
-import { invalidResponse, isTooBusy, parseBody, type UpstreamResponse } from '../../upstream/response.js';
+import { answerWith, readInSlices, tooBusy, type UpstreamReply } from '../../upstream/reply.js';
+import { invalidResponse, isTooBusy, parseList, type UpstreamResponse } from '../../upstream/response.js';
 import { fillAddress, isWebAddress, urlRecord } from '../../upstream/url-record.js';
 import { ERRORS } from './plugin.js';
 
@@ -45,7 +40,7 @@ function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
   return {
     // URL delimiters are escaped, including `+`, which DSpace would decode as a space.
     read: ({ text }) => ({ method: 'GET', path: `${basePath}/resolve/${handleToPath(text)}` }),
-    outcomeOf: (reply) => () => dspaceOutcome(reply),
+    outcomeOf: dspaceOutcome,
     probe: () => ({
       method: 'GET',
       path: `${basePath}/listprefixes`,
@@ -56,11 +51,11 @@ function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
   };
 }
 
-function dspaceOutcome(reply: UpstreamReply): Outcome {
+function* dspaceOutcome(reply: UpstreamReply): Steps<Outcome> {
   // Spring's firewall and Tomcat reject these names with 400, so DSpace cannot resolve them.
   if (reply.status === 400 && isRejectedName(reply.handle)) return { kind: 'not-found' };
   if (isTooBusy(reply.status)) throw tooBusy(reply);
-  const [url] = textsIn(reply);
+  const [url] = yield* textsIn(reply);
   if (url === undefined) return { kind: 'not-found' };
   if (!isWebAddress(url)) throw invalidResponse('a record without a web address', reply);
   return urlRecord(url, DSPACE_VALUE);
@@ -74,17 +69,16 @@ const isRejectedName = (handle: string): boolean =>
   /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
 
 /**
- * Returns the strings of a JSON array. `null` means "none", both as the body and as an element. DSpace 6 and
+ * Returns the strings of a JSON array, in steps. `null` means "none", both as the body and as an element. DSpace 6 and
  * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not
  * that the handle does not exist.
  *
  * @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
-function textsIn(response: UpstreamResponse): string[] {
+function* textsIn(response: UpstreamResponse): Steps<string[]> {
   if (response.status !== 200) throw invalidResponse('not a DSpace response', response, { remedy: SWITCH });
-  const parsed = parseBody(response, SWITCH) ?? [];
-  const texts = Array.isArray(parsed) ? parsed.filter((element) => element !== null) : [undefined];
-  if (texts.every((text) => typeof text === 'string')) return texts;
+  const { texts, rest } = yield* parseList(response, SWITCH);
+  if (['[]', 'null'].includes(rest.trim())) return texts;
   throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
 }
 
@@ -94,7 +88,7 @@ function textsIn(response: UpstreamResponse): string[] {
  * @throws ServiceError if the response lists none of the configured prefixes
  */
 function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
-  const served = textsIn(response).map(upperAscii);
+  const served = runToEnd(textsIn(response)).map(upperAscii);
   const wanted = prefixes.filter((pattern) => !pattern.includes('*'));
   if (wanted.length === 0 || wanted.some((prefix) => served.includes(prefix))) return;
   throw invalidResponse('a DSpace with other prefixes', response, { remedy: 'check prefixes and url' });
@@ -147,13 +141,10 @@ export const sources: readonly RecordSource[] = [DSPACE, TEMPLATE];
 
 // Lists the handles of a prefix at a DSpace, in a Handle server's JSON, and paginates the list.
 
-/**
- * The received list, which may include handles of longer prefixes (`1234567` for `123456`). `handles` is
- * undefined if DSpace hides its lists.
- */
-interface Listed {
-  handles: string[] | undefined;
-  chars: number;
+/** A response of a DSpace, and the handles of the prefix in it. */
+interface ParsedListing {
+  body: string;
+  handles: readonly string[];
 }
 
 function createDspaceList(
@@ -162,43 +153,60 @@ function createDspaceList(
 ): RecordClient['list'] {
   const { origin, basePath } = parseAddress(settings.url);
   const headers = requestHeaders({ pseudonym });
-  const reading = new Map<string, Promise<Listed>>();
+  const reading = new Map<string, Promise<ParsedListing['handles'] | undefined>>();
+  /** The last lists by path, so that an unchanged list is parsed once for all of its pages. */
+  const parsed = new LRUCache<string, ParsedListing>({
+    maxSize: settings.maxBodyBytes,
+    sizeCalculation: ({ body }) => body.length,
+  });
 
-  async function read(path: string): Promise<Listed> {
+  async function read(path: string, prefix: string): Promise<ParsedListing['handles'] | undefined> {
     const request = { origin, method: 'GET' as const, path, headers };
     const send = (): Promise<UpstreamResponse> => exchange(dispatcher, request, settings);
-    const response = await limiter.run(send, { key: undefined, caller: undefined });
+    const response = await limiter.run(send);
+    const { status, body } = response;
     // DSpace responds with 404 if `handle.hide.listhandles` is set.
-    const handles = response.status === 404 ? undefined : textsIn(response);
-    return { handles, chars: response.body.length };
+    if (status === 404) return undefined;
+    const known = parsed.get(path);
+    if (status === 200 && body === known?.body) return known.handles;
+    const chars = body.length;
+    const handles = await readInSlices(slicer, handlesOfPrefix(response, prefix), {
+      chars,
+      caller: undefined,
+    });
+    parsed.set(path, { body, handles });
+    return handles;
   }
 
-  /** Reads a list (single flight), so that concurrent callers cause only one request. */
-  function join(path: string): Promise<Listed> {
-    const joined = reading.get(path) ?? read(path).finally(() => reading.delete(path));
+  /** Reads a list (single flight), so that concurrent callers cause only one request, which is charged to none. */
+  function join(prefix: string): Promise<ParsedListing['handles'] | undefined> {
+    // DSpace does not decode the prefix, and lists all handles that start with it.
+    const path = `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`;
+    const joined = reading.get(path) ?? read(path, prefix).finally(() => reading.delete(path));
     reading.set(path, joined);
     return joined;
   }
 
   return async function listHandles(prefix, paging) {
-    // DSpace does not decode the prefix, and lists all handles that start with it.
-    const { handles, chars } = await join(`${basePath}/listhandles/${handleToPath(`${prefix}/`)}`);
-    if (handles === undefined) return NO_LISTS;
-    return readInSlices(slicer, listPage(handles, prefix, paging), { chars, caller: undefined });
+    const listed = await join(prefix);
+    if (listed === undefined) return NO_LISTS;
+    const { handles, ...members } = listMembers(prefix, listed, paging);
+    return { ...answerWith(200, members), handles };
   };
+}
+
+/** Returns the handles of the prefix, without those of longer prefixes (`1234567` for `123456`). */
+function* handlesOfPrefix(response: UpstreamResponse, prefix: string): Steps<string[]> {
+  const start = `${upperAscii(prefix)}/`;
+  const isOfPrefix = (handle: string): boolean => upperAscii(handle.slice(0, start.length)) === start;
+  return yield* mapGroups(
+    yield* textsIn(response),
+    (group) => group.filter(isOfPrefix),
+    (groups) => groups.flat(),
+  );
 }
 
 const NO_LISTS = answerWith(501, {
   responseCode: RESPONSE_CODE.operationNotSupported,
   message: 'This repository does not list its handles',
 });
-
-/** Returns one page of the prefix's handles, or all of them. */
-function listPage(listed: readonly string[], prefix: string, paging: ListPage): Steps<RecordAnswer> {
-  const start = `${upperAscii(prefix)}/`;
-  return mapInSteps(
-    () => listed,
-    (handle) => (upperAscii(handle.slice(0, start.length)) === start ? handle : []),
-    (kept) => answerWith(200, listMembers(prefix, kept.flat(), paging)),
-  );
-}

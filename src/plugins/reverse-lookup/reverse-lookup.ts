@@ -2,15 +2,17 @@
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
-import { parseJson } from '../../handle/json.js';
 import type { SearchQuery, SearchService } from '../../hooks.js';
 import { createForward } from '../../record/forward.js';
+import type { Steps } from '../../time-slicer.js';
+import { ConcurrencyLimiter, limitLists } from '../../upstream/concurrency-limiter.js';
 import { createConnections } from '../../upstream/connections.js';
 import type { ForwardRequest } from '../../upstream/contract.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { explainServerFailure, toServiceError } from '../../upstream/failure.js';
 import { createForwardRequest } from '../../upstream/forwarding/forward-request.js';
-import { type UpstreamResponse, invalidResponse } from '../../upstream/response.js';
+import { readInSlices } from '../../upstream/reply.js';
+import { type UpstreamResponse, invalidResponse, parseList } from '../../upstream/response.js';
 import { sessionsOf } from '../../upstream/sessions.js';
 import { type ReverseLookupConfig, KEYS } from './plugin.js';
 
@@ -30,19 +32,21 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
     handlers: ({ withBody }) => ({
       reverseLookup: createForward(host, withBody, () => ({ forward })),
     }),
-    search: createReverseLookup(settings, pseudonym, dispatcher),
+    search: createReverseLookup(settings, host, dispatcher),
     close,
   };
 }
 
 /** Client for a reverse lookup service (HRLS), which finds handles by value. */
 function createReverseLookup(
-  { reverseLookup: { url = '', forwardLogin }, upstream: { timeoutMs, maxBodyBytes } }: ReverseLookupConfig,
-  pseudonym: string,
+  { reverseLookup: { url = '', forwardLogin }, upstream }: ReverseLookupConfig,
+  { pseudonym, slicer }: Host,
   dispatcher: UpstreamDispatcher,
 ): SearchService {
   const { origin, basePath } = parseAddress(url);
-  async function find({ prefix, conditions, limit, ...given }: SearchQuery) {
+  const { timeoutMs, maxBodyBytes } = upstream;
+  const limiter = new ConcurrencyLimiter(limitLists(upstream));
+  async function find({ prefix, conditions, limit, caller, ...given }: SearchQuery) {
     const query = [...conditions, ['limit', String(limit)] as const]
       .map((pair) => pair.map(encodeURIComponent).join('='))
       .join('&');
@@ -51,7 +55,11 @@ function createReverseLookup(
     const headers = requestHeaders({ pseudonym, authorization });
     try {
       const request = { origin, method: 'GET' as const, path, headers };
-      const found = readHandles(await exchange(dispatcher, request, { timeoutMs, maxBodyBytes }));
+      const read = async (): Promise<string[] | LoginRefusal> => {
+        const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes });
+        return readInSlices(slicer, readHandles(response), { chars: response.body.length, caller });
+      };
+      const found = await limiter.run(read, { caller });
       if (typeof found === 'string' && !forwardLogin) throw loginMissing();
       return found;
     } catch (error) {
@@ -69,21 +77,19 @@ const loginMissing = (): ServiceError =>
     },
   });
 
-function readHandles(response: UpstreamResponse): string[] | 'unauthorized' | 'forbidden' {
-  if (response.status === 401) return 'unauthorized';
-  if (response.status === 403) return 'forbidden';
-  const handles = response.status === 200 ? parsedAnswer(response.body) : undefined;
-  const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
-  if (!isList) throw invalidResponse('no list of handles', response);
-  return handles;
-}
+type LoginRefusal = 'unauthorized' | 'forbidden';
 
-function parsedAnswer(json: string): unknown {
-  try {
-    return parseJson(json);
-  } catch {
-    return undefined;
-  }
+const REMEDY = 'check that reverseLookup.url is the address of a reverse lookup service';
+
+function* readHandles(response: UpstreamResponse): Steps<string[] | LoginRefusal> {
+  const { status } = response;
+  if (status === 401) return 'unauthorized';
+  if (status === 403) return 'forbidden';
+  const invalid = invalidResponse('no list of handles', response, { remedy: REMEDY });
+  if (status !== 200) throw invalid;
+  const { texts, rest } = yield* parseList(response, REMEDY);
+  if (rest.trim() === '[]') return texts;
+  throw invalid;
 }
 
 /** Names the reverse lookup service, so that operators do not check the Handle server. */

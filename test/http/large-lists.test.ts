@@ -1,0 +1,98 @@
+// Large lists are read and written in steps, few at a time.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startProxy } from '../support/proxy.js';
+import { sliceBySteps } from '../support/slices.js';
+import { askV2, read } from '../support/v2.js';
+
+const PREFIX = '21.T11998';
+const namesOf = (count: number): string[] =>
+  Array.from({ length: count }, (_, at) => `${'N'.repeat(50)}${at}`);
+const handlesOf = (names: readonly string[]): string[] => names.map((name) => `${PREFIX}/${name}`);
+
+const listOf = (names: readonly string[]): string =>
+  JSON.stringify({
+    responseCode: 1,
+    prefix: PREFIX,
+    totalCount: String(names.length),
+    handles: handlesOf(names),
+  });
+
+/** Starts a server that responds by path and query. */
+async function startServer(respond: (target: string, res: ServerResponse) => void): Promise<string> {
+  const server = createServer((req, res) => {
+    res.setHeader('Content-Type', 'application/json');
+    respond(decodeURIComponent(req.url ?? ''), res);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('a large list', () => {
+  const NAMES = namesOf(20_000);
+  /** Pieces of 16 KiB to parse, and groups of 500 names to write. */
+  const [PARSED, WRITTEN] = [Math.floor(listOf(NAMES).length / (17 * 1024)), NAMES.length / 500];
+
+  test('of a Handle server is charged for each step, in each format', async () => {
+    const url = await startServer((_target, res) => res.end(listOf(NAMES)));
+    const v2 = askV2((await startProxy({ UPSTREAM_URL: url })).url);
+    const steps = sliceBySteps();
+    const text = await v2(`/${PREFIX}?limit=0`);
+    expect(text.text).toBe(`${NAMES.join('\n')}\n`);
+    expect(steps()).toBeGreaterThanOrEqual(PARSED + WRITTEN);
+    const json = await v2(`/${PREFIX}?limit=0`, { headers: { Accept: 'application/json' } });
+    expect(json.text).toBe(JSON.stringify(NAMES));
+    expect(json.headers['content-length']).toBe(String(json.text.length));
+  });
+
+  test('of a reverse lookup service is charged for each step', async () => {
+    const url = await startServer((target, res) =>
+      res.end(target.startsWith('/hrls/') ? JSON.stringify(handlesOf(NAMES)) : '{"responseCode":100}'),
+    );
+    const env = { UPSTREAM_URL: url, REVERSE_LOOKUP_URL: url, REVERSE_LOOKUP_FORWARD_LOGIN: 'true' };
+    const v2 = askV2((await startProxy(env)).url);
+    const steps = sliceBySteps();
+    expect(read(await v2(`/${PREFIX}?URL=*&limit=0`))).toEqual(NAMES);
+    expect(steps()).toBeGreaterThanOrEqual(PARSED + WRITTEN);
+  });
+
+  test('of a DSpace is parsed once for its pages, and written in steps', async () => {
+    const url = await startServer((_target, res) => res.end(JSON.stringify(handlesOf(NAMES))));
+    const upstream = { prefixes: PREFIX, kind: 'dspace', url: `${url}/server` };
+    const { ask } = await startProxy({ UPSTREAMS: JSON.stringify([upstream]) });
+    const steps = sliceBySteps();
+    const stepsOf = async (query: string, handles: readonly string[]): Promise<number> => {
+      const before = steps();
+      expect(JSON.parse((await ask(`/api/handles?prefix=${PREFIX}${query}`)).text)).toMatchObject({
+        handles,
+      });
+      return steps() - before;
+    };
+    const all = handlesOf(NAMES);
+    expect(await stepsOf('&page=0&pageSize=2', all.slice(0, 2))).toBeGreaterThanOrEqual(PARSED + WRITTEN);
+    expect(await stepsOf('&page=1&pageSize=2', all.slice(2, 4))).toBeLessThan(20);
+    expect(await stepsOf('', all)).toBeGreaterThanOrEqual(WRITTEN);
+  });
+
+  test('is one of few of a client at a server', async () => {
+    const waiting: ServerResponse[] = [];
+    const url = await startServer((_target, res) => waiting.push(res));
+    const v2 = askV2((await startProxy({ UPSTREAM_URL: url })).url);
+    const asked = Array.from({ length: 20 }, () => v2(`/${PREFIX}?limit=0`));
+    let received = 0;
+    for (let left = asked.length; left > 0; left -= received) {
+      // Three quarters of eight.
+      received = Math.min(6, left);
+      await expect.poll(() => waiting.length).toBe(received);
+      for (const res of waiting.splice(0)) res.end(listOf(['A']));
+    }
+    for (const { status, text } of await Promise.all(asked)) expect([status, text]).toEqual([200, 'A\n']);
+  });
+});
