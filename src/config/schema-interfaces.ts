@@ -88,7 +88,8 @@ export const v2 = section({
   ),
   admin: v2Admin,
   // A search without `reverseLookup.url` reads every record of the prefix, eight at a time.
-  search: fixed({ maxHandles: 2000, concurrency: 8 }),
+  // `Depth: 1` sends at most 32 MiB, 16 KiB for each of as many records; a usual one has 2 KiB.
+  search: fixed({ maxHandles: 2000, maxBytes: 32 * 2 ** 20, concurrency: 8 }),
   // Maximum wait for other writes to the same handle, which take half a second each in practice.
   lockWaitMs: fixed(10_000),
 });

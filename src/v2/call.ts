@@ -16,6 +16,7 @@ import { decodePercent, identityIn, readBasic } from '../http/identity.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
+import type { HoldFor } from '../server/unsent.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
@@ -36,6 +37,7 @@ export interface V2 extends V2Writes {
   /** Identities by the login name that `v2.identities` maps to them. */
   identities: ReadonlyMap<string, string>;
   freshness: Freshness;
+  holdFor: HoldFor;
 }
 
 /** A request with or without a login. */

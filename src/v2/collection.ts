@@ -13,8 +13,8 @@ import { type Steps, mapGroups, mapInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
-import { type V2Value, isHidden } from './translation/data.js';
-import { parsedDataOf, toV2 } from './translation/record.js';
+import { isHidden } from './translation/data.js';
+import { parsedDataOf, toV2Value, visibleValues } from './translation/record.js';
 
 const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
@@ -125,21 +125,47 @@ function mapRecords<T>(
   });
 }
 
-/** Sends each handle's public values (`Depth: 1`). */
+/** Sends each handle's public values (`Depth: 1`), written as they arrive. */
 async function sendRecords(call: V2Call, handles: readonly string[]): Promise<void> {
-  const { maxHandles } = call.v2.config.v2.search;
+  const { maxHandles, maxBytes } = call.v2.config.v2.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
-  const records = await mapRecords(call, handles, toV2);
-  const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
-    const values = records[at];
-    const prefix = handle.slice(0, handle.indexOf('/'));
-    return values === undefined ? [] : [[`/handles/${prefix}/${pathOfSuffix(handle)}`, values]];
-  });
-  const body = writeJson(Object.fromEntries(entries));
+  const hold = call.v2.holdFor(call.res);
+  let bytes = 0;
+  const charge = (entry: string): Buffer => {
+    const part = Buffer.from(entry);
+    bytes += part.length;
+    if (bytes > maxBytes) {
+      const detail = `give a smaller limit: the records have more than ${maxBytes} bytes`;
+      throw new ServiceError('V2_NOT_SUPPORTED', { detail });
+    }
+    hold(bytes);
+    return part;
+  };
+  const parts = await mapRecords(call, [...new Set(handles)], (values, handle) =>
+    writeMember(handle, values, charge),
+  );
+  // From here on, the server counts what the client has not read.
+  hold(0);
+  const known = parts.filter((part) => part !== undefined);
+  const body = frameParts('{', known, '}');
   sendV2(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
+}
+
+/** Writes a record as a member of the response. */
+function writeMember<R>(
+  handle: string,
+  values: readonly HandleValue[],
+  finish: (entry: string) => R,
+): Steps<R> {
+  const path = `/handles/${handle.slice(0, handle.indexOf('/'))}/${pathOfSuffix(handle)}`;
+  return mapInSteps(
+    () => visibleValues(values),
+    (value) => writeJson(toV2Value(value)),
+    (shown) => finish(`${writeJson(path)}:[${shown.join(',')}]`),
+  );
 }
 
 interface Paging {

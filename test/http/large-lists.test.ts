@@ -1,9 +1,11 @@
-// Large lists are read and written in steps, few at a time.
+// Large lists are read and written in steps, few at a time, and the records of a list have a ceiling.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { fixed } from '../support/fixed.js';
+import { gate } from '../support/gate.js';
 import { startProxy } from '../support/proxy.js';
 import { sliceBySteps } from '../support/slices.js';
 import { askV2, read } from '../support/v2.js';
@@ -19,6 +21,13 @@ const listOf = (names: readonly string[]): string =>
     prefix: PREFIX,
     totalCount: String(names.length),
     handles: handlesOf(names),
+  });
+
+const recordOf = (handle: string, chars: number): string =>
+  JSON.stringify({
+    responseCode: 1,
+    handle,
+    values: [{ index: 1, type: 'NOTE', data: { format: 'string', value: 'x'.repeat(chars) }, ttl: 86_400 }],
   });
 
 /** Starts a server that responds by path and query. */
@@ -94,5 +103,67 @@ describe('a large list', () => {
       for (const res of waiting.splice(0)) res.end(listOf(['A']));
     }
     for (const { status, text } of await Promise.all(asked)) expect([status, text]).toEqual([200, 'A\n']);
+  });
+});
+
+describe('a list with Depth: 1', () => {
+  const headers = { Depth: '1' };
+  const isList = (target: string): boolean => target.includes('?prefix=');
+  const handleIn = (target: string): string => target.slice('/api/handles/'.length);
+
+  test('contains the records in the order of the list, without handles that do not exist', async () => {
+    const names = ['GONE', 'C', 'B/x', 'ALSO-GONE', 'A'];
+    const url = await startServer((target, res) => {
+      if (isList(target)) res.end(listOf(names));
+      else if (target.endsWith('GONE')) res.writeHead(404).end('{"responseCode":100}');
+      else res.end(recordOf(handleIn(target), 1));
+    });
+    const { text, status } = await askV2((await startProxy({ UPSTREAM_URL: url })).url)(`/${PREFIX}`, {
+      headers,
+    });
+    expect([status, Object.keys(JSON.parse(text) as object)]).toEqual([
+      200,
+      ['C', 'B%2Fx', 'A'].map((name) => `/handles/${PREFIX}/${name}`),
+    ]);
+  });
+
+  test('is an empty object without records', async () => {
+    const url = await startServer((_target, res) => res.end(listOf([])));
+    const { text } = await askV2((await startProxy({ UPSTREAM_URL: url })).url)(`/${PREFIX}`, { headers });
+    expect(text).toBe('{}');
+  });
+
+  test('is refused as soon as its records exceed the ceiling, and asks for a smaller limit', async () => {
+    let reads = 0;
+    const names = namesOf(100);
+    const url = await startServer((target, res) => {
+      if (!isList(target)) reads++;
+      res.end(isList(target) ? listOf(names) : recordOf(handleIn(target), 10_000));
+    });
+    const env = fixed({ v2: { search: { maxBytes: 100_000, concurrency: 4 } } });
+    const answer = await askV2((await startProxy({ ...env, UPSTREAM_URL: url })).url)(`/${PREFIX}`, {
+      headers,
+    });
+    expect([answer.status, read(answer)]).toMatchObject([501, { code: 'V2_NOT_SUPPORTED' }]);
+    expect(answer.text).toContain('give a smaller limit: the records have more than 100000 bytes');
+    // A value of 10,000 characters is shown as text and in Base64; four reads are in flight.
+    expect(reads).toBeLessThanOrEqual(5 + 4);
+  });
+
+  test('counts its records as an unread response while others arrive', async () => {
+    const hanging = gate();
+    const url = await startServer((target, res) => {
+      if (isList(target)) res.end(listOf(['LARGE', 'SLOW']));
+      else if (target.endsWith('LARGE')) res.end(recordOf(handleIn(target), 40_000));
+      else hanging.open();
+    });
+    const env = fixed({ http: { maxUnsentResponseBytes: 100_000 } });
+    const v2 = askV2((await startProxy({ ...env, UPSTREAM_URL: url })).url);
+    const first = v2(`/${PREFIX}`, { headers });
+    const closed = expect(first).rejects.toThrow();
+    await hanging.opened;
+    // The second list holds as much, and the first has not progressed.
+    v2(`/${PREFIX}`, { headers }).catch(() => undefined);
+    await closed;
   });
 });

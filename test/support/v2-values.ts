@@ -7,7 +7,8 @@ import { renderEtag } from '../../src/v2/read.js';
 import * as translation from '../../src/v2/translation/record.js';
 import type { AutomaticAdmin, WritePlan } from '../../src/v2/translation/record.js';
 
-export const toV2 = (values: readonly HandleValue[]): V2Value[] => runToEnd(translation.toV2(values));
+export const toV2 = (values: readonly HandleValue[]): V2Value[] =>
+  translation.visibleValues(values).map((value) => translation.toV2Value(value));
 
 export const readInputs = (body: unknown): V2Input[] => runToEnd(schema.readInputs(body));
 

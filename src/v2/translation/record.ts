@@ -20,15 +20,7 @@ import {
   recordDataOfBytes,
 } from './data.js';
 
-/** Translates values to v2 form, sorted by index, without HS_SECKEY. */
-export const toV2 = (values: readonly HandleValue[]): Steps<V2Value[]> =>
-  mapInSteps(
-    () => visibleValues(values),
-    (value) => toV2Value(value),
-    (shown) => shown,
-  );
-
-/** Returns a value's `parsed_data`, as in `toV2`. */
+/** Returns a value's `parsed_data`, as in `toV2Value`. */
 export const parsedDataOf = (value: HandleValue): ParsedData =>
   parseData(value.type, bytesOfRecordData(value.data));
 
