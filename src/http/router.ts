@@ -61,14 +61,10 @@ export function createRouter(
   assertHandled(routes, handlers);
   const { sendPrepared, open, judgeHits } = steps;
   const router = Router();
-  const addRoute = (place: ReturnType<typeof router.route<RegExp>>, path: RoutedPath, route: Route): void => {
-    place[METHODS[route.method]](handleBy(handlers[route.handler] ?? otherwise, steps, path, route));
-  };
   for (const path of pathsOf(routes)) {
-    for (const route of path.routes)
-      if (route.when !== undefined) addRoute(router.route(path.pattern), path, route);
     const place = router.route(path.pattern);
-    for (const route of path.routes) if (route.when === undefined) addRoute(place, path, route);
+    for (const route of path.routes)
+      place[METHODS[route.method]](handleBy(handlers[route.handler] ?? otherwise, steps, path, route));
     place.all(handleBy(otherwise, steps, path));
   }
   router.use(handleBy(otherwise, steps));
