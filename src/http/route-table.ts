@@ -147,26 +147,9 @@ function patternOf(path: string): RegExp {
   return new RegExp(isPair(path) ? `^${literal}(?=[^]*(?:/.|%2[fF]))` : `^${literal}(?=[^])`);
 }
 
-/** Finds the route of a call on the admin listener. */
-export class RouteTable {
-  readonly #paths: readonly RoutedPath[];
-
-  constructor(routes: readonly Route[]) {
-    this.#paths = pathsOf(routes);
-  }
-
-  /** Asserts that every route has a handler. @throws Error for a missing handler */
-  assertHandled(handlers: Readonly<Record<string, unknown>>): void {
-    assertHandled(
-      this.#paths.flatMap(({ routes }) => routes),
-      handlers,
-    );
-  }
-
-  at(path: string): RoutedPath | undefined {
-    return this.#paths.find(({ pattern }) => pattern.test(path));
-  }
-}
+/** Returns the first of the paths that matches a raw path, if any. */
+export const findPath = (paths: readonly RoutedPath[], rawPath: string): RoutedPath | undefined =>
+  paths.find(({ pattern }) => pattern.test(rawPath));
 
 /** Asserts that every route has a handler. @throws Error for a missing handler */
 export function assertHandled(routes: readonly Route[], handlers: Readonly<Record<string, unknown>>): void {

@@ -19,9 +19,9 @@ import {
   type Listener,
   type Place,
   type Route,
-  type RouteTable,
   type RoutedPath,
   assertHandled,
+  findPath,
   pathsOf,
   restOf,
   routeFor,
@@ -171,9 +171,9 @@ interface Call {
   failure?: ServiceError;
 }
 
-export function readCall(table: RouteTable, req: Request): Call {
+export function readCall(paths: readonly RoutedPath[], req: Request): Call {
   const target = readTarget(req.url);
-  const match = table.at(target.path);
+  const match = findPath(paths, target.path);
   return { match, route: match && routeFor(match, req, target), rest: restOf({ match, target }) };
 }
 

@@ -7,7 +7,7 @@ import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/plugin.js';
 import { prefixPageRoutes } from '../../src/plugins/prefix-page/plugin.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
-import { type Route, RouteTable } from '../../src/http/route-table.js';
+import { type Route, findPath, pathsOf } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
   type OpenApiFile,
@@ -72,14 +72,15 @@ export interface Exchange {
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
 
-const TABLES = new Map([
-  [DOCUMENT, new RouteTable(PUBLIC_ROUTES)],
-  [ADMIN_DOCUMENT, new RouteTable(ADMIN_ROUTES)],
+const PATHS = new Map([
+  [DOCUMENT, pathsOf(PUBLIC_ROUTES)],
+  [ADMIN_DOCUMENT, pathsOf(ADMIN_ROUTES)],
 ]);
 
 /** Returns the document's operation for a request; undefined if there is none. */
 export function operationOf(method: string, target: string, document = DOCUMENT): Operation | undefined {
-  const [route] = TABLES.get(document)?.at(target.split('?', 1)[0] ?? '')?.routes ?? [];
+  const [path = ''] = target.split('?', 1);
+  const [route] = findPath(PATHS.get(document) ?? [], path)?.routes ?? [];
   return route && document.paths[documentPath(route.path)]?.[method.toLowerCase() as OperationMethod];
 }
 

@@ -28,7 +28,7 @@ import {
   parseJsonBytes,
   type WithBody,
 } from '../../http/request-body.js';
-import { RouteTable, routedMethod } from '../../http/route-table.js';
+import { assertHandled, pathsOf, routedMethod } from '../../http/route-table.js';
 import { callOf, errorHandler, expressListener, readCall } from '../../http/router.js';
 import { createHistory } from './history.js';
 import { type AdminId, ERRORS, isProbe } from './plugin.js';
@@ -44,18 +44,20 @@ export function createAdmin(host: Host, interfaces: AdminInterfaces): RequestLis
     metrics.countInternalError();
   };
   const handlers = { ...handlersOf(interfaces), ...createHandlers(host, onUnexpected) };
-  const table = new RouteTable(interfaces.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes));
+  const routes = interfaces.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes);
+  assertHandled(routes, handlers);
+  const paths = pathsOf(routes);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use((req: Request, res: Response, next: NextFunction) => {
-    Object.assign(res.locals, readCall(table, req));
+    Object.assign(res.locals, readCall(paths, req));
     res.set({ 'Cache-Control': 'no-store', ...NOSNIFF });
     next();
   });
   app.use(createCallLog(host)); // Precedes the token check, so that rejected calls are logged.
   app.use(createTokenCheck(host.settings.current.admin.token)); // Precedes every route.
-  app.use(createDispatch(table, handlers));
+  app.use(createDispatch(handlers));
   app.use(errorHandler(createSendError(onUnexpected, renderAdminProblem, sendAdminProblem)));
   return guard({ listener: expressListener(app) }, onUnexpected);
 }
@@ -117,11 +119,7 @@ function createHandlers(
   };
 }
 
-function createDispatch(
-  table: RouteTable,
-  handlers: Readonly<Record<string, RequestHandler>>,
-): RequestHandler {
-  table.assertHandled(handlers);
+function createDispatch(handlers: Readonly<Record<string, RequestHandler>>): RequestHandler {
   return function dispatch(req: Request, res: Response, next: NextFunction): unknown {
     const { match, route } = callOf(res);
     if (route !== undefined) return handlers[route.handler]?.(req, res, next);
