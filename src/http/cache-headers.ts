@@ -67,7 +67,7 @@ export const privateOnly = (cacheControl: string): string =>
   cacheControl.replace('public', 'private').replace(/, s-maxage=\d+/, '');
 
 interface CacheFacts {
-  resolution: FromEntry;
+  resolution: Omit<FromEntry, 'kind' | 'entry' | 'readAt'> & { entry: Times };
   authoritative: boolean;
   now: number;
   freshness: Freshness;
@@ -89,16 +89,6 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
   };
 }
 
-/** Returns the cache headers of a fresh memory hit. */
-function hitHeaders(entry: Times, now: number, freshness: Freshness): Record<string, string> {
-  const ttl = ttlOf(entry, now);
-  return {
-    Age: ageSeconds(entry, now),
-    ...freshness(ttl),
-    'Cache-Status': `${CACHE_NAME}; hit; ttl=${ttl}`,
-  };
-}
-
 /** Maximum age and TTL of shared lines. It exceeds usual TTLs, and both values fit in one small integer. */
 const SHARED_SECONDS = 1 << 15;
 const MAX_SHARED = 4096;
@@ -110,8 +100,10 @@ const MAX_SHARED = 4096;
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();
   let second = 0;
-  const newHitLines = (entry: Times, now: number): HeaderLines =>
-    linesOf(Object.entries(hitHeaders(entry, now, freshness)).flat());
+  const newHitLines = (entry: Times, now: number): HeaderLines => {
+    const resolution = { entry, from: 'memory', collapsed: false } as const;
+    return linesOf(Object.entries(cacheHeaders({ resolution, authoritative: false, now, freshness })).flat());
+  };
   return function hitLines(entry, now) {
     const age = Math.floor((now - entry.requestedAt) / 1000);
     const life = ttlOf(entry, now);
@@ -141,7 +133,7 @@ const ttlOf = (entry: Times, now: number): number =>
  * Formats Cache-Status (RFC 9211): `hit`, or the reason for an upstream request (`fwd`). A
  * stale response has a negative ttl.
  */
-function cacheStatus(resolution: FromEntry, authoritative: boolean, ttl: number): string {
+function cacheStatus(resolution: CacheFacts['resolution'], authoritative: boolean, ttl: number): string {
   const { from, stale, collapsed, stored } = resolution;
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   const reason = authoritative ? 'request' : 'miss';
