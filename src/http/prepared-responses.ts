@@ -87,27 +87,23 @@ function variantOf({ body, common, ofBody, etag }: Representation): PreparedVari
   return { body, head, commonLength: common.length, etag };
 }
 
-/** The parts of a request that determine the form of its response and its report. */
-interface HitRecipient {
-  method: string;
-  headers: FastHeaders;
-}
-
+/** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
 type SendHit = (
   res: ServerResponse,
   prepared: PreparedResponse,
-  recipient: HitRecipient,
+  headers: FastHeaders,
   now: number,
 ) => boolean;
 
-/** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
 function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
   const { hits } = host;
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
   const { freshness, redirectFreshness } = freshnessRules(config, host);
   const hitLines = { record: createHitLines(freshness), redirect: createHitLines(redirectFreshness) };
-  return function sendHit(res, prepared, { method, headers }, now) {
+  return function sendHit(res, prepared, headers, now) {
     const startedAt = hits.startTimer();
+    const { req } = res;
+    const { method = '' } = req;
     const variant = variantFor(prepared, headers.acceptEncoding);
     if (variant === undefined) return false;
     const { head, commonLength, body, etag } = variant;
@@ -118,7 +114,7 @@ function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
     const { origin } = headers;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);
     sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
-    hits.count(hitReportOf(prepared, method, status), acceptRequestId(headers.requestId, res.req), startedAt);
+    hits.count(hitReportOf(prepared, method, status), acceptRequestId(headers.requestId, req), startedAt);
     return true;
   };
 }
@@ -158,7 +154,7 @@ export function createSendPrepared(
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
     const at = clock.now();
     const prepared = cache.current(target as PreparedName<PreparedResponse>, at);
-    return prepared !== undefined && sendHit(res, prepared, { method, headers }, at);
+    return prepared !== undefined && sendHit(res, prepared, headers, at);
   };
 }
 
@@ -173,11 +169,11 @@ interface FastHeaders {
   isLoop: boolean;
 }
 
-/** Returns the same object on every call; copy it to retain it. */
-type ScanHeaders = (raw: readonly string[]) => FastHeaders;
-
-/** Creates a scanner; `pseudonym` is this proxy's name in `Via`. */
-function createScanHeaders(pseudonym: string): ScanHeaders {
+/**
+ * Creates a scanner, which returns the same object on every call; copy it to retain it. `pseudonym` is this proxy's name
+ * in `Via`.
+ */
+function createScanHeaders(pseudonym: string): (raw: readonly string[]) => FastHeaders {
   // Avoids `req.headers`: an object of all headers would be a large part of a hit's cost.
   const found: FastHeaders = {
     acceptEncoding: undefined,

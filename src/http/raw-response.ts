@@ -34,7 +34,7 @@ export function forbidSniffing(res: ServerResponse): void {
   res.setHeaders(new Map(Object.entries(NOSNIFF)));
 }
 
-/** Node stores the head in `_header` until the body is written. */
+/** Node stores the head in `_header`, and writes it with the body. */
 interface WithHead {
   _header: unknown;
 }
@@ -75,14 +75,12 @@ export function createSendRaw(now: () => number): SendRaw {
       const head = statusLine(status) + lines + learnt.text;
       const isLong = body.length > MAX_JOINED_BYTES;
       (res as unknown as WithHead)._header = isLong ? head : head + body;
-      if (isLong) res.end(body, 'latin1');
-      else res.end();
+      res.end(isLong ? body : '', 'latin1');
       return;
     }
-    res.writeHead(status, headersIn((lines + NOSNIFF_LINE) as HeaderLines));
+    sendByNode(res, response);
     const added = isUsual ? addedByNode(res, response) : undefined;
     if (added !== undefined) Object.assign(learnt, { second, text: added });
-    res.end(body, 'latin1');
   };
 }
 

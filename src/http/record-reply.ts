@@ -15,16 +15,11 @@ import { prepareResponse } from './prepared-responses.js';
 import { renderRecord, representInSteps, sendMade, sendReply } from './reply.js';
 import type { RecordQuery } from './target.js';
 
-interface HandleQuery {
-  handle: HandleRef;
-  query: RecordQuery;
-}
-
 /** Sends the JSON of a resolved record on behalf of any interface. The request must have a context. */
 export type AnswerRecord = (
   req: IncomingMessage,
   res: ServerResponse,
-  record: HandleQuery & { resolution: Resolution },
+  record: { handle: HandleRef; query: RecordQuery; resolution: Resolution },
 ) => Promise<void>;
 
 export function createAnswerRecord(config: Config, host: Host): AnswerRecord {

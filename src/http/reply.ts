@@ -96,8 +96,8 @@ export interface Representation {
   ofBody: HeaderLines;
 }
 
-/** Parts of a representation. Clients can revalidate one with status 200. */
-interface Content extends Rendered {
+/** How a text is represented. */
+interface TextOptions {
   /** Request headers that the content depends on, in addition to the common ones. */
   varies?: readonly string[] | undefined;
   /** Header lines of the record, as alternating names and values. */
@@ -105,6 +105,9 @@ interface Content extends Rendered {
   /** Minimum body length for compression (bytes); without it, the text is not compressed. */
   gzipMinBytes?: number | undefined;
 }
+
+/** Parts of a representation. Clients can revalidate one with status 200. */
+type Content = Rendered & TextOptions;
 
 /** Creates the representation that a request accepts; returns a promise only for compression. */
 function represent(req: IncomingMessage, content: Content): Representation | Promise<Representation> {
@@ -121,7 +124,7 @@ function represent(req: IncomingMessage, content: Content): Representation | Pro
 export function* representInSteps(
   req: IncomingMessage,
   rendering: Steps<Rendered>,
-  { lines, gzipMinBytes }: Partial<Content>,
+  { lines, gzipMinBytes }: TextOptions,
 ): Steps<Representation | Promise<Representation>> {
   const { status, contentType, text } = yield* rendering;
   yield;
@@ -193,15 +196,9 @@ export interface Reply extends ReplyHead, Body {
   gzipMinBytes?: number;
 }
 
-export interface TextReply extends ReplyHead {
+export interface TextReply extends ReplyHead, Framed, TextOptions {
   /** Default: 200. */
   status?: number;
-  contentType: string;
-  text: string;
-  /** Request headers that the text depends on, in addition to the common ones. */
-  varies?: readonly string[];
-  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
-  gzipMinBytes?: number;
 }
 
 /**
