@@ -75,15 +75,19 @@ export interface Spans {
   addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
 }
 
-/** A listener besides the public and the admin listener. */
-export interface PluginListener {
-  /** Name of its URL in the log. */
-  name: string;
+/** A listener that is not yet open. */
+export interface ClosedListener {
   scheme: string;
   /** The configuration keys of its address. */
   keys: { host: string; port: string };
   at: ListenAddress;
   socket: Server | Socket;
+}
+
+/** A listener besides the public and the admin listener. */
+export interface PluginListener extends ClosedListener {
+  /** Name of its URL in the log. */
+  name: string;
   /** Stops accepting, and closes once the responses in progress are sent, or after the timeout. */
   drain: (timeoutMs: number) => Promise<void>;
 }

@@ -2,56 +2,39 @@
 import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from './config.js';
-import type { ListenAddress, PluginListener } from '../hooks.js';
+import type { ClosedListener, ListenAddress, PluginListener } from '../hooks.js';
 
 /** An unusable listen address. */
 export class ListenError extends Error {}
-
-/** The configuration keys of an address. */
-interface AddressKeys {
-  host: string;
-  port: string;
-}
-
-interface OpenListener {
-  scheme: string;
-  keys: AddressKeys;
-  at: ListenAddress;
-  socket: Server | Socket;
-}
 
 /**
  * Opens a listener. Returns its URL with the actual port.
  *
  * @throws ListenError when the address is unusable
  */
-async function listen({ scheme, keys, at, socket }: OpenListener): Promise<string> {
+async function listen({ scheme, keys, at, socket }: ClosedListener): Promise<string> {
+  const { host, port, reusePort = false } = at;
+  // The Node.js 20 types do not include `reusePort`.
+  const options: ListenAddress = { host, port, reusePort };
   await new Promise<void>((resolve, reject) => {
     socket.once('error', (error: NodeJS.ErrnoException) => {
       reject(new ListenError(describeListenFailure(keys, at, error), { cause: error }));
     });
-    if (socket instanceof Socket) socket.bind(at.port, at.host, resolve);
-    else socket.listen(listenOptions(at), resolve);
+    if (socket instanceof Socket) socket.bind(port, host, resolve);
+    else socket.listen(options, resolve);
   });
-  const { address, port } = socket.address() as AddressInfo;
-  return `${scheme}://${inUrl(address)}:${port}`;
+  const opened = socket.address() as AddressInfo;
+  return `${scheme}://${inUrl(opened.address)}:${opened.port}`;
 }
 
 /** Opens an HTTP listener with the address of its section. Returns its URL. @throws ListenError */
 export const listenHttp = (socket: Server, section: 'server' | 'admin', at: ListenAddress): Promise<string> =>
   listen({ scheme: 'http', keys: { host: `${section}.host`, port: `${section}.port` }, at, socket });
 
-/** Omits `reusePort` unless it is set, because the Node.js 20 types do not include it. */
-const listenOptions = ({ host, port, reusePort = false }: ListenAddress): ListenAddress => ({
-  host,
-  port,
-  ...(reusePort && { reusePort }),
-});
-
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 export function describeListenFailure(
-  keys: AddressKeys,
+  keys: ClosedListener['keys'],
   { host, port }: ListenAddress,
   { code, message }: { code?: string | undefined; message: string },
 ): string {
@@ -83,20 +66,9 @@ function keyWithVariable(key: string): string {
   return `${key} (${variable ?? ''})`;
 }
 
-interface OpenListeners {
-  /** URLs by the names of the listeners. */
-  addresses: Readonly<Record<string, string>>;
-  drain: (timeoutMs: number) => Promise<void>;
-}
-
-/** Opens the listeners of the plugins. @throws ListenError when an address is unusable */
-export async function openListeners(listeners: readonly PluginListener[]): Promise<OpenListeners> {
+/** Opens the listeners of the plugins. Returns their URLs by name. @throws ListenError when an address is unusable */
+export async function openListeners(listeners: readonly PluginListener[]): Promise<Record<string, string>> {
   const addresses: Record<string, string> = {};
   for (const listener of listeners) addresses[listener.name] = await listen(listener);
-  return {
-    addresses,
-    async drain(timeoutMs) {
-      await Promise.all(listeners.map(({ drain }) => drain(timeoutMs)));
-    },
-  };
+  return addresses;
 }

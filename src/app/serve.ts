@@ -75,11 +75,11 @@ async function servePublic(config: Config, logger: Logger) {
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
   const url = await listenHttp(server, 'server', config.server);
-  const others = await openListeners(app.listeners);
+  const addresses = await openListeners(app.listeners);
   isAccepting = true;
   return {
     url,
-    addresses: others.addresses,
+    addresses,
     app,
     checks,
     stop: async (timeoutMs = Infinity): Promise<void> => {
@@ -88,7 +88,7 @@ async function servePublic(config: Config, logger: Logger) {
       if (timeoutMs === Infinity && config.server.shutdownDelayMs > 0)
         await pause(config.server.shutdownDelayMs);
       const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
-      await Promise.all([drain(withinMs), others.drain(withinMs)]);
+      await Promise.all([{ drain }, ...app.listeners].map((listener) => listener.drain(withinMs)));
       await app.close();
     },
   };

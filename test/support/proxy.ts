@@ -131,11 +131,14 @@ export async function openProxy(
   const server = createHttpServer(app.handler, config, app.context, app.connections);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const others = await openListeners(
+  const addresses = await openListeners(
     app.listeners.map((each) => ({ ...each, at: { ...each.at, host: '127.0.0.1' } })),
   );
   let drained: Promise<void> | undefined;
-  const drainNative = (timeoutMs: number): Promise<void> => (drained ??= others.drain(timeoutMs));
+  const drainListeners = async (timeoutMs: number): Promise<void> => {
+    await Promise.all(app.listeners.map(({ drain }) => drain(timeoutMs)));
+  };
+  const drainNative = (timeoutMs: number): Promise<void> => (drained ??= drainListeners(timeoutMs));
   const close = async (): Promise<void> => {
     await drainNative(0);
     server.closeAllConnections();
@@ -144,8 +147,8 @@ export async function openProxy(
   };
   return {
     url,
-    tcpPort: portOf(others.addresses['nativeTcp']),
-    udpPort: portOf(others.addresses['nativeUdp']),
+    tcpPort: portOf(addresses['nativeTcp']),
+    udpPort: portOf(addresses['nativeUdp']),
     drainNative,
     app: { ...app, native: createNative(app.host, config) },
     ask: (target, question) => ask(url, target, question),
