@@ -22,13 +22,30 @@ const MAX_HOLD_MS = 2000;
 /** Resolves when all connections are closed; closes the remaining ones after `timeoutMs`. */
 type Drain = (timeoutMs: number) => Promise<void>;
 
+/** Creates the drain of an HTTP server. */
 export function createDrain(server: Server): Drain {
   const open = trackConnections(server);
-  return async function drain(timeoutMs) {
-    const cutAt = performance.now() + timeoutMs;
+  const drainSockets = createSocketDrain(server, open, (socket) => currentResponse(socket) !== undefined);
+  return function drain(timeoutMs) {
     closeAfterResponses(server);
     for (const socket of open) announceClose(currentResponse(socket));
-    const closeIdle = createIdleCloser(open);
+    return drainSockets(timeoutMs);
+  };
+}
+
+/** Creates the drain for a listener with one exchange per connection, which starts with its first byte. */
+export const createExchangeDrain = (server: NetServer): Drain =>
+  createSocketDrain(server, trackConnections(server), ({ bytesRead }) => bytesRead > 0);
+
+/** Creates a drain that closes connections which are not busy for the grace period. */
+function createSocketDrain(
+  server: NetServer,
+  open: ReadonlySet<Socket>,
+  isBusy: (socket: Socket) => boolean,
+): Drain {
+  return async function drainSockets(timeoutMs) {
+    const cutAt = performance.now() + timeoutMs;
+    const closeIdle = createIdleCloser(open, isBusy);
     const closeDue = (): void => {
       if (performance.now() < cutAt) closeIdle();
       // Also those that a plugin still holds back from the server.
@@ -38,30 +55,6 @@ export function createDrain(server: Server): Drain {
     const closing = setInterval(() => setImmediate(closeDue), CHECK_INTERVAL_MS);
     await closeListener(server, timeoutMs);
     clearInterval(closing);
-  };
-}
-
-/**
- * Creates the drain for a listener with one exchange per connection; closes connections that send
- * nothing during the grace period.
- */
-export function createExchangeDrain(server: NetServer): Drain {
-  const open = trackConnections(server);
-  return async function drain(timeoutMs) {
-    const silent = new WeakSet<Socket>();
-    const closing = setInterval(() => {
-      for (const socket of open) {
-        if (socket.bytesRead > 0) continue;
-        if (silent.has(socket)) socket.destroy();
-        silent.add(socket);
-      }
-    }, IDLE_GRACE_MS);
-    const cut = setTimeout(() => {
-      for (const socket of open) socket.destroy();
-    }, timeoutMs);
-    await closeListener(server, timeoutMs);
-    clearInterval(closing);
-    clearTimeout(cut);
   };
 }
 
@@ -81,14 +74,14 @@ function announceClose(res: ServerResponse | undefined): void {
 }
 
 /** Creates a function that closes connections idle for the grace period. */
-function createIdleCloser(open: ReadonlySet<Socket>): () => void {
+function createIdleCloser(open: ReadonlySet<Socket>, isBusy: (socket: Socket) => boolean): () => void {
   const idle = new WeakMap<Socket, { bytesRead: number; since: number }>();
   return function closeIdle() {
     const now = performance.now();
     for (const socket of open) {
       const { bytesRead } = socket;
       const known = idle.get(socket);
-      if (currentResponse(socket) !== undefined) idle.delete(socket);
+      if (isBusy(socket)) idle.delete(socket);
       else if (known?.bytesRead !== bytesRead) idle.set(socket, { bytesRead, since: now });
       else if (now - known.since >= IDLE_GRACE_MS) socket.destroy();
     }
