@@ -34,19 +34,22 @@ export function limitResponseTime(server: Server, timeoutMs: number): void {
   const firstSeenAt = new WeakMap<ServerResponse, number>();
 
   // A single timer for all connections adds no cost to a response.
-  const timer = setInterval(
-    () => {
-      const now = performance.now();
-      for (const socket of open) {
-        const response = currentResponse(socket);
-        if (response?.headersSent !== true) continue;
-        const since = firstSeenAt.get(response);
-        if (since === undefined) firstSeenAt.set(response, now);
-        else if (now - since >= timeoutMs) socket.destroy();
-      }
-    },
-    Math.min(CHECK_INTERVAL_MS, timeoutMs / 4),
-  ).unref();
+  repeatUntilClosed(server, Math.min(CHECK_INTERVAL_MS, timeoutMs / 4), (now) => {
+    for (const socket of open) {
+      const response = currentResponse(socket);
+      if (response?.headersSent !== true) continue;
+      const since = firstSeenAt.get(response);
+      if (since === undefined) firstSeenAt.set(response, now);
+      else if (now - since >= timeoutMs) socket.destroy();
+    }
+  });
+}
+
+/** Calls `check` at an interval, with the time, until the server is closed. */
+function repeatUntilClosed(server: Server, intervalMs: number, check: (now: number) => void): void {
+  const timer = setInterval(() => {
+    check(performance.now());
+  }, intervalMs).unref();
   server.once('close', () => {
     clearInterval(timer);
   });
@@ -99,11 +102,10 @@ interface Connection {
 
 export function boundConnections(
   server: Server,
-  bounds: ConnectionBounds,
+  { maxConnections, maxConnectionsPerNetwork }: ConnectionBounds,
   context: Context,
   { listener, isTrustedProxy, useOf }: BoundListener,
 ): void {
-  const { maxConnections, maxConnectionsPerNetwork } = bounds;
   const reportDrop = createDropReport(context, listener, 'too many connections, closing new ones');
   const open = new Map<Socket, Connection>();
   const networks = createNetworkCount(maxConnectionsPerNetwork, isTrustedProxy);
@@ -117,10 +119,6 @@ export function boundConnections(
     open.delete(socket);
     networks.remove(connection.network);
   };
-  const closeSocket = (socket: Socket): void => {
-    forgetSocket(socket);
-    socket.destroy();
-  };
   const makeRoom = (_error: unknown, count: number): void => {
     let over = count - maxConnections;
     for (const arrived of surplus.splice(0)) {
@@ -130,7 +128,9 @@ export function boundConnections(
       const leastUseful = idle.next();
       if (leastUseful === undefined) reportDrop('total', open.get(arrived)?.network ?? '');
       else context.metrics.countIdleClosed();
-      closeSocket(leastUseful ?? arrived);
+      const closing = leastUseful ?? arrived;
+      forgetSocket(closing);
+      closing.destroy();
     }
   };
   server.on('connection', (socket: Socket) => {
@@ -158,19 +158,10 @@ export function boundConnections(
     // `open` still contains ended connections for a moment; the server's count excludes them.
     if (surplus.push(socket) === 1) setImmediate(() => server.getConnections(makeRoom));
   });
-  // Idle times matter only near the bound.
-  if (maxConnections > 0) sampleWhile(() => 2 * open.size > maxConnections, { server, idle });
-}
-
-function sampleWhile(
-  isTight: () => boolean,
-  { server, idle }: { server: Server; idle: ReturnType<typeof createIdleOrder> },
-): void {
-  const timer = setInterval(() => {
-    if (isTight()) idle.sample(performance.now());
-  }, SAMPLE_INTERVAL_MS).unref();
-  server.once('close', () => {
-    clearInterval(timer);
+  if (maxConnections === 0) return;
+  repeatUntilClosed(server, SAMPLE_INTERVAL_MS, (now) => {
+    // Idle times matter only near the bound.
+    if (2 * open.size > maxConnections) idle.sample(now);
   });
 }
 
