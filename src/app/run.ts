@@ -112,26 +112,6 @@ function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): voi
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }
 
-/** Stops the service on a signal, except those to `skip`. `onStopped` may close the demo's Handle server. */
-export function stopOnSignal(
-  config: Config,
-  { onUncaught, stop }: Service,
-  skip: ShutdownOptions['skip'] = [],
-  onStopped?: () => Promise<void>,
-): void {
-  const { shutdownDelayMs, shutdownTimeoutMs } = config.server;
-  const delayMs = shutdownDelayMs + shutdownTimeoutMs + shutdownMsOf(PLUGINS, config) + SHUTDOWN_SPARE_MS;
-  closeOnSignal({
-    skip,
-    delayMs,
-    onUncaught,
-    async stop(timeoutMs) {
-      await stop(timeoutMs);
-      await onStopped?.();
-    },
-  });
-}
-
 /**
  * Maximum time for responses in flight after an uncaught exception, which leaves the process in an unknown
  * state.
@@ -149,20 +129,21 @@ const REPEATED_SIGNAL_MS = 1000;
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-interface ShutdownOptions {
-  /** Maximum duration of a graceful stop (ms). */
-  delayMs: number;
-  /** Signals that must not stop this process, for example SIGHUP if it reloads the configuration. */
-  skip?: closeWithGrace.Signals[];
-  /** Completes requests in flight within the timeout (ms). */
-  stop: (timeoutMs?: number) => Promise<void>;
-  onUncaught: (error: unknown) => void;
-}
+/** Returns the maximum duration of a graceful stop (ms). */
+const maxStopMs = (config: Config): number =>
+  config.server.shutdownDelayMs +
+  config.server.shutdownTimeoutMs +
+  shutdownMsOf(PLUGINS, config) +
+  SHUTDOWN_SPARE_MS;
 
-/** Stops the process on a signal, and after an uncaught exception. */
-function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions): void {
+/** Stops the process on a signal, except those to `skip`, as SIGHUP if it reloads, and after an uncaught exception. */
+export function stopOnSignal(
+  config: Config,
+  { onUncaught, stop }: Service,
+  skip: readonly 'SIGHUP'[] = [],
+): void {
   let stoppingSince: number | undefined;
-  const options = { delay: delayMs, skip: [...skip, ...STOP_SIGNALS], onSecondError: onUncaught };
+  const options = { delay: maxStopMs(config), skip: [...skip, ...STOP_SIGNALS], onSecondError: onUncaught };
   const shutdown = closeWithGrace(options, async (reason) => {
     stoppingSince = performance.now();
     if (!('err' in reason)) {
@@ -179,7 +160,7 @@ function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions
     if (stoppingSince === undefined) shutdown.close();
     else if (performance.now() - stoppingSince >= REPEATED_SIGNAL_MS) exitAtOnce(signal);
   };
-  for (const signal of STOP_SIGNALS.filter((each) => !skip.includes(each))) process.on(signal, onSignal);
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   process.on('exit', closeLostTerminals);
 }
 

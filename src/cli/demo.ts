@@ -51,7 +51,7 @@ await exitOnFailure(async () => {
   };
   const config = loadConfig({ env, readFile: () => '' });
   const service = await serve(config);
-  stopOnSignal(config, service, [], () => demo.close());
+  stopOnSignal(config, { ...service, stop: (timeoutMs) => service.stop(timeoutMs).then(demo.close) });
   const { url, adminUrl, addresses } = service;
   const { nativeTcp = 'off', nativeUdp = 'off' } = addresses;
   process.stdout.write(`A demo Handle server and the proxy in front of it are running. In a browser:

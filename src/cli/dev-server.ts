@@ -1,7 +1,8 @@
 // The `dev-server` command: an in-memory Handle server for the CI of other programs, with the records of a file.
 import { loadConfig } from '../app/config.js';
 import { exitOnFailure, stopOnSignal } from '../app/run.js';
-import { type Service, serve } from '../app/serve.js';
+import { serve } from '../app/serve.js';
+import type { Config } from '../config/schema.js';
 import { DEMO_PREFIX, demoRecords } from '../dev-server/seed.js';
 import { createDemoServer } from '../dev-server/server.js';
 import type { RecordInput } from '../dev-server/store.js';
@@ -36,35 +37,24 @@ export async function devServer({ host, port, records: file, nativePort }: DevSe
     return;
   }
   await exitOnFailure(async () => {
-    const service = await serveNative({ host, nativePort, url, onStopped: server.close });
+    const config = nativeConfig(host, String(nativePort), url);
+    const service = await serve(config);
+    stopOnSignal(config, { ...service, stop: (timeoutMs) => service.stop(timeoutMs).then(server.close) });
     const { nativeTcp = 'off', nativeUdp = 'off' } = service.addresses;
     print(`Native protocol: ${nativeTcp}, ${nativeUdp}`);
   });
 }
 
-interface NativeOptions {
-  host: string;
-  nativePort: number;
-  /** URL of the Handle server. */
-  url: string;
-  onStopped: () => Promise<void>;
-}
-
-/** Serves the native protocol through a proxy that caches nothing, so that writes are visible immediately. */
-async function serveNative({ host, nativePort, url, onStopped }: NativeOptions): Promise<Service> {
-  const port = String(nativePort);
-  const config = loadConfig({
+/** Returns the configuration of a proxy for the native protocol that caches nothing, so that writes are visible immediately. */
+const nativeConfig = (host: string, port: string, upstreamUrl: string): Config =>
+  loadConfig({
     env: {
-      ...{ LOG_LEVEL: 'error', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: url },
+      ...{ LOG_LEVEL: 'error', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: upstreamUrl },
       ...{ NATIVE_HOST: host, NATIVE_TCP_PORT: port, NATIVE_UDP_PORT: port },
       ...{ CACHE_FOUND_MAX_TTL: '0s', CACHE_NOT_FOUND_TTL: '0s', UPSTREAM_RETRY_AFTER: '0s' },
     },
     readFile: () => '',
   });
-  const service = await serve(config);
-  stopOnSignal(config, service, [], onStopped);
-  return service;
-}
 
 function throwFailure(error: unknown): never {
   throw new Failure(printableText(errorText(error)));
