@@ -55,14 +55,6 @@ export type Started = {
   readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined;
 } & StartedInterfaces;
 
-/** The interfaces of all enabled plugins. */
-export interface PluginInterfaces {
-  readonly handlers: readonly CreateHandlers[];
-  readonly adminHandlers: AdminHandlers;
-  readonly admin: StartedInterfaces['admin'];
-  readonly listeners: readonly PluginListener[];
-}
-
 export interface PluginModule<Settings extends Config> {
   /** Kinds of servers, which exist before the parts of `Host`. */
   readonly sources?: readonly RecordSource[];

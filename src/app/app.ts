@@ -39,8 +39,6 @@ import { type RecordSource, withSources } from '../upstream/contract.js';
 import { createUpstreams } from '../upstream/upstreams.js';
 import { createOriginOf } from '../write/origin-record.js';
 
-type CreateDispatcher = typeof createPools;
-
 export interface AppDeps {
   config: Config;
   logger: Logger;
@@ -50,7 +48,7 @@ export interface AppDeps {
   /** @internal The plugins that the configuration may enable; defaults to all. */
   plugins?: readonly Plugin[];
   /** Creates the connections to the upstream and the reverse lookup service; defaults to undici pools. */
-  createDispatcher?: CreateDispatcher;
+  createDispatcher?: typeof createPools;
 }
 
 export interface App {
@@ -111,10 +109,9 @@ function assemble(
     pluginStatistics(plugins, hooks),
   );
   const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
-  const { handlers, listeners, ...started } = startPlugins(loaded, { host, settings: config });
-  const { listener, close: closeListener } = createPublicListener(host, plugins, handlers);
+  const { handlers, listeners, ...started } = startPlugins(loaded, host, config);
   return {
-    handler: listener,
+    handler: createPublicListener(host, plugins, handlers),
     context,
     connections: host,
     host,
@@ -130,7 +127,7 @@ function assemble(
     },
     async close() {
       eventLoop.close();
-      closeListener();
+      host.hits.flush();
       // Concurrently, so that a plugin that waits for a server does not use up the time of the others.
       await Promise.all([host.upstreams.close(), ...hooks.close.map((close) => close())]);
       await host.cache.close();
@@ -147,7 +144,7 @@ function createCore(
   settings: Live<Config>,
   context: Context,
   sources: readonly RecordSource[],
-  createDispatcher: CreateDispatcher | undefined,
+  createDispatcher: typeof createPools | undefined,
 ): Core {
   const config = settings.current;
   const { http, upstream } = config;
@@ -213,12 +210,12 @@ function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: H
 }
 
 /** Returns the members of plugins in `GET /stats`. */
-const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object => ({
-  ...mergeAll(plugins.map((plugin) => plugin.statistics ?? {})),
-  ...mergeAll(statistics.map((read) => read())),
-});
-
-const mergeAll = (parts: readonly object[]): object => Object.fromEntries(parts.flatMap(Object.entries));
+const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object =>
+  Object.assign(
+    {},
+    ...plugins.map((plugin) => plugin.statistics),
+    ...statistics.map((read) => read()),
+  ) as object;
 
 /** Watches the event loop. While its delay is too long, the process is not ready. */
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {

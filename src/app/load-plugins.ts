@@ -5,7 +5,7 @@ import type { MetricEntry } from '../observe/metric-list.js';
 import { HANDLE_SERVER } from '../upstream/handle-server.js';
 import type { RecordSource } from '../upstream/contract.js';
 import type { Host } from '../host.js';
-import type { AdminHandlers, Plugin, PluginInterfaces, PluginModule } from '../plugin.js';
+import type { AdminHandlers, Plugin, PluginModule } from '../plugin.js';
 
 /** The imported modules of the enabled plugins, in order. */
 export type LoadedPlugins = readonly PluginModule<Config>[];
@@ -29,10 +29,7 @@ export const sourcesOf = (loaded: LoadedPlugins): readonly RecordSource[] => [
 ];
 
 /** Starts the plugins, and adds their functions to the hooks. */
-export function startPlugins(
-  loaded: LoadedPlugins,
-  { host, settings }: { host: Host; settings: Config },
-): PluginInterfaces {
+export function startPlugins(loaded: LoadedPlugins, host: Host, settings: Config) {
   const started = loaded.map((plugin) => {
     const {
       handlers,

@@ -32,22 +32,15 @@ import { type Admission, createAdmission } from './admission.js';
 import type { CreateHandlers, Plugin, PublicHandlers } from '../plugin.js';
 import type { Host } from '../host.js';
 
-interface PublicListener {
-  listener: RequestListener;
-  /** Writes the buffered log lines. */
-  close: () => void;
-}
-
 /** Creates the public listener; after a reload, requests in flight finish with the previous settings. */
 export function createPublicListener(
   host: Host,
   plugins: readonly Plugin[],
   handlers: readonly CreateHandlers[],
-): PublicListener {
+): RequestListener {
   const { settings, cache, clock } = host;
   const servers = upstreamServers(settings.current);
   const kept: KeptParts = {
-    ...host,
     ...createForwarding(host),
     plugins,
     handlers,
@@ -60,12 +53,7 @@ export function createPublicListener(
   });
   host.hooks.admitMessage.push((address, handle) => current.admitMessage(address, handle));
   const guarded = guard(current, createReportUnexpected(host));
-  return {
-    listener: host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded),
-    close() {
-      kept.hits.flush();
-    },
-  };
+  return host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded);
 }
 
 /** Creates the parts that a reload replaces. */
@@ -80,7 +68,10 @@ function createListener(
   const check = createRequestCheck(config.http.maxRequestLineBytes, admission.refusalOf);
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
   const sendRaw = createSendRaw(clock.now);
-  const routes = routesOf(config, kept.plugins);
+  const routes = publicRoutes(
+    { v2: config.v2.enabled, redirect: config.redirect.enabled },
+    kept.plugins.flatMap((plugin) => plugin.routes?.(config) ?? []),
+  );
   const sendPrepared = createSendPrepared(config, host, check, sendRaw);
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
   const listener = createRouter(routes, interfaces, {
@@ -94,7 +85,7 @@ function createListener(
 }
 
 /** The parts that a reload preserves. */
-interface KeptParts extends Host, Forwarding {
+interface KeptParts extends Forwarding {
   plugins: readonly Plugin[];
   /** Creates the handlers of plugins. */
   handlers: readonly CreateHandlers[];
@@ -142,10 +133,9 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
   };
 }
 
-type Switch = 'v2' | 'redirect';
-
+/** Returns the routes of the enabled interfaces. */
 export const publicRoutes = (
-  has: Readonly<Record<Switch, boolean>>,
+  has: Readonly<Record<'v2' | 'redirect', boolean>>,
   ofPlugins: readonly Route[],
 ): readonly Route[] => [
   ...recordRoutes,
@@ -154,10 +144,3 @@ export const publicRoutes = (
   ...(has.redirect ? redirectRoutes : []),
   ...ofPlugins,
 ];
-
-/** Returns the routes of the enabled interfaces. */
-const routesOf = (config: Config, plugins: readonly Plugin[]): readonly Route[] =>
-  publicRoutes(
-    { v2: config.v2.enabled, redirect: config.redirect.enabled },
-    plugins.flatMap((plugin) => plugin.routes?.(config) ?? []),
-  );

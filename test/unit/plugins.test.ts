@@ -26,7 +26,7 @@ async function startAll(...plugins: Plugin[]) {
   const hooks = createHooks();
   const loaded = await loadPlugins(plugins, NO_SETTINGS);
   const host = { hooks } as unknown as Host;
-  return { hooks, ...startPlugins(loaded, { host, settings: NO_SETTINGS }) };
+  return { hooks, ...startPlugins(loaded, host, NO_SETTINGS) };
 }
 
 describe('plugins', () => {
