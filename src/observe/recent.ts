@@ -73,11 +73,11 @@ export class Recent {
   }
 
   handles(): { topHandles: Ranked[]; topMisses: Ranked[] } {
-    return { topHandles: this.#handles.top(MAX_RANKED), topMisses: this.#misses.top(MAX_RANKED) };
+    return { topHandles: this.#handles.top(), topMisses: this.#misses.top() };
   }
 
   clients(): { networks: Ranked[]; agents: Ranked[] } {
-    return { networks: this.#networks.top(MAX_RANKED), agents: this.#agents.top(MAX_RANKED) };
+    return { networks: this.#networks.top(), agents: this.#agents.top() };
   }
 
   /** Returns the errors, newest first. */
@@ -98,11 +98,7 @@ export interface Ranked {
 const MAX_NAMES = 500;
 const GENERATION_MS = 5 * 60_000;
 
-/**
- * Counts names over the last five to ten minutes with a batched space-saving algorithm: at twice MAX_NAMES
- * names, drops the rarer half, and starts new names at the largest dropped count. Frequent names are never
- * missed, and counts are never too low.
- */
+/** Counts names over the last five to ten minutes. */
 class TopList {
   readonly #now: () => number;
   #young = new TopCounts(MAX_NAMES);
@@ -119,14 +115,14 @@ class TopList {
     this.#young.add(name, count);
   }
 
-  top(max: number): Ranked[] {
+  top(): Ranked[] {
     this.#rotate();
     const sums = new Map(this.#young.counts);
     for (const [name, count] of this.#old.counts) sums.set(name, (sums.get(name) ?? 0) + count);
     return [...sums]
       .map(([name, count]) => ({ name, count }))
       .sort((one, other) => other.count - one.count || (one.name < other.name ? -1 : 1))
-      .slice(0, max);
+      .slice(0, MAX_RANKED);
   }
 
   #rotate(): void {
