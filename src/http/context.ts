@@ -10,7 +10,7 @@ import type { ClientPeer } from '../upstream/contract.js';
 import type { SendRaw } from './raw-response.js';
 import type { RunSteps, RunStepsOf } from './request-work.js';
 import type { Listener, Place, Route } from './route-table.js';
-import { type Format, ownerOf, readFormat, readParameters, readTarget, routableTarget } from './target.js';
+import { type Format, ownerOf, readFormat, readTarget, routableTarget } from './target.js';
 
 /** How a read was answered, for the log and metrics. */
 type ReadResult = 'hit' | 'miss' | 'stale' | 'authoritative' | 'refused';
@@ -119,7 +119,7 @@ export function createOpenContext(
     const target = readTarget(req.url ?? '');
     const client = findClient(req);
     const hasQuery = target.query !== '';
-    const parameters = hasQuery ? readParameters(target.query) : NO_PARAMETERS;
+    const parameters = hasQuery ? new URLSearchParams(target.query) : NO_PARAMETERS;
     (res as unknown as { locals: RequestContext }).locals = {
       target,
       match: undefined,

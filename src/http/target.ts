@@ -176,11 +176,6 @@ export interface RecordQuery extends Selection {
   publicOnly: boolean;
 }
 
-/** Parses a query as form data: `+` is a space, names may repeat, and flags need no value. */
-export function readParameters(query: string): URLSearchParams {
-  return new URLSearchParams(query);
-}
-
 export function readFormat(parameters: URLSearchParams): Format {
   const callback = parameters.get('callback');
   const pretty = readFlag(parameters.get('pretty'));

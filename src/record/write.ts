@@ -7,7 +7,7 @@ import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { sendReply } from '../http/reply.js';
-import { readHandle, readParameters } from '../http/target.js';
+import { readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
@@ -164,7 +164,9 @@ function isMinting({ method }: IncomingMessage, parameters: URLSearchParams): bo
 
 /** Returns the query of a write that the server executes only for a new handle. */
 function creationQuery(query: string): string {
-  // readParameters also finds a percent-encoded `overwrite`.
-  const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
+  // URLSearchParams also finds a percent-encoded `overwrite`.
+  const others = query
+    .split('&')
+    .filter((part) => part !== '' && !new URLSearchParams(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');
 }

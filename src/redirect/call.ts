@@ -30,7 +30,6 @@ import { linesOf } from '../http/raw-response.js';
 import type { AnswerRecord } from '../http/record-reply.js';
 import { type ReplyHead, type Representation, type TextReply, sendMade, sendText } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import { readParameters } from '../http/target.js';
 import type { FromEntry } from '../resolver/loader.js';
 import type { Extensions, HeaderLine } from './extension.js';
 import { combineHeaderLines } from './link-header.js';
@@ -180,7 +179,7 @@ function renderRedirectProblem(
 export const createRenderError =
   (redirects: Redirects): RenderError =>
   (failure: ServiceError, call: FailedCall) =>
-    readShow(readParameters(contextOf(call.res).target.query)) === 'api'
+    readShow(contextOf(call.res).parameters) === 'api'
       ? renderRecordError(failure, call)
       : { ...renderRedirectProblem(redirects, call.req, failure, call), resultStatus: failure.status };
 

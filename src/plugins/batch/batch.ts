@@ -28,7 +28,7 @@ import { acceptsGzip, frameOf } from '../../http/reply.js';
 import { FIRST_ISSUE, parseJsonBytes } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
-import { readHandle, readParameters, readRecordQuery, type RecordQuery } from '../../http/target.js';
+import { readHandle, readRecordQuery, type RecordQuery } from '../../http/target.js';
 import type { Resolution, StaleReason } from '../../resolver/loader.js';
 import { createHoldFor, type HoldFor, type HoldUnsent } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
@@ -202,7 +202,7 @@ export const batchBody = z.strictObject({
 
 /** Reads a batch from the query. @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
 export function readBatchQuery(query: string): BatchRequest {
-  const parameters = readParameters(query);
+  const parameters = new URLSearchParams(query);
   return readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET);
 }
 
@@ -214,7 +214,7 @@ export function readBatchBody(body: unknown, query: string): BatchRequest {
   const parsed = batchBody.safeParse(body, FIRST_ISSUE);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
   const { handles, type = [], index = [] } = parsed.data;
-  const parameters = readParameters(query);
+  const parameters = new URLSearchParams(query);
   for (const text of [type].flat()) parameters.append('type', text);
   for (const text of [index].flat()) parameters.append('index', String(text));
   return readBatch(handles, parameters, MAX_HANDLES.POST);

@@ -1,7 +1,6 @@
 // Many handles in one request, as a streamed JSON array.
 import type { Plugin } from '../../plugin.js';
 import { defineErrors } from '../../errors.js';
-import { readParameters } from '../../http/target.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
@@ -41,7 +40,7 @@ export const batchRoutes = defineRoutes(
     'GET /api/handles/?': {
       id: 'resolveHandlesByQuery',
       handler: 'batchByQuery',
-      when: (_req, { query }) => isBatch(readParameters(query)),
+      when: (_req, { query }) => isBatch(new URLSearchParams(query)),
     },
   },
 );

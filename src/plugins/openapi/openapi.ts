@@ -5,7 +5,7 @@ import type { Config } from '../../config/schema.js';
 import { HTML_TYPE, brandingOf, createPageLayout } from '../../html/html.js';
 import type { Listener } from '../../http/route-table.js';
 import { contextOf, hasContext } from '../../http/context.js';
-import { readParameters, readTarget } from '../../http/target.js';
+import { readTarget } from '../../http/target.js';
 import { sendText } from '../../http/reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { Description } from './description.js';
@@ -44,7 +44,7 @@ function createOpenApi(config: Config, cacheControl: string, describe: () => Pro
     // Not before the first request, because most proxies are never asked.
     const { text, page, tryUrl } = await (description ??= describe());
     const { path, query } = hasContext(res) ? contextOf(res).target : readTarget(req.url ?? '');
-    const url = tryUrl(readParameters(query));
+    const url = tryUrl(new URLSearchParams(query));
     if (url !== undefined) {
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     } else if (path.endsWith('.json')) {
