@@ -74,17 +74,14 @@ function exposedOf(names: readonly string[]): string {
 
 /** Responds to a preflight; any other OPTIONS request gets the path's methods in `Allow`. */
 export function answerOptions(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
-  if (isPreflight(req)) {
-    const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
-    answerPreflight(
-      req,
-      res,
-      CONDITIONS.filter((name) => requested.includes(name.toLowerCase())),
-    );
+  if (!isPreflight(req)) {
+    res.setHeader('Allow', methods.join(', '));
+    endEmpty(res);
     return;
   }
-  res.setHeader('Allow', methods.join(', '));
-  endEmpty(res);
+  const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
+  const conditions = CONDITIONS.filter((name) => requested.includes(name.toLowerCase()));
+  answerPreflight(req, res, conditions);
 }
 
 export const isPreflight = ({ headers }: IncomingMessage): boolean =>
@@ -94,11 +91,7 @@ export const isPreflight = ({ headers }: IncomingMessage): boolean =>
  * Responds to a preflight; a disallowed one gets 200 without CORS headers. `more`
  * lists additional allowed headers.
  */
-export function answerPreflight(
-  req: IncomingMessage,
-  res: ServerResponse,
-  more: readonly string[] = [],
-): void {
+export function answerPreflight(req: IncomingMessage, res: ServerResponse, more: readonly string[]): void {
   const method = req.headers['access-control-request-method'] ?? '';
   const allowed = [...HEADERS, ...more];
   const requested = (req.headers['access-control-request-headers'] ?? '')
