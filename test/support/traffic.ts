@@ -5,7 +5,6 @@ import { createHooks } from '../../src/hooks.js';
 import { type Admission, createAdmission } from '../../src/app/admission.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { createTrafficPolicy } from '../../src/plugins/traffic/policy.js';
-import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
 import type { TrafficRule } from '../../src/plugins/traffic/plugin.js';
 import type { TakeTokens } from '../../src/plugins/traffic/token-bucket.js';
 import { testContext } from './context.js';
@@ -13,9 +12,6 @@ import { testContext } from './context.js';
 export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Admission {
   const context = testContext();
   const resolver = { fromMemory: () => undefined, refOf: (text: string) => handleRef(text, false) };
-  const counts = createRuleCounts(context.metrics);
-  const admission = [
-    () => createTrafficPolicy(rules, partial<Host>({ ...context, resolver }), takeTokens, counts),
-  ];
+  const admission = [() => createTrafficPolicy(rules, partial<Host>({ ...context, resolver }), takeTokens)];
   return createAdmission({ ...createHooks(), admission }, () => false);
 }

@@ -1,7 +1,7 @@
+import { METRICS as TRAFFIC_METRICS } from '../../src/plugins/traffic/plugin.js';
 import { describe, expect, it } from 'vitest';
 import { metricsOf } from '../../src/app/load-plugins.js';
 import { PLUGINS, allMetrics } from '../../src/app/plugins.js';
-import { createRuleCounts } from '../../src/plugins/traffic/rule-counts.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
 
 async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
@@ -149,7 +149,7 @@ describe('metrics', () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
       metrics.add(metricsOf(PLUGINS));
-      createRuleCounts(metrics).add('crawlers');
+      metrics.counterOf(TRAFFIC_METRICS.rules)({ rule: 'crawlers', result: 'matched' }, 0);
     });
     expect(lines).toEqual(
       expect.arrayContaining([

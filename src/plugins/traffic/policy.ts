@@ -12,8 +12,7 @@ import { ownerOf } from '../../http/target.js';
 import { maybe, maybeAll } from '../../maybe.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { clientOf, networkOf } from '../../http/client-address.js';
-import { ERRORS, type InterfaceName, type TrafficRule } from './plugin.js';
-import type { RuleCounts } from './rule-counts.js';
+import { ERRORS, type InterfaceName, METRICS, RULE_RESULTS, type TrafficRule } from './plugin.js';
 import { type BucketLimit, type BucketState, type TakeTokens, untilTokens } from './token-bucket.js';
 
 interface CompiledRule extends TrafficRule {
@@ -32,12 +31,10 @@ export function createTrafficPolicy(
   rules: readonly TrafficRule[],
   host: Host,
   takeTokens: TakeTokens,
-  counts: RuleCounts,
 ): RequestJudge | undefined {
   if (rules.length === 0) return undefined;
-  for (const { name } of rules) counts.add(name);
   const readFacts = createReadFacts(host.resolver);
-  const { judge, judgementOf } = createApply(rules, takeTokens, createRuleReport(host, counts));
+  const { judge, judgementOf } = createApply(rules, takeTokens, createRuleReport(rules, host));
   return {
     judgesHits: rules.some(concernsHits),
     judgesHandles: rules.some(isOfHandles),
@@ -142,10 +139,13 @@ const isAnonymousRead = ({ reads, credentials }: TrafficFacts): boolean =>
   reads !== undefined && credentials === undefined;
 
 /** Creates the function that counts and logs rule results. `limited` includes refusals without a limit. */
-function createRuleReport({ log, hooks }: Context, counts: RuleCounts) {
+function createRuleReport(rules: readonly TrafficRule[], { log, hooks, metrics }: Context) {
+  const count = metrics.counterOf(METRICS.rules);
+  // The series of a rule begin at 0, or with their counts from before a reload.
+  for (const { name } of rules) for (const result of RULE_RESULTS) count({ rule: name, result }, 0);
   return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
-    counts.count(rule.name, result);
+    count({ rule: rule.name, result });
     if (rule.robot && result !== 'limited' && facts.handle && isAnonymousRead(facts))
       for (const each of hooks.robotRead) each(facts.handle);
     if (!rule.log) return;

@@ -7,28 +7,33 @@ import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../http/client-address.js';
 import type { AroundMiss } from '../../upstream/caller.js';
 import { createLimitedNetworks, type LimitedNetworks } from './limited-networks.js';
-import { ERRORS, type LimitReason, METRICS, type TrafficConfig, type TrafficReport } from './plugin.js';
+import {
+  ERRORS,
+  type LimitReason,
+  METRICS,
+  type RuleResult,
+  type TrafficConfig,
+  type TrafficReport,
+} from './plugin.js';
 import { createTrafficPolicy } from './policy.js';
-import { createRuleCounts } from './rule-counts.js';
 import { createTokenBuckets } from './token-bucket.js';
 
 export function start(host: Host<TrafficConfig>): Started {
   const { settings, cache, clock, metrics } = host;
   // A reload preserves these parts.
   const networks = createLimitedNetworks(host);
-  const counts = createRuleCounts(metrics);
   const takeTokens = createTokenBuckets(clock.now, cache.commands);
   const report = (): TrafficReport => {
     const clients = metrics.recent.clients();
     return {
-      rules: settings.current.traffic.rules.map(({ name }) => counts.of(name)),
+      rules: rulesOf(host),
       networks: clients.networks.map(missesOf),
       agents: clients.agents.map(missesOf),
       blocked: blockedOf(networks),
     };
   };
   return {
-    admission: () => createTrafficPolicy(settings.current.traffic.rules, host, takeTokens, counts),
+    admission: () => createTrafficPolicy(settings.current.traffic.rules, host, takeTokens),
     aroundMiss: createMissLimit(host, networks),
     status: () => ({ traffic: shortened(report()) }),
     adminHandlers: {
@@ -38,6 +43,17 @@ export function start(host: Host<TrafficConfig>): Started {
       unblockNetwork: createUnblock(networks),
     },
   };
+}
+
+/** Returns the counts of the current rules since the start, which a reload preserves. */
+function rulesOf({ settings, metrics }: Host<TrafficConfig>): TrafficReport['rules'] {
+  const counts = new Map(
+    metrics.read(METRICS.rules).map(({ labels, value }) => [`${labels['result']} ${labels['rule']}`, value]),
+  );
+  return settings.current.traffic.rules.map(({ name }) => {
+    const countOf = (result: RuleResult): number => counts.get(`${result} ${name}`) ?? 0;
+    return { name, matched: countOf('matched'), limited: countOf('limited'), shadowed: countOf('shadowed') };
+  });
 }
 
 const missesOf = ({ name, count }: Ranked): TrafficReport['networks'][number] => ({ name, misses: count });
