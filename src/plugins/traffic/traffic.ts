@@ -1,4 +1,5 @@
 // Starts the traffic rules and the miss limit, and handles their routes on the admin listener.
+import { LRUCache } from 'lru-cache';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
@@ -188,30 +189,18 @@ export function judgeMisses(
 }
 
 const WINDOW_MS = 60_000;
-/**
- * Number of networks per generation. Above twice this number, the counts of the longest quiet networks are
- * dropped.
- */
-const MAX_RECENT = 10_000;
-
-const NONE: MissCounts = { answered: 0, unknown: 0, pressed: 0 };
-
-const sumOfLimits = (one: MissCounts, other: MissCounts): MissCounts => ({
-  answered: one.answered + other.answered,
-  unknown: one.unknown + other.unknown,
-  pressed: one.pressed + other.pressed,
-});
+/** Maximum networks; above it, the counts of the longest quiet networks are dropped. */
+const MAX_NETWORKS = 20_000;
 
 /** Miss counts in consecutive windows of one minute, which start at the same time for all networks. */
 export class MissWindow {
   #startedAt = -Infinity;
   #pressedOfAll = 0;
-  #recent = new Map<string, MissCounts>();
-  /**
-   * Networks without misses since `#recent` was created. Two maps are faster than repeatedly deleting the
-   * first key of one map.
-   */
-  #quiet = new Map<string, MissCounts>();
+  readonly #byNetwork = new LRUCache<string, MissCounts>({
+    // The `max` option would preallocate memory for all networks.
+    maxSize: MAX_NETWORKS,
+    sizeCalculation: () => 1,
+  });
 
   /**
    * Counts misses. Returns the counts of the network including these, and the number of misses that arrived
@@ -219,38 +208,26 @@ export class MissWindow {
    */
   countMisses(
     network: string,
-    added: Partial<MissCounts>,
+    { answered = 0, unknown = 0, pressed = 0 }: Partial<MissCounts>,
     now: number,
   ): { counts: MissCounts; pressedOfAll: number } {
     if (now - this.#startedAt >= WINDOW_MS) this.#restart(now);
-    const counts = sumOfLimits(this.#recent.get(network) ?? this.#quiet.get(network) ?? NONE, {
-      ...NONE,
-      ...added,
-    });
-    this.#pressedOfAll += added.pressed ?? 0;
-    if (!this.#recent.has(network) && this.#recent.size >= MAX_RECENT) this.#age();
-    this.#recent.set(network, counts);
+    const counts = this.#byNetwork.get(network) ?? { answered: 0, unknown: 0, pressed: 0 };
+    counts.answered += answered;
+    counts.unknown += unknown;
+    counts.pressed += pressed;
+    this.#pressedOfAll += pressed;
+    this.#byNetwork.set(network, counts);
     return { counts, pressedOfAll: this.#pressedOfAll };
   }
 
   forget(network: string): void {
-    this.#recent.delete(network);
-    this.#quiet.delete(network);
-  }
-
-  get size(): number {
-    return this.#recent.size + this.#quiet.size;
-  }
-
-  #age(): void {
-    this.#quiet = this.#recent;
-    this.#recent = new Map();
+    this.#byNetwork.delete(network);
   }
 
   #restart(now: number): void {
     this.#startedAt = now;
     this.#pressedOfAll = 0;
-    this.#recent = new Map();
-    this.#quiet = new Map();
+    this.#byNetwork.clear();
   }
 }
