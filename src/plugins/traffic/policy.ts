@@ -250,7 +250,8 @@ function createReadFacts(
   resolver: Resolver,
 ): (req: IncomingMessage, place: RequestContext, address: string) => TrafficFacts {
   /** Whether an anonymous read of the handle would hit in memory now. */
-  const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
+  const isFresh = (handle: HandleRef | undefined): boolean =>
+    handle !== undefined && resolver.fromMemory(handle) !== undefined;
 
   return function readFacts(req, place, address) {
     const { method = '', headers } = req;
@@ -264,7 +265,7 @@ function createReadFacts(
       handle: named.handle === undefined ? undefined : resolver.refOf(named.handle),
       reads: undefined,
     };
-    return { ...facts, reads: readsOf(named, facts, isFresh) };
+    return { ...facts, reads: readsOf(place, facts, isFresh) };
   };
 }
 
@@ -273,22 +274,12 @@ interface NamedHandle {
   handle: string | undefined;
 }
 
-interface NamedByTarget extends NamedHandle {
-  /** Whether the request names many handles. */
-  isBatch: boolean;
-  isAuthoritative: boolean;
-}
-
-function handleName(place: RequestContext): NamedByTarget {
+function handleName(place: RequestContext): NamedHandle {
   const { target, route, parameters } = place;
   const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
-  return {
-    ...(prefix === null
-      ? handleAt(place, route?.interface ?? ownerOf(target.path))
-      : { interface: 'list', handle: `${prefix}/` }),
-    isBatch: route?.interface === 'batch',
-    isAuthoritative: parameters.has('auth') || parameters.has('cert'),
-  };
+  return prefix === null
+    ? handleAt(place, route?.interface ?? ownerOf(target.path))
+    : { interface: 'list', handle: `${prefix}/` };
 }
 
 function handleAt(place: RequestContext, of: Interface): NamedHandle {
@@ -321,14 +312,15 @@ function decodePath(rawHandle: string): string | undefined {
  * to the Handle server, and so do batches, because any of their handles may need it.
  */
 function readsOf(
-  named: NamedByTarget,
+  { route, parameters }: RequestContext,
   facts: TrafficFacts,
-  isFresh: (handle: HandleRef) => boolean,
+  isFresh: (handle: HandleRef | undefined) => boolean,
 ): TrafficFacts['reads'] {
-  if (named.isBatch) return 'misses';
+  if (route?.interface === 'batch') return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
-  if (facts.credentials !== undefined || named.isAuthoritative || facts.interface === 'list') return 'misses';
-  return facts.handle !== undefined && isFresh(facts.handle) ? 'hits' : 'misses';
+  if (facts.credentials !== undefined || facts.interface === 'list') return 'misses';
+  if (parameters.has('auth') || parameters.has('cert')) return 'misses';
+  return isFresh(facts.handle) ? 'hits' : 'misses';
 }
 
 type Matches = (facts: TrafficFacts) => boolean;
