@@ -34,7 +34,6 @@ import {
   type NativeOutcome,
   type NativeReply,
   refusalMessage,
-  type ReplyContext,
   replyUnreadable,
   type Transport,
 } from './reply.js';
@@ -148,28 +147,25 @@ function createReadExchange({ refOf }: Resolver) {
  */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
-    const context: ReplyContext = { now: now(), siteSerial: site.serial, maxBytes: exchange.maxBytes };
-    const answered = (reply: NativeReply, given: NativeOutcome, isTooLong: boolean): AnsweredMessage => ({
-      reply,
-      opCode: exchange.request.header.opCode,
-      handle: exchange.handle,
-      outcome: given,
-      isTooLong,
-    });
-    const short = (given: NativeOutcome, isTooLong: boolean): AnsweredMessage => {
-      const reply = createReply(exchange, given, { ...context, maxBytes: MAX_MESSAGE_BYTES });
-      if (reply === undefined) throw new RangeError('a refusal that is too long');
-      return answered(reply, given, isTooLong);
-    };
+    const { request, handle, maxBytes } = exchange;
+    const { opCode } = request.header;
+    const encode = (given: NativeOutcome, most: number): NativeReply | undefined =>
+      createReply(exchange, given, { now: now(), siteSerial: site.serial, maxBytes: most });
+    let isTooLong = false;
+    let problem: NativeOutcome;
     try {
-      const reply = createReply(exchange, outcome, context);
-      if (reply !== undefined) return answered(reply, outcome, false);
+      const reply = encode(outcome, maxBytes);
+      if (reply !== undefined) return { reply, opCode, handle, outcome, isTooLong };
+      isTooLong = true;
+      const text = maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
+      problem = refusalMessage(RESPONSE_CODE.error, outcome.result, text);
     } catch (cause) {
       const detail = 'data of a value in an unknown format';
-      return short(failedReply(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause })), false);
+      problem = failedReply(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause }));
     }
-    const text = exchange.maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
-    return short(refusalMessage(RESPONSE_CODE.error, outcome.result, text), true);
+    const reply = encode(problem, MAX_MESSAGE_BYTES);
+    if (reply === undefined) throw new RangeError('a refusal that is too long');
+    return { reply, opCode, handle, outcome: problem, isTooLong };
   };
 }
 
@@ -185,34 +181,13 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
   const onUnexpected = createReportUnexpected(context);
   const asOutcome = (error: unknown): NativeOutcome => failedReply(asServiceError(error, onUnexpected));
 
-  function resolveSafely({
-    request: { resolution, header },
-    handle,
-    admit,
-  }: Exchange): NativeOutcome | Promise<NativeOutcome> {
-    if (resolution === undefined || handle === undefined)
-      return refusalMessage(RESPONSE_CODE.error, 'invalid');
-    try {
-      const outcome = resolve(resolution, { handle, flags: header.flags, admit });
-      return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
-    } catch (error) {
-      return asOutcome(error);
-    }
-  }
-
-  /**
-   * Resolves the handle unless a judge rejects it; after a rejection, the client tries a different site, as
-   * after a failure.
-   */
-  async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
-    const refused = await exchange.refusalOf?.(handle);
-    return refused === undefined ? resolveSafely(exchange) : failedReply(refused);
-  }
-
-  function judgeAndResolve(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
-    const { handle, refusalOf } = exchange;
-    if (refusalOf === undefined || handle === undefined) return resolveSafely(exchange);
-    return refuseOr(exchange, handle).catch(asOutcome);
+  /** Resolves the handle unless a judge rejects it; the client then tries a different site, as after a failure. */
+  async function judgeAndResolve(
+    refusalOf: NonNullable<Incoming['refusalOf']>,
+    ...[question, asked]: Parameters<Resolve>
+  ): Promise<NativeOutcome> {
+    const refused = await refusalOf(asked.handle);
+    return refused === undefined ? resolve(question, asked) : failedReply(refused);
   }
 
   async function readSite(): Promise<NativeOutcome> {
@@ -222,17 +197,35 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
     return { responseCode: RESPONSE_CODE.success, body: { kind: 'site', site: data }, result: 'local' };
   }
 
-  return function operate(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
-    const { envelope, request } = exchange;
-    const { opCode, flags } = request.header;
+  function performOperation({
+    envelope,
+    request,
+    handle,
+    admit,
+    refusalOf,
+  }: Exchange): NativeOutcome | Promise<NativeOutcome> {
+    const { header, resolution } = request;
+    const { opCode, flags } = header;
     if (envelope.sessionId > 0) return refusalMessage(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
     if (isAdministration(opCode))
       return refusalMessage(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
     // No signing key exists. Code 2 makes the client try a different site.
     if ((flags & OP_FLAG.certify) !== 0) return refusalMessage(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
-    if (opCode === OP_CODE.resolution) return judgeAndResolve(exchange);
-    if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);
+    if (resolution !== undefined && handle !== undefined) {
+      const asked = { handle, flags, admit };
+      return refusalOf ? judgeAndResolve(refusalOf, resolution, asked) : resolve(resolution, asked);
+    }
+    if (opCode === OP_CODE.siteInfo) return readSite();
     return refusalMessage(RESPONSE_CODE.error, 'invalid', NO_LOGIN);
+  }
+
+  return function operate(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
+    try {
+      const outcome = performOperation(exchange);
+      return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
+    } catch (error) {
+      return asOutcome(error);
+    }
   };
 }
 
