@@ -42,7 +42,7 @@ export interface AnsweredMessage {
   isTooLong: boolean;
 }
 
-export interface ReplyContext {
+interface ReplyContext {
   now: number;
   /** Serial number of this instance's site record. */
   siteSerial: number;
@@ -69,6 +69,15 @@ const COPIED =
 
 const NOTHING = Buffer.alloc(0);
 
+/** What the envelopes of all replies have in common. */
+const OWN_ENVELOPE = {
+  suggested: OWN_VERSION,
+  isCompressed: false,
+  isEncrypted: false,
+  isTruncated: false,
+  sequence: 0,
+};
+
 /** Creates the reply; undefined if it is too long. @throws for an unknown data format */
 export function createReply(
   { envelope, request }: { envelope: Envelope; request: Request },
@@ -94,15 +103,11 @@ export function createReply(
   if (message.length > maxBytes) return undefined;
   return {
     envelope: {
-      ...envelope,
+      ...OWN_ENVELOPE,
       version,
-      suggested: OWN_VERSION,
-      isCompressed: false,
-      isEncrypted: false,
-      isTruncated: false,
       // The client responds to the challenge with this session id, and is rejected with a session timeout.
       sessionId: isChallenge ? randomInt(1, 2 ** 31) : envelope.sessionId,
-      sequence: 0,
+      requestId: envelope.requestId,
     },
     message,
   };
@@ -216,20 +221,7 @@ export function replyUnreadable({ responseCode, text }: MessageProblem, now: num
     expiration: expirationAt(now),
   };
   return {
-    envelope: {
-      version: { major: 2, minor: 3 },
-      suggested: OWN_VERSION,
-      isCompressed: false,
-      isEncrypted: false,
-      isTruncated: false,
-      sessionId: 0,
-      requestId: -1,
-      sequence: 0,
-    },
-    message: encodeMessage({
-      header,
-      body: sized(text),
-      credential: Buffer.alloc(0),
-    }),
+    envelope: { ...OWN_ENVELOPE, version: { major: 2, minor: 3 }, sessionId: 0, requestId: -1 },
+    message: encodeMessage({ header, body: sized(text), credential: NOTHING }),
   };
 }

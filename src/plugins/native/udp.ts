@@ -117,7 +117,7 @@ export function createUdpListener(
   return {
     socket,
     async drain(timeoutMs) {
-      await settleWithin(pending, timeoutMs);
+      await Promise.race([Promise.all(pending), pause(timeoutMs, undefined, { ref: false })]);
       await new Promise<void>((resolve) => socket.close(resolve));
     },
   };
@@ -133,14 +133,6 @@ function readPacket(packet: Buffer): {
   const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : packet);
   const isPart = envelope.isTruncated && packetsOf(envelope.length) > 1;
   return { envelope, isPart, problem: isShort ? INVALID_LENGTH : problemOfLength(envelope.length, 'udp') };
-}
-
-async function settleWithin(pending: ReadonlySet<Promise<unknown>>, timeoutMs: number): Promise<void> {
-  const cut = new AbortController();
-  const { signal } = cut;
-  const end = pause(timeoutMs, undefined, { signal, ref: false }).catch(() => undefined);
-  await Promise.race([Promise.all(pending), end]);
-  cut.abort();
 }
 
 /** Opens the socket. `reusePort` lets other processes share the port. */
