@@ -34,12 +34,12 @@ interface AliasChain {
  */
 export async function followAliases(
   first: ResolvedHandle,
-  { context: { caller, onlyIfCached }, redirects: { host, values }, query, run }: RedirectCall,
+  { context: { caller, onlyIfCached, runSteps }, redirects: { host, values }, query }: RedirectCall,
 ): Promise<AliasChain> {
   const { isSelected } = query;
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];
-    const all = await values.read(resolution.entry, run);
+    const all = await values.read(resolution.entry, runSteps);
     return isSelected === undefined ? all : all.filter(isSelected);
   }
   function nextIn(found: readonly HandleValue[]): HandleRef | undefined {

@@ -29,7 +29,6 @@ import { prepareResponse } from '../http/prepared-responses.js';
 import { linesOf } from '../http/raw-response.js';
 import type { AnswerRecord } from '../http/record-reply.js';
 import { type ReplyHead, type Representation, type TextReply, sendMade, sendText } from '../http/reply.js';
-import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/loader.js';
 import type { Extensions, HeaderLine } from './extension.js';
 import { combineHeaderLines } from './link-header.js';
@@ -56,7 +55,6 @@ export interface RedirectCall {
   context: RequestContext;
   redirects: Redirects;
   query: RedirectQuery;
-  run: RunSteps;
 }
 
 /** Sends text that is compressed if that is worth it. */

@@ -5,7 +5,6 @@ import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import type { RequestContext } from '../http/context.js';
-import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry } from '../resolver/loader.js';
 import type { Steps } from '../time-slicer.js';
 import type { RedirectQuery } from './request.js';
@@ -26,7 +25,6 @@ export interface RedirectRequest {
   query: RedirectQuery;
   /** The values that affect redirects and match the query; none if the handle does not exist. */
   values: readonly HandleValue[];
-  run: RunSteps;
 }
 
 /** The chosen value. */

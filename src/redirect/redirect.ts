@@ -10,7 +10,7 @@ import { SMALL_CHARS } from '../handle/value.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
 import { cacheHeaders, freshnessRules } from '../http/cache-headers.js';
-import { type Admit, type RequestContext, noteRead } from '../http/context.js';
+import { type Admit, type Handler, type RequestContext, noteRead } from '../http/context.js';
 import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendText } from '../http/reply.js';
@@ -40,11 +40,8 @@ export const redirectRoutes = defineRoutes(
   },
 );
 
-/** Handles a request that already has a context. */
-type RedirectHandler = (req: IncomingMessage, res: ServerResponse, context: RequestContext) => Promise<void>;
-
 interface RedirectInterface {
-  handlers: Readonly<Record<string, RedirectHandler>>;
+  handlers: Readonly<Record<string, Handler>>;
   /** Renders the errors of all paths outside the APIs. */
   renderError: RenderError;
 }
@@ -72,12 +69,12 @@ export function createRedirect(
     securityHeaders: pages?.securityHeaders ?? securityHeaders({}),
   };
   const sendFile =
-    (contentType: string, text: string): RedirectHandler =>
+    (contentType: string, text: string): Handler =>
     (req, res) => {
       const headers = { ...redirects.securityHeaders, ...redirects.redirectFreshness(Infinity) };
       return sendText(req, res, { contentType, text, headers, gzipMinBytes: config.http.gzipMinBytes });
     };
-  const handlers: Record<string, RedirectHandler> = {
+  const handlers: Record<string, Handler> = {
     redirect: createRoute(redirects, refusalOfHandle, pages && sendFile(HTML_TYPE, pages.front)),
     robots: sendFile('text/plain', ROBOTS),
     icon: sendFile('image/svg+xml', ICON),
@@ -88,8 +85,8 @@ export function createRedirect(
 function createRoute(
   redirects: Redirects,
   refusalOfHandle: RefusalOfHandle | undefined,
-  sendFront: RedirectHandler | undefined,
-): RedirectHandler {
+  sendFront: Handler | undefined,
+): Handler {
   const { bodies, refOf } = redirects.host;
   const readAllParameters = createReadAllParameters(bodies);
   async function answerFront(
@@ -144,7 +141,7 @@ async function respondToHandle(
   const { resolver } = redirects.host;
   const { authoritative } = query;
   const { onlyIfCached } = context;
-  const call = { req, res, context, redirects, query, run: context.runSteps };
+  const call = { req, res, context, redirects, query };
   context.handle = handle;
   const admit = (): Caller | Promise<Caller> => context.caller ?? redirects.admit(req, res, context);
   // An anonymous GET without parameters is admitted only if it may need more than memory.

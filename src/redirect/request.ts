@@ -55,10 +55,8 @@ const actionOf = (parameters: URLSearchParams): string | undefined => parameters
  */
 export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   const action = actionOf(parameters);
-  if (action === 'api') return 'api';
+  if (action === 'api' || action === 'linkset' || action === 'redirect') return action;
   if (action === 'showurls') return 'locations';
-  if (action === 'linkset') return 'linkset';
-  if (action === 'redirect') return 'redirect';
   return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';
 }
 

@@ -1,7 +1,6 @@
 // Responds to a handle whose redirect depends on more than its URL values: aliases, plugins, parameters. Sends a redirect, a
 // page, JSON, or the text of a plugin.
-import { type HandleRef, handleToPath } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
+import { handleToPath } from '../handle/handle.js';
 import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
 import { noteRead, resultOf } from '../http/context.js';
@@ -18,19 +17,22 @@ import {
   sendRedirect,
   sendRedirectProblem,
 } from './call.js';
-import type { Finding, Pages, RecordLinks, RedirectTarget, StartedRequest } from './extension.js';
+import type {
+  Finding,
+  Pages,
+  RecordLinks,
+  RedirectRequest,
+  RedirectTarget,
+  StartedRequest,
+} from './extension.js';
 import { combineHeaderLines } from './link-header.js';
 import { linksetType, prefersJson } from './request.js';
 import { completeTarget, escapeUnsafe, plainTarget } from './target.js';
 import { selectedValues } from './values.js';
 
 /** A request with the record at the end of its alias chain. */
-interface FoundRecord extends RedirectCall {
-  handle: HandleRef;
+interface FoundRecord extends RedirectCall, RedirectRequest {
   aliases: readonly string[];
-  resolution: FromEntry;
-  /** The selected values that affect redirects. */
-  values: readonly HandleValue[];
   /** The record that expires first, and so bounds the lifetime of the response. */
   earliest: FromEntry;
 }
@@ -137,15 +139,15 @@ interface LinkedTarget {
 }
 
 async function gatherLinks(request: ResolvedRequest, target: RedirectTarget): Promise<RecordLinks[]> {
-  const { handle, query, resolution, run } = request;
+  const { context, handle, query, resolution } = request;
   const { readLinks } = request.redirects.extensions;
   const all: RecordLinks[] = [];
   if (readLinks.length === 0) return all;
   const { length } = resolution.entry.values;
-  const values = await selectedValues(resolution.entry, query, run);
+  const values = await selectedValues(resolution.entry, query, context.runSteps);
   const to = target.url?.ok === true ? target.url.url : undefined;
   const record = { handle: handle.text, target: to, headers: target.headers };
-  for (const read of readLinks) all.push(await run(read(values, record), length));
+  for (const read of readLinks) all.push(await context.runSteps(read(values, record), length));
   return all;
 }
 
@@ -223,25 +225,25 @@ async function sendRecordPage(
   { target, links }: LinkedTarget,
   pages: Pages,
 ): Promise<void> {
-  const { redirects, query, handle, aliases, resolution, run } = request;
+  const { context, redirects, query, handle, aliases, resolution } = request;
   const { authoritative } = query;
   const { entry } = resolution;
-  const values = await selectedValues(entry, query, run);
+  const values = await selectedValues(entry, query, context.runSteps);
   const { clock } = redirects.host;
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
   const making = pages.record({ ...shown, now: clock.now(), wallTime: clock.wall() });
-  const text = await run(making, entry.values.length);
+  const text = await context.runSteps(making, entry.values.length);
   const lines = combineHeaderLines(links.flatMap((each) => each.onPage()));
   const headers = { ...redirects.securityHeaders, ...pageHeaders(request), ...Object.fromEntries(lines) };
   await sendCompressible(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
-  const { context, redirects, query, handle, resolution, run } = request;
+  const { context, redirects, query, handle, resolution } = request;
   const { headers } = cacheHead(request, request.earliest, redirects.freshness);
   const { entry } = resolution;
   const form = { handle: handle.text, selection: query, format: context.format };
-  const rendered = await run(renderRecord(entry, form), entry.values.length);
+  const rendered = await context.runSteps(renderRecord(entry, form), entry.values.length);
   await sendCompressible(request, { ...rendered, headers, varies: ['Accept'] });
 }
 

@@ -199,9 +199,9 @@ export class RequestListReader implements ListReader {
       if (record === undefined) return NOTHING;
       this.used.push(record);
       const { values, parseList } = this.#sources;
-      const { run } = this.#request;
-      const found = await values.read(record.entry, run);
-      return run(listsIn(found, parseList), record.entry.values.length);
+      const { runSteps } = this.#request.context;
+      const found = await values.read(record.entry, runSteps);
+      return runSteps(listsIn(found, parseList), record.entry.values.length);
     });
   }
 

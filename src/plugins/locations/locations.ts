@@ -112,10 +112,10 @@ async function findLocation(
   sources: ListSources,
   { allowedHeaders, countryOf }: TargetSettings,
 ): Promise<Finding> {
-  const { req, context, handle, query, values, resolution, run } = request;
+  const { req, context, handle, query, values, resolution } = request;
   const reader = new RequestListReader(sources, request);
   const chars = resolution.entry.values.length;
-  const own = await run(listsIn(values, sources.parseList), chars);
+  const own = await context.runSteps(listsIn(values, sources.parseList), chars);
   const gathered = await gatherLists(own, reader);
   const { used, readsOthers, isComplete } = reader;
   const finding = { used, isOfRecordAlone: !readsOthers, isComplete };
@@ -123,13 +123,13 @@ async function findLocation(
   // Without locations, the page is shown.
   if (shown.length > 0) {
     // Templates can expand a small record into a large text.
-    const text = await run(writeLocations(shown, handle.text), Infinity);
+    const text = await context.runSteps(writeLocations(shown, handle.text), Infinity);
     return { ...finding, result: { contentType: 'text/xml;charset=utf-8', text } };
   }
   const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
   const headers = { accept, acceptLanguage, userAgent };
   const { address } = context.client;
   const facts = { handle: handle.text, values, query, headers, address, countryOf, random: Math.random() };
-  const result = await run(findTarget(facts, gathered, allowedHeaders), chars + reader.chars);
+  const result = await context.runSteps(findTarget(facts, gathered, allowedHeaders), chars + reader.chars);
   return { ...finding, result };
 }
