@@ -15,7 +15,7 @@ function start() {
     counter,
     take: () => counter.take().map(({ row, ...taken }) => ({ ...taken, ...row.counts() })),
     read: (text: string, { exists = true, times = 1 } = {}): void => {
-      counter.countRead({ handle: handleRef(text, false), interface: 'record', exists, times });
+      counter.countRead({ handle: handleRef(text, false), interface: 'record', exists }, times);
     },
     pass: (ms: number) => (time += ms),
   };

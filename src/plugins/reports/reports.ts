@@ -1,4 +1,5 @@
 // Adds the counts of this instance to the reports each minute, and reads the reports.
+import type { z } from 'zod';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
@@ -18,15 +19,9 @@ import {
   type ReportStore,
 } from './redis-store.js';
 
-/** Identifies a report; the month is the current one by default. */
-interface ReportQuery {
-  prefix: string;
-  month?: string | undefined;
-}
-
 interface Reports {
-  /** @throws ServiceError REPORT_UNAVAILABLE */
-  read: (query: ReportQuery) => Promise<ResolutionReport>;
+  /** The month is the current one by default. @throws ServiceError REPORT_UNAVAILABLE */
+  read: (query: z.output<typeof reportQuery>) => Promise<ResolutionReport>;
   close: () => Promise<void>;
 }
 
@@ -161,15 +156,11 @@ function topOf({ names, maxError }: NameCounts) {
 // Counts the reads of this instance by prefix, until they are added to the reports.
 
 /** A row that no longer changes. */
-export interface TakenRow {
+interface TakenRow {
   /** Month in UTC, such as `2026-11`. */
   month: string;
   prefix: string;
   row: PrefixRow;
-}
-
-interface CountedRead extends AnsweredRead {
-  times?: number;
 }
 
 /**
@@ -199,7 +190,7 @@ export class ReadCounter {
     this.#caseSensitive = caseSensitive;
   }
 
-  countRead({ handle: { key, prefix }, interface: family, exists, times = 1 }: CountedRead): void {
+  countRead({ handle: { key, prefix }, interface: family, exists }: AnsweredRead, times = 1): void {
     const row = this.#rowOf(prefix, exists);
     row.addTotal(family, times);
     if (!exists) row.addTotal('unknown', times);
@@ -217,13 +208,13 @@ export class ReadCounter {
   countHits(): void {
     for (const hit of this.#repeatedHits) {
       const handle = handleRef(hit.handle, this.#caseSensitive);
-      this.countRead({ handle, interface: hit.family, exists: hit.exists, times: hit.repeats });
+      this.countRead({ handle, interface: hit.family, exists: hit.exists }, hit.repeats);
       hit.repeats = 0;
     }
     this.#repeatedHits = [];
   }
 
-  /** Counts a read that a traffic rule attributes to a robot, in addition to `count`. */
+  /** Counts a read that a traffic rule attributes to a robot, in addition to `countRead`. */
   countRobot({ prefix }: HandleRef): void {
     this.#rowOf(prefix, false).addTotal('robots', 1);
   }
