@@ -45,7 +45,7 @@ async function read(bytes: Buffer): Promise<SnapshotPart[]> {
   let at = 0;
   const take: Take = (length) => Promise.resolve(bytes.subarray(at, (at += length)));
   const parts: SnapshotPart[] = [];
-  await readSnapshot(take, IDENTITY, (part) => Promise.resolve(parts.push(part) > 0));
+  for await (const part of readSnapshot(take, IDENTITY)) parts.push(part);
   return parts;
 }
 

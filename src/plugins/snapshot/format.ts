@@ -96,21 +96,16 @@ export function encodeHead(identity: string): Buffer {
   return Buffer.concat([Buffer.from(MAGIC, 'latin1'), encodeBlock(name, name.length)]);
 }
 
-/** Reads the parts while `receive` wants more. Returns whether it read all. */
-export async function readSnapshot(
-  take: Take,
-  identity: string,
-  receive: (part: SnapshotPart) => Promise<boolean>,
-): Promise<boolean> {
+/** Yields the parts, up to the end or to the rejection of the rest. */
+export async function* readSnapshot(take: Take, identity: string): AsyncGenerator<SnapshotPart, void> {
   const rejected = await readHead(take, identity);
-  if (rejected !== undefined) return receive({ rejected });
-  for (;;) {
-    const block = await readBlock(take);
-    if ('rejected' in block) return receive(block);
-    if (block.payload.length === 0) return true;
+  let block = rejected === undefined ? await readBlock(take) : { rejected };
+  while (!('rejected' in block) && block.payload.length > 0) {
     const entries = await decodeEntries(block);
-    if (!(await receive(entries === undefined ? { rejected: 'damaged' } : { entries }))) return false;
+    yield entries === undefined ? { rejected: 'damaged' } : { entries };
+    block = await readBlock(take);
   }
+  if ('rejected' in block) yield block;
 }
 
 async function readHead(take: Take, identity: string): Promise<SnapshotRejection | undefined> {

@@ -11,6 +11,7 @@ import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { errorText } from '../../errors.js';
+import { groupsOf } from '../../time-slicer.js';
 import {
   ContentBuffer,
   encodeBlock,
@@ -165,9 +166,9 @@ export class Snapshot {
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
     try {
-      const deletions = this.#deletions.read();
+      const isDeleted = this.#deletions.read();
       handle = await open(file, 'r');
-      await this.#restore(handle, { deletions, ticket });
+      await this.#restore(handle, { isDeleted, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         this.#host.log.warn({ file, reason: errorText(error) }, 'snapshot rejected');
@@ -178,7 +179,7 @@ export class Snapshot {
 
   async #restore(
     handle: FileHandle,
-    { deletions, ticket }: { deletions: Deletions; ticket: number },
+    { isDeleted, ticket }: { isDeleted: IsDeleted; ticket: number },
   ): Promise<void> {
     const { file, identity, restore } = this.#options;
     const { clock, log, metrics } = this.#host;
@@ -186,19 +187,18 @@ export class Snapshot {
     const loaded = { records: 0, restored: 0 };
     const rejections: SnapshotRejection[] = [];
     const pace = createPace(clock);
-    const isRead = await readSnapshot(takeBytes(handle), identity, async (part) => {
-      const entries = 'entries' in part ? part.entries : [];
-      if ('rejected' in part) rejections.push(part.rejected);
-      loaded.records += entries.length;
-      for (let from = 0; from < entries.length; from += SLICE_RECORDS) {
-        for (const kept of entries.slice(from, from + SLICE_RECORDS))
-          if (!deletions.has(kept.key) && restore(kept, ticket)) loaded.restored++;
-        await pace();
-        if (this.#ending.signal.aborted) return false;
+    for await (const part of readSnapshot(takeBytes(handle), identity)) {
+      if ('rejected' in part) {
+        rejections.push(part.rejected);
+        continue;
       }
-      return true;
-    });
-    if (!isRead) return;
+      loaded.records += part.entries.length;
+      for (const slice of groupsOf(part.entries, SLICE_RECORDS)) {
+        for (const kept of slice) if (!isDeleted(kept.key) && restore(kept, ticket)) loaded.restored++;
+        await pace();
+        if (this.#ending.signal.aborted) return;
+      }
+    }
     const reason = [...new Set(rejections)].join(', ');
     if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
     if (loaded.records === 0) return;
@@ -339,10 +339,7 @@ async function syncFolder(folder: string): Promise<void> {
 
 // The on-disk log of deletions since the snapshot, so that a restore brings no deleted record back.
 
-/** The deleted keys and prefixes. */
-interface Deletions {
-  has: (key: string) => boolean;
-}
+type IsDeleted = (key: string) => boolean;
 
 /**
  * Appends every deletion; each snapshot starts a new log. A write waits for the append, but not for an fsync:
@@ -378,7 +375,7 @@ class DeletionLog {
   }
 
   /** Reads all logs. @throws Error when a log cannot be read */
-  read(): Deletions {
+  read(): IsDeleted {
     const keys = new Set<string>();
     const prefixes: string[] = [];
     for (const file of this.#files()) {
@@ -387,7 +384,7 @@ class DeletionLog {
         else prefixes.push(deleted.prefix);
       }
     }
-    return { has: (key) => keys.has(key) || prefixes.some((prefix) => key.startsWith(prefix)) };
+    return (key) => keys.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
   }
 
   #files(): string[] {
