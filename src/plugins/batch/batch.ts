@@ -179,12 +179,12 @@ export const MAX_HANDLES = { GET: 100, POST: 1000 };
 const MAX_SELECTORS = 100;
 
 /** The handles, two lists of selectors, and the body itself. */
-export const BATCH_LIMITS: JsonLimits = {
+const BATCH_LIMITS: JsonLimits = {
   elements: MAX_HANDLES.POST,
   values: MAX_HANDLES.POST + 2 * MAX_SELECTORS + 10,
 };
 
-export interface BatchRequest {
+interface BatchRequest {
   /** The handles as spelled by the caller; they may be invalid. */
   handles: readonly string[];
   query: RecordQuery;
@@ -201,7 +201,7 @@ export const batchBody = z.strictObject({
 });
 
 /** Reads a batch from the query. @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
-export function readBatchQuery(query: string): BatchRequest {
+function readBatchQuery(query: string): BatchRequest {
   const parameters = new URLSearchParams(query);
   return readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET);
 }
@@ -210,7 +210,7 @@ export function readBatchQuery(query: string): BatchRequest {
  * Reads a batch from the body and the query. @throws ServiceError BATCH_BAD_BODY, BATCH_TOO_LARGE,
  * BAD_PARAMETER
  */
-export function readBatchBody(body: unknown, query: string): BatchRequest {
+function readBatchBody(body: unknown, query: string): BatchRequest {
   const parsed = batchBody.safeParse(body, FIRST_ISSUE);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
   const { handles, type = [], index = [] } = parsed.data;
@@ -270,7 +270,7 @@ const tooMuchWork = (): ServiceError =>
   });
 
 /** Creates the function that starts an element. An invalid or failed handle gets an element with its error. */
-export function createStartElement(
+function createStartElement(
   host: Host,
   { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {

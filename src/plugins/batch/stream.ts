@@ -175,34 +175,27 @@ class LookAhead {
   }
 }
 
-type InSlot = <T>(work: () => Promise<T>) => Promise<T>;
-
-/**
- * Creates separate slots for each server, so that loads from one server do not wait for another that hangs.
- */
-function createSlotsByServer(
-  total: number,
-): <T>(server: string | undefined, work: () => Promise<T>) => Promise<T> {
-  const slots = new Map<string | undefined, InSlot>();
-  return function inSlotOf(server, work) {
-    const inSlot = slots.get(server) ?? createSlots(total);
-    slots.set(server, inSlot);
-    return inSlot(work);
-  };
+interface LoadSlots {
+  free: number;
+  waiting: (() => void)[];
 }
 
-/** Runs at most `total` loads concurrently, first come, first served. */
-function createSlots(total: number): InSlot {
-  const waiting: (() => void)[] = [];
-  let free = total;
-  return async function inSlot(work) {
-    if (free > 0) free--;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+/**
+ * Runs at most `total` loads of each server concurrently, first come, first served. Servers have separate slots, so
+ * that loads from one do not wait for another that hangs.
+ */
+function createSlotsByServer(total: number) {
+  const slotsOf = new Map<string | undefined, LoadSlots>();
+  return async function inSlotOf<T>(server: string | undefined, work: () => Promise<T>): Promise<T> {
+    const slots = slotsOf.get(server) ?? { free: total, waiting: [] };
+    slotsOf.set(server, slots);
+    if (slots.free > 0) slots.free--;
+    else await new Promise<void>((resolve) => slots.waiting.push(resolve));
     try {
       return await work();
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) free++;
+      const next = slots.waiting.shift();
+      if (next === undefined) slots.free++;
       else next();
     }
   };

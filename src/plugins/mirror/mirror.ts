@@ -159,7 +159,7 @@ const UNDERSTOOD: ReadonlySet<string> = new Set(['prefix', 'page', 'pageSize', '
 const NUMBER = /^\d{1,9}$/;
 
 /** `isPublic` is whether the list is for anyone. */
-export type FoundList = MirroredList & { isPublic: boolean };
+type FoundList = MirroredList & { isPublic: boolean };
 
 /** Returns the page to serve from the mirror; undefined if the request must be forwarded. */
 export function mirroredPage(

@@ -70,7 +70,7 @@ function createListeners(host: Host, config: NativeConfig, native: NativeAnswer)
 
 const LINE_FEED = 0x0a;
 
-export function createTunnelRoute(
+function createTunnelRoute(
   native: NativeAnswer,
   { withBody, refusalOfHandle }: HandlerParts,
 ): Listener {
