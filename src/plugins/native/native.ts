@@ -70,10 +70,7 @@ function createListeners(host: Host, config: NativeConfig, native: NativeAnswer)
 
 const LINE_FEED = 0x0a;
 
-function createTunnelRoute(
-  native: NativeAnswer,
-  { withBody, refusalOfHandle }: HandlerParts,
-): Listener {
+function createTunnelRoute(native: NativeAnswer, { withBody, refusalOfHandle }: HandlerParts): Listener {
   return async function tunnel(req, res) {
     const context = contextOf(res);
     await withBody(req, async (body) => {

@@ -69,7 +69,7 @@ const COPIED =
 
 const NOTHING = Buffer.alloc(0);
 
-/** What the envelopes of all replies have in common. */
+/** Members that the envelopes of all replies have in common. */
 const OWN_ENVELOPE = {
   suggested: OWN_VERSION,
   isCompressed: false,
