@@ -241,7 +241,7 @@ describe('Varnish in front of one instance', () => {
   itWithProgram('varnishd', 'bans redirects that a change of the global namespace affects', async () => {
     const { proxy, varnish } = await startOne();
     expect(numberIn(await readStored(varnish.url, `/${HANDLE}`))).toBe(0);
-    const location = '<location href="https://global.example.org/" weight="1"/>';
+    const location = '<location href="https://global.example.org/" weight="Infinity"/>';
     demo.put('21.T11998/global', [value(1, '10320/loc', `<locations>${location}</locations>`)]);
     const namespace = '<namespace><locs>21.T11998/global</locs></namespace>';
     demo.put('0.NA/0.NA', [value(1, 'HS_NAMESPACE', namespace)]);
