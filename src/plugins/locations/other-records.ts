@@ -52,19 +52,11 @@ interface Remembered extends OtherRecord {
 
 const MAX_REMEMBERED_BYTES = 8 * 1024 * 1024;
 
-interface RememberedAnswers {
-  /** Returns undefined for a result that may have missed an invalidation. */
-  last: (key: string) => Remembered | undefined;
-  isValid: (key: string, answer: Remembered) => boolean;
-  set: (key: string, answer: Remembered) => void;
-  delete: (key: string) => void;
-}
-
 /**
  * Avoids an upstream read of each refused or TTL-0 include on every redirect. Invalidating a handle drops its
  * result, as it drops a cache entry.
  */
-function createRememberedAnswers({ memory, trustedSince }: Cache): RememberedAnswers {
+function createRememberedAnswers({ memory, trustedSince }: Cache) {
   const answers = new LRUCache<string, Remembered>({
     maxSize: MAX_REMEMBERED_BYTES,
     sizeCalculation: ({ record }, key) => 200 + key.length + (record?.entry.values.length ?? 0),
@@ -75,15 +67,12 @@ function createRememberedAnswers({ memory, trustedSince }: Cache): RememberedAns
   });
   const isValid = (key: string, { askedAt, moment }: Remembered): boolean =>
     askedAt >= trustedSince() && memory.isCurrent(key, moment);
-  return {
-    last(key) {
-      const found = answers.get(key);
-      return found !== undefined && isValid(key, found) ? found : undefined;
-    },
-    isValid,
-    set: (key, answer) => answers.set(key, answer),
-    delete: (key) => answers.delete(key),
-  };
+  /** Returns undefined for a result that may have missed an invalidation. */
+  function last(key: string): Remembered | undefined {
+    const found = answers.get(key);
+    return found !== undefined && isValid(key, found) ? found : undefined;
+  }
+  return { answers, isValid, last };
 }
 
 export function createOtherRecords(
@@ -91,12 +80,12 @@ export function createOtherRecords(
   { clock: { now }, resolver, cache }: Host,
 ): OtherRecords {
   const { memory } = cache;
-  const answers = createRememberedAnswers(cache);
+  const { answers, isValid, last: lastAnswer } = createRememberedAnswers(cache);
 
   function known(handle: HandleRef): OtherRecord | undefined {
     const record = resolver.fromMemory(handle);
     if (record !== undefined) return { record, hasFailed: false };
-    const found = answers.last(handle.key);
+    const found = lastAnswer(handle.key);
     return found !== undefined && now() < found.dueAt ? found : undefined;
   }
 
@@ -117,7 +106,7 @@ export function createOtherRecords(
     } catch (failure) {
       const answer = { record: undefined, hasFailed: true };
       if (!isOfServer(failure)) return answer;
-      const last = answers.last(key);
+      const last = lastAnswer(key);
       if (last === undefined || !isRefusal(last)) return remember(answer);
       // A failure does not replace a refusal; only a successful read does.
       last.dueAt = askedAt + retryAfterMs;
@@ -131,15 +120,15 @@ export function createOtherRecords(
     knownOrDue(handle, options) {
       const found = known(handle);
       if (found !== undefined) return found;
-      const last = answers.last(handle.key);
+      const last = lastAnswer(handle.key);
       if (last === undefined || last.record !== undefined) return undefined;
       last.dueAt = now() + retryAfterMs;
       void ask(handle, options);
       return last;
     },
     watch({ key }, found) {
-      const last = answers.last(key);
-      if (last === found) return { isCurrent: (at) => at < last.dueAt && answers.isValid(key, last) };
+      const last = lastAnswer(key);
+      if (last === found) return { isCurrent: (at) => at < last.dueAt && isValid(key, last) };
       const { entry } = found.record ?? {};
       const watched = entry && watchEntry(key, entry, cache);
       return watched && { isCurrent: (at) => isCurrent(watched, at, cache) };
