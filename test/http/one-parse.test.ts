@@ -1,11 +1,10 @@
 // Each request parses its handle once, and lookup, load and routing share the result.
 import { describe, expect, test, vi } from 'vitest';
 import * as parsing from '../../src/handle/handle.js';
-import { fixed } from '../support/fixed.js';
 import { askNative } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
+import { HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
 vi.mock('../../src/handle/handle.js', { spy: true });
 useNock();
@@ -29,11 +28,9 @@ describe('handle parsing', () => {
     ['an ePIC v2 read', ({ ask }) => ask(`/api/v2/handles/${HANDLE}`)],
     ['a native message', ({ app }) => askNative(app.native, HANDLE, { transport: 'udp' })],
   ])('runs once on a cache miss: %s', async (_what, read) => {
-    const upstream = mockUpstream();
-    const proxy = await startProxy({
-      ...fixed({ redirect: { prefixLocations: false } }),
-      V2_ANONYMOUS_READ: 'true',
-    });
+    // The other targets are records of the prefix.
+    const upstream = mockUpstream((target) => (target === PATH ? recordOf() : notFound('0.NA/0.NA')));
+    const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true' });
     vi.clearAllMocks();
     await read(proxy);
     expect(upstream.targets).toContain(PATH);

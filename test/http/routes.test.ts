@@ -2,7 +2,6 @@
 import { Router } from 'express';
 import nock from 'nock';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { fixed } from '../support/fixed.js';
 import { nativeRequest } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -43,7 +42,7 @@ describe('Express router', () => {
     ['GET', '/openapi.json', 'the API description', {}, 200],
   ])('handles %s %s (%s)', async (method, target, _what, question, status) => {
     const entries = vi.spyOn(Router.prototype as unknown as { handle: () => void }, 'handle');
-    const proxy = await startProxy({ ...fixed({ redirect: { prefixLocations: false } }), ...RULES });
+    const proxy = await startProxy(RULES);
     expect((await proxy.ask(target, { method, ...question })).status).toBe(status);
     expect(entries).toHaveBeenCalledOnce();
   });

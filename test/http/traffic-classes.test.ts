@@ -1,6 +1,5 @@
 // Traffic classes prioritise upstream requests on every interface.
 import { describe, expect, test } from 'vitest';
-import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { gate } from '../support/gate.js';
 import { startProxy } from '../support/proxy.js';
@@ -22,7 +21,6 @@ describe('traffic class', () => {
     const proxy = await startProxy({
       UPSTREAM_CONCURRENCY: '2',
       V2_ANONYMOUS_READ: 'true',
-      ...fixed({ redirect: { prefixLocations: false } }),
       HTTP_TRUSTED_PROXIES: 'loopback',
       TRAFFIC_RULES: JSON.stringify([
         { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },

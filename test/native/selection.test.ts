@@ -1,6 +1,5 @@
 // Selection of values by index and type in a native resolution, and the spelling of its handle.
 import { describe, expect, it } from 'vitest';
-import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { askNative, codeOf, indexesIn } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
@@ -64,7 +63,7 @@ describe('native handle', () => {
     ['with non-ASCII characters', '21.T1/ä𝕳', '21.T1%2F%C3%A4%F0%9D%95%B3'],
   ])('is requested and echoed unchanged %s', async (_what, handle, sent) => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
-    const { app } = await startProxy(fixed({ redirect: { prefixLocations: false } }));
+    const { app } = await startProxy();
     const { body } = await askNative(app.native, handle);
     expect(body.kind === 'record' && body.handle.toString()).toBe(handle);
     expect(upstream.targets.map((target) => encodeURIComponent(handleIn(target)))).toEqual([sent]);

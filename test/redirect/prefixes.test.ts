@@ -1,6 +1,5 @@
 // Locations can come from the prefix (HS_NAMESPACE of 0.NA/<prefix>) and from included handles.
 import { describe, expect, test, vi } from 'vitest';
-import { fixed } from '../support/fixed.js';
 import { type Answer, type MockUpstream, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -280,13 +279,6 @@ describe('prefix and included locations', () => {
       expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
     },
   );
-
-  test('cost no request for a prefix record without the locations of prefixes', async () => {
-    const proxy = await startPrefixed(DOI_LIKE, fixed({ redirect: { prefixLocations: false } }));
-    for (let times = 0; times < 3; times++)
-      expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
-    expect(proxy.upstream.asked).toBe(1);
-  });
 
   test('follow includes 21 levels deep with one read each, and are updated immediately after a write', async () => {
     const chain = Object.fromEntries(

@@ -147,8 +147,7 @@ export interface ListSources {
   parseList: ParseLocationList;
   values: RedirectValues;
   otherRecords: OtherRecords;
-  /** Undefined without the locations of prefixes. */
-  prefixRecords: PrefixRecords | undefined;
+  prefixRecords: PrefixRecords;
 }
 
 /** A request whose prefix record is already read. */
@@ -207,7 +206,6 @@ export class RequestListReader implements ListReader {
   async readNamespace(handle = this.#request.prefix.handle): Promise<Namespace> {
     const { prefixRecords } = this.#sources;
     const { prefix, unjudged } = this.#request;
-    if (prefixRecords === undefined) return NO_NAMESPACE;
     const isOwn = handle.key === prefix.handle.key;
     this.readsOthers ||= !isOwn && handle.key !== GLOBAL_NAMESPACE.key;
     const known = isOwn ? prefix.record : undefined;
@@ -217,7 +215,6 @@ export class RequestListReader implements ListReader {
   }
 
   async readIncludedNamespace(handle: HandleRef): Promise<Namespace> {
-    if (this.#sources.prefixRecords === undefined) return NO_NAMESPACE;
     this.readsOthers = true;
     const record = await this.#read(handle);
     return this.#noted(record, namespaceOf(record?.entry));

@@ -33,10 +33,8 @@ export const start = (host: Host): Started => ({
 
 function createLocations(config: LocationsConfig, host: Host): RedirectExtension {
   const otherRecords = createOtherRecords(config, host);
-  const { prefixLocations, locationsFile } = config.redirect;
-  const prefixRecords = prefixLocations
-    ? createPrefixRecords(otherRecords, listsOfFile(locationsFile))
-    : undefined;
+  const { allowedHeaders, countryDatabase, locationsFile } = config.redirect;
+  const prefixRecords = createPrefixRecords(otherRecords, listsOfFile(locationsFile));
   const sources: ListSources = {
     refOf: host.refOf,
     parseList: createLocationListParser(),
@@ -44,12 +42,11 @@ function createLocations(config: LocationsConfig, host: Host): RedirectExtension
     otherRecords,
     prefixRecords,
   };
-  const { allowedHeaders, countryDatabase } = config.redirect;
   const countryOf = countryDatabase === undefined ? undefined : openCountries(countryDatabase);
   return {
     types: TYPES,
     pattern: /10320\/|HS_ALIAS/i,
-    dependencyOf: prefixRecords?.plainPrefixOf,
+    dependencyOf: prefixRecords.plainPrefixOf,
     startRequest: (request) => startRequest(request, sources, { allowedHeaders, countryOf }),
   };
 }
@@ -78,7 +75,7 @@ async function startRequest(
   const unjudged = caller && { ...caller, network: undefined };
   const prefixHandle = prefixRecordOf(handle);
   const record = hasPrefix(handle.text)
-    ? await sources.prefixRecords?.read(prefixHandle, unjudged)
+    ? await sources.prefixRecords.read(prefixHandle, unjudged)
     : undefined;
   return {
     failure: record && inactiveError(handle.text, record.namespace),

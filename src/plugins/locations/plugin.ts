@@ -1,6 +1,6 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
 import type { Plugin } from '../../plugin.js';
-import { fixed, list, readPrefixName, reloadable, text } from '../../config/fields.js';
+import { list, readPrefixName, reloadable, text } from '../../config/fields.js';
 import { isTree } from '../../config/keys.js';
 import { parseYaml } from '../../config/load.js';
 import type { Config } from '../../config/schema.js';
@@ -46,8 +46,6 @@ const SECTIONS = {
           'YAML file with a 10320/loc list for each prefix whose record (HS_NAMESPACE in `0.NA/<prefix>`) you cannot change; it replaces the lists that the record names. SIGHUP reloads it. See "Locations of a prefix".',
         ),
     ),
-    // HDLProxy does this for the locations that a prefix record (HS_NAMESPACE in `0.NA/<prefix>`) names.
-    prefixLocations: fixed(true),
   },
 };
 
