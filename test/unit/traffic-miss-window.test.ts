@@ -12,7 +12,7 @@ import { createMissLimit, MissWindow, judgeMisses } from '../../src/plugins/traf
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';
 
-const LIMITS = { perMinute: 300, notFoundRatio: 0.9 };
+const PER_MINUTE = 300;
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
 
 describe('miss-based network limit', () => {
@@ -28,7 +28,7 @@ describe('miss-based network limit', () => {
       ['all misses while no other network waits', counted(0, 0, 5000), 5000, undefined],
       ['most of a few misses', counted(0, 0, 300), 301, undefined],
     ])('limits or spares the network as expected after %s', (_what, counts, pressedOfAll, expected) => {
-      expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
+      expect(judgeMisses(counts, pressedOfAll, PER_MINUTE)).toBe(expected);
     });
   });
 
@@ -42,7 +42,7 @@ describe('miss-based network limit', () => {
   );
 
   /** Returns the read times and the times at which the network would be limited. */
-  function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], limits: typeof LIMITS) {
+  function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], perMinute: number) {
     const window = new MissWindow();
     let now = 1_000_000;
     const at: number[] = [];
@@ -55,7 +55,7 @@ describe('miss-based network limit', () => {
         { answered: 1, unknown: isUnknown ? 1 : 0 },
         now,
       );
-      if (judgeMisses(counts, pressedOfAll, limits) !== undefined) limitedAt.push(now);
+      if (judgeMisses(counts, pressedOfAll, perMinute) !== undefined) limitedAt.push(now);
     }
     return { at, limitedAt };
   }
@@ -66,7 +66,7 @@ describe('miss-based network limit', () => {
   test('never applies to a network within the allowed reads per minute', () => {
     fc.assert(
       fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
-        const { at, limitedAt } = judgeAll(given, { perMinute, notFoundRatio: 0.9 });
+        const { at, limitedAt } = judgeAll(given, perMinute);
         expect(mostInAMinute(at) <= perMinute && limitedAt.length > 0).toBe(false);
       }),
     );
@@ -76,7 +76,7 @@ describe('miss-based network limit', () => {
     fc.assert(
       fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
         const unknown = given.map(({ afterMs }) => ({ afterMs, isUnknown: true }));
-        const { at, limitedAt } = judgeAll(unknown, { perMinute, notFoundRatio: 0.9 });
+        const { at, limitedAt } = judgeAll(unknown, perMinute);
         expect(mostInAMinute(at) > 2 * perMinute && limitedAt.length === 0).toBe(false);
       }),
     );
@@ -123,7 +123,7 @@ describe('miss-based network limit', () => {
       const networks = new LimitedNetworks(context);
       const idle = { waiting: 0, limit: 1, running: 0 };
       const usage = () => ({ read: { ...idle, waiting: isUnderPressure() ? 1 : 0 }, forwarded: idle });
-      const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
+      const enumeration = { perMinute: 3, forMs: 10_000 };
       const settings = new Live({ traffic: { enumeration } });
       const limitMiss = createMissLimit(
         partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [partial({ usage })] } }),
@@ -187,7 +187,7 @@ describe('miss-based network limit', () => {
     test('never includes a network whose reads have all failed', async () => {
       const context = testContext({ clock: { ...systemClock, now: () => 0 } });
       const networks = new LimitedNetworks(context);
-      const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
+      const enumeration = { perMinute: 1, forMs: 1000 };
       const settings = new Live({ traffic: { enumeration } });
       const limitMiss = createMissLimit(
         partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [] } }),

@@ -69,7 +69,6 @@ const site = section({
   serialNumber: wholeNumber({ min: 1, max: 65_534, byDefault: 1 }).describe(
     'Serial number of the site record, sent in every native response; increase it when the record changes.',
   ),
-  description: fixed('Caching resolver proxy'),
   certificateFile: text({ allowed: 'a path', pattern: /./ })
     .optional()
     .describe(

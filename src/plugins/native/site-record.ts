@@ -19,7 +19,7 @@ const NO_ADDRESS = '0.0.0.0';
  * @throws if the certificate cannot be read
  */
 export function siteRecord(config: NativeConfig, { isPrimary } = { isPrimary: false }): SiteJson {
-  const { address, domain, serialNumber, description, certificateFile } = config.native.site;
+  const { address, domain, serialNumber, certificateFile } = config.native.site;
   return {
     version: 1,
     protocolVersion: '2.11',
@@ -27,7 +27,7 @@ export function siteRecord(config: NativeConfig, { isPrimary } = { isPrimary: fa
     primarySite: isPrimary,
     multiPrimary: false,
     attributes: [
-      { name: 'desc', value: description },
+      { name: 'desc', value: 'Caching resolver proxy' },
       ...(domain === undefined ? [] : [{ name: 'domain', value: domain }]),
     ],
     servers: [

@@ -140,8 +140,6 @@ const rule = mapping({
 });
 
 const enumeration = section({
-  // Clients of real records miss a few names; a network that guesses misses nearly all.
-  notFoundRatio: fixed(0.9),
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
     'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses while a Handle server is under pressure; above it, the network\'s misses get 429. `0` limits no network. See "Networks that enumerate handles".',
   ),

@@ -129,9 +129,9 @@ export function createMissLimit(
     const at = now();
     if (networks.find(network) !== undefined) return;
     const { counts, pressedOfAll } = window.countMisses(network, added, at);
-    const reason = judgeMisses(counts, pressedOfAll, settings.current.traffic.enumeration);
-    if (reason === undefined) return;
-    networks.limit({ network, until: at + settings.current.traffic.enumeration.forMs, reason });
+    const { perMinute, forMs } = settings.current.traffic.enumeration;
+    const reason = judgeMisses(counts, pressedOfAll, perMinute);
+    if (reason !== undefined) networks.limit({ network, until: at + forMs, reason });
   }
 
   async function judge<T>(
@@ -169,10 +169,8 @@ interface MissCounts {
   pressed: number;
 }
 
-interface MissLimits {
-  perMinute: number;
-  notFoundRatio: number;
-}
+/** Clients of real records miss a few names; a network that guesses misses nearly all. */
+const NOT_FOUND_RATIO = 0.9;
 
 /**
  * Decides whether to limit a network: it enumerates handles, or causes most misses while the upstream is
@@ -181,9 +179,9 @@ interface MissLimits {
 export function judgeMisses(
   { answered, unknown, pressed }: MissCounts,
   pressedOfAll: number,
-  { perMinute, notFoundRatio }: MissLimits,
+  perMinute: number,
 ): LimitReason | undefined {
-  if (answered > perMinute && unknown >= notFoundRatio * answered) return 'unknown-names';
+  if (answered > perMinute && unknown >= NOT_FOUND_RATIO * answered) return 'unknown-names';
   const isAlone = pressed === pressedOfAll;
   return pressed > perMinute && !isAlone && pressed > pressedOfAll / 2 ? 'most-misses' : undefined;
 }
