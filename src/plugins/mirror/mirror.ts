@@ -117,11 +117,9 @@ function createPrefixMirrors({ mirror, cache: { found } }: MirrorConfig, host: H
   );
 }
 
-type MirrorLogin = MirrorConfig['mirror'];
-
 /** Creates the function that reads a page of the list from the server that is responsible for the handle. */
 function createReadPage(
-  login: MirrorLogin,
+  login: MirrorConfig['mirror'],
   handle: HandleRef,
   { upstreams, log }: Host,
 ): (page: number) => Promise<ListAnswer> {
@@ -142,7 +140,7 @@ const isSecure = ({ url }: OriginServer): boolean =>
   url.startsWith('https:') || isLoopback(new URL(url).hostname);
 
 /** Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2). */
-function basicLogin({ user, password }: MirrorLogin): string | undefined {
+function basicLogin({ user, password }: MirrorConfig['mirror']): string | undefined {
   if (user === undefined || password === undefined) return undefined;
   const name = user.includes(':') ? encodeURIComponent(user) : user;
   return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;

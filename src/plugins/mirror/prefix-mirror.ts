@@ -93,7 +93,7 @@ export class PrefixMirror {
     const { handles, isWhole, listedAt, changes } = this.#known;
     // Without a lease, writes of other instances may be missing in a list of any age.
     const isCurrent = changes === this.#changes && this.#host.cache.trustedSince() === 0;
-    return { handles: handles, isWhole, listedAt, isCurrent };
+    return { handles, isWhole, listedAt, isCurrent };
   }
 
   /** Returns the number of handles in each state: the size of the last list, and the counts since then. */
@@ -241,19 +241,13 @@ export class Walk {
   readonly #previous: Iterator<string, undefined>;
   /** Handles whose read failed. They are read again at the end. */
   readonly #again = new Set<Visit>();
-  #checked = 0;
-  #absent = 0;
-  #failed = 0;
+  /** Names checked, names without an entry in memory at that time, and names whose reads all failed. */
+  readonly counts = { checked: 0, absent: 0, failed: 0 };
 
   constructor(plan: WalkPlan) {
     this.#plan = plan;
     this.#order = plan.names.values();
     this.#previous = plan.previous.values();
-  }
-
-  /** Names checked, names without an entry in memory at that time, and names whose reads all failed. */
-  get counts(): { checked: number; absent: number; failed: number } {
-    return { checked: this.#checked, absent: this.#absent, failed: this.#failed };
   }
 
   /** `now`: wall clock. `elapsedMs`: time since the start of the walk. */
@@ -266,8 +260,8 @@ export class Walk {
           return { kind: 'visit', key: old.value, newerThan: listedAt - 1, failures: 0 };
         continue;
       }
-      const aheadMs = (this.#checked / names.size) * durationMs - elapsedMs;
-      if (aheadMs > MAX_AHEAD_MS && this.#checked < names.size) return { kind: 'wait', ms: aheadMs };
+      const aheadMs = (this.counts.checked / names.size) * durationMs - elapsedMs;
+      if (aheadMs > MAX_AHEAD_MS && this.counts.checked < names.size) return { kind: 'wait', ms: aheadMs };
       const { value: key } = this.#order.next();
       if (key === undefined) return this.#readAgain();
       const visit = this.#visitOf(key, now);
@@ -279,8 +273,8 @@ export class Walk {
   #visitOf(key: string, now: number): Visit | undefined {
     const newerThan = now - this.#plan.minAgeMs;
     const entry = this.#plan.entryOf(key);
-    this.#checked++;
-    if (entry === undefined) this.#absent++;
+    this.counts.checked++;
+    if (entry === undefined) this.counts.absent++;
     return entry?.kind === 'found' && entry.requestedAt > newerThan
       ? undefined
       : { key, newerThan, failures: 0 };
@@ -297,7 +291,7 @@ export class Walk {
   retryLater(visit: Visit): void {
     const failures = visit.failures + 1;
     if (failures < MAX_READS) this.#again.add({ ...visit, failures });
-    else this.#failed++;
+    else this.counts.failed++;
   }
 }
 
