@@ -31,7 +31,7 @@ import {
   type Location,
   type LocationList,
 } from './location-list.js';
-import { fillTemplate, hrefOf, templateForms, type TemplateForms, wellFormed } from './template.js';
+import { fillTemplate, hrefOf, percent, templateForms, type TemplateForms, wellFormed } from './template.js';
 
 interface TargetRequest {
   handle: string;
@@ -256,16 +256,12 @@ const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
   ['hreflang', 'hreflang'],
 ];
 
-/**
- * Returns undefined if `rel` is missing, or if the address is not a valid redirect target. `anchors`: those in the
- * location's list.
- */
+/** Returns undefined if the address is not a valid redirect target. `anchors`: those in the location's list. */
 function linkOf(
   attributes: Attributes,
   forms: TemplateForms,
   anchors: LocationList['anchors'],
 ): string | undefined {
-  if (!attributes.has('rel')) return undefined;
   const target = targetOf(attributes, forms);
   if (target === undefined) return undefined;
   const parameters = PARAMETERS.map(([name, attribute]) => parameter(name, attributes.get(attribute)));
@@ -312,10 +308,7 @@ const toAscii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '');
 function titleOf(title: string | undefined, language: string | undefined): string | undefined {
   if (title === undefined) return undefined;
   if (language === undefined && /^[\x20-\x7e]*$/.test(title)) return parameter('title', title);
-  const encoded = encodeURIComponent(wellFormed(title)).replace(
-    /['()*]/g,
-    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
+  const encoded = encodeURIComponent(wellFormed(title)).replace(/['()*]/g, percent);
   return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
 }
 

@@ -46,7 +46,8 @@ export function fillTemplate(
 /** Replaces lone surrogates with U+FFFD. */
 export const wellFormed = (text: string): string => Buffer.from(text).toString();
 
-const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
+/** Percent-encodes an ASCII character, with two digits. */
+export const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
 /**
  * Encodes like Java's URLEncoder, but a space as `%20`: of the punctuation, only `*`, `-`, `.` and `_` stay
