@@ -2,7 +2,6 @@
 import { createWriteStream } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
@@ -50,7 +49,7 @@ export class FileReportStore implements ReportStore {
     if (file === undefined || this.#rows.size === 0) return;
     try {
       const stream = createWriteStream(`${file}.tmp`, { mode: 0o600, flush: true });
-      await pipeline(this.#rows, createRowLines(), stream);
+      await pipeline(formatRows(this.#rows), stream);
       await rename(`${file}.tmp`, file);
     } catch (error) {
       this.#log.warn({ file, reason: String(error) }, 'reports not written');
@@ -110,10 +109,7 @@ function addTo(rows: RowsByPrefix, prefix: string, counts: PrefixCounts): void {
   row.addCounts(counts);
 }
 
-const createRowLines = (): Transform =>
-  new Transform({
-    writableObjectMode: true,
-    transform([prefix, row]: [string, PrefixRow], _encoding, done) {
-      done(null, `${JSON.stringify({ prefix, ...row.counts() } satisfies StoredRow)}\n`);
-    },
-  });
+function* formatRows(rows: RowsByPrefix): Generator<string> {
+  for (const [prefix, row] of rows)
+    yield `${JSON.stringify({ prefix, ...row.counts() } satisfies StoredRow)}\n`;
+}
