@@ -15,7 +15,7 @@ interface ParsedTexts {
   rest: string;
 }
 
-/** Parses the first list in JSON in steps. @throws SyntaxError, JsonLimitError */
+/** Parses a list, or the list with the name `handles` in an object, in steps. @throws SyntaxError, JsonLimitError */
 export function* parseTexts(json: string): Steps<ParsedTexts> {
   const texts: string[] = [];
   const start = findList(json) + 1;
@@ -25,11 +25,15 @@ export function* parseTexts(json: string): Steps<ParsedTexts> {
   return { texts, rest: json.slice(0, start) + json.slice(end) };
 }
 
-/** Returns the index of the first opening bracket outside texts; -1 if none is near the start. */
+/** Returns the index of the opening bracket of the list; -1 if it is not near the start. */
 function findList(json: string): number {
+  let name: string | undefined;
   for (let at = 0; at < json.length && at < MAX_REST_CHARS; at++) {
-    if (json[at] === '[') return at;
-    if (json[at] === '"') at = endOfString(json, at) - 1;
+    if (json[at] === '[' && (name ?? '"handles"') === '"handles"') return at;
+    if (json[at] !== '"') continue;
+    const end = endOfString(json, at);
+    name = json.slice(at, end);
+    at = end - 1;
   }
   return -1;
 }

@@ -255,9 +255,11 @@ function isEscaped(json: string, at: number): boolean {
 
 export function skipSpace(json: string, start: number): number {
   let at = start;
-  while (at < json.length && ' \n\r\t'.includes(json[at] ?? '')) at++;
+  while (isSpace(json.charCodeAt(at))) at++;
   return at;
 }
+
+const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 function skipSeparator(json: string, start: number): number {
   const at = skipSpace(json, start);

@@ -24,6 +24,7 @@ function startMirror({ trustedSince = 0 } = {}) {
   let reads = 0;
   let isAway = false;
   let isRefused = false;
+  let broken: string | undefined;
   let duringList = async (): Promise<void> => Promise.resolve();
   const failIfAway = (): void => {
     if (isAway) throw new ServiceError('UPSTREAM_CONNECT_FAILED');
@@ -45,6 +46,7 @@ function startMirror({ trustedSince = 0 } = {}) {
     refresh: async ({ key }: HandleRef): Promise<FromEntry> => {
       reads++;
       failIfAway();
+      if (key === broken) throw new TypeError(key);
       const requestedAt = clock.now();
       const times = { requestedAt, staleAt: requestedAt, deleteAt: requestedAt };
       const entry = { kind: 'found' as const, values: toBytes('[]'), message: '', ...times };
@@ -59,14 +61,20 @@ function startMirror({ trustedSince = 0 } = {}) {
     },
   };
   const cache = { memory, trustedSince: () => trustedSince };
-  const mirror = new PrefixMirror(partial<Host>({ ...context, cache, resolver }), '21.T1', INTERVAL_MS, list);
   const unexpected: unknown[] = [];
-  void mirror.run((error) => unexpected.push(error));
+  const mirror = new PrefixMirror(partial<Host>({ ...context, cache, resolver }), '21.T1', INTERVAL_MS, {
+    readList: list,
+    onUnexpected: (error) => unexpected.push(error),
+  });
+  void mirror.run();
   return {
     clock,
     mirror,
     lines: context.lines,
     unexpected,
+    breakHandle: (key: string) => {
+      broken = key;
+    },
     entries,
     reads: () => reads,
     setAway: (away: boolean) => {
@@ -191,7 +199,16 @@ describe('mirrored prefix', () => {
     expect(mirror.currentList()?.isCurrent).toBe(false);
   });
 
-  it('goes on after an unexpected error', async () => {
+  it('reads the other handles, and lists no more often, while one read has an unexpected error', async () => {
+    const { clock, breakHandle, unexpected, reads, entries } = startMirror();
+    breakHandle('21.T1/7');
+    await clock.pass(INTERVAL_MS / 4);
+    expect(entries.size).toBe(NAMES.size - 1);
+    expect(unexpected.length).toBe(reads() - (NAMES.size - 1));
+    expect(unexpected.length).toBeLessThan(10);
+  });
+
+  it('goes on after an unexpected error of a list', async () => {
     const { clock, mirror, setDuringList, unexpected } = startMirror();
     const error = new TypeError('no text');
     setDuringList(() => Promise.reject(error));

@@ -40,6 +40,11 @@ describe('a list of texts', () => {
     );
   });
 
+  test('is that of the handles, whatever other lists the object has', () => {
+    const others = '{"notes":["maintenance"],"codes":[1],"handles":';
+    expect(parse(`${others}["1/a"]}`)).toEqual({ texts: ['1/a'], rest: `${others}[]}` });
+  });
+
   test('omits null', () => {
     expect(parse('[null, "a",null]')).toEqual({ texts: ['a'], rest: '[]' });
     expect(parse('null')).toEqual({ texts: [], rest: 'null' });

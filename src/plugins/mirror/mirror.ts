@@ -24,15 +24,15 @@ const MAX_WRITTEN = 100_000;
 export function start(host: Host, settings: MirrorConfig): Started {
   const { log, metrics, resolver, refOf, whenRestored } = host;
   const { mirror } = settings;
-  const mirrors = createPrefixMirrors(settings, host);
-  const findMirror = (key: string): PrefixMirror | undefined => mirrors.get(refOfKey(key).prefix);
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error in the mirror');
     metrics.countInternalError();
   };
+  const mirrors = createPrefixMirrors(settings, host, onUnexpected);
+  const findMirror = (key: string): PrefixMirror | undefined => mirrors.get(refOfKey(key).prefix);
   const runAll = async (): Promise<void> => {
     await whenRestored();
-    for (const each of mirrors.values()) void each.run(onUnexpected);
+    for (const each of mirrors.values()) void each.run();
   };
   runAll().catch(onUnexpected);
   registerMetrics(host, mirrors);
@@ -102,7 +102,11 @@ function statisticsOf(prefix: string, mirror: PrefixMirror) {
   };
 }
 
-function createPrefixMirrors({ mirror, cache: { found } }: MirrorConfig, host: Host): PrefixMirrors {
+function createPrefixMirrors(
+  { mirror, cache: { found } }: MirrorConfig,
+  host: Host,
+  onUnexpected: (error: unknown) => void,
+): PrefixMirrors {
   const { refOf } = host;
   // A name without room for its record is of no use.
   const maxHandles = found.maxEntries;
@@ -110,9 +114,9 @@ function createPrefixMirrors({ mirror, cache: { found } }: MirrorConfig, host: H
   return new Map(
     prefixes.map((prefix) => {
       const readPage = createReadPage(mirror, refOf(`${prefix}/`), host);
-      const list = (previous: ReadonlySet<string>) =>
+      const readList = (previous: ReadonlySet<string>) =>
         listNames({ prefix, maxHandles, refOf, previous, readPage });
-      return [prefix, new PrefixMirror(host, prefix, intervalMs, list)];
+      return [prefix, new PrefixMirror(host, prefix, intervalMs, { readList, onUnexpected })];
     }),
   );
 }

@@ -49,23 +49,30 @@ export class PrefixMirror {
   #copiedAt: number | undefined;
   #isSpread = false;
   #isListFailing = false;
+  readonly #onUnexpected: (error: unknown) => void;
 
   /** `intervalMs`: maximum age of a record. */
-  constructor(host: Host, prefix: string, intervalMs: number, readList: ReadList) {
+  constructor(
+    host: Host,
+    prefix: string,
+    intervalMs: number,
+    { readList, onUnexpected }: { readList: ReadList; onUnexpected: (error: unknown) => void },
+  ) {
     this.#host = host;
     this.#prefix = prefix;
     this.#readList = readList;
+    this.#onUnexpected = onUnexpected;
     this.#pause = createPause(host.clock);
     this.#cycleMs = intervalMs / 2;
   }
 
-  /** Runs until `close`; an unexpected error costs a cycle. */
-  async run(onUnexpected: (error: unknown) => void): Promise<void> {
+  /** Runs until `close`; an unexpected error costs a read or a list. */
+  async run(): Promise<void> {
     while (!this.#pause.isClosed()) {
       try {
         await this.#runCycle();
       } catch (error) {
-        onUnexpected(error);
+        this.#onUnexpected(error);
         this.#pause.extend();
         await this.#pause.wait();
       }
@@ -178,7 +185,8 @@ export class PrefixMirror {
         return;
       }
     } catch (failure) {
-      if (!(failure instanceof ServiceError)) throw failure;
+      // Thrown, it would end the walk of this reader alone.
+      if (!(failure instanceof ServiceError)) this.#onUnexpected(failure);
       this.#pause.extend();
     }
     walk.retryLater(visit);

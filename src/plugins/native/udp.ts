@@ -268,8 +268,11 @@ export class Reassembly {
     const request: Incomplete = this.#incomplete.get(key) ?? { since: now, packets: new Map(), bytes: 0 };
     if (!request.packets.has(sequence)) {
       const bytes = expected + OVERHEAD_BYTES;
-      // Copies, because a part keeps the whole datagram in memory, of up to 64 KiB.
-      request.packets.set(sequence, Buffer.from(part.subarray(0, expected)));
+      // Copies, because a part keeps the whole datagram in memory, of up to 64 KiB; without the pool of `Buffer.from`,
+      // of which a part of a few bytes keeps 8 KiB.
+      const copy = Buffer.alloc(expected);
+      part.copy(copy);
+      request.packets.set(sequence, copy);
       request.bytes += bytes;
       this.#totalBytes += bytes;
     }

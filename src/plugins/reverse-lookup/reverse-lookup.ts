@@ -94,10 +94,11 @@ function* readHandles(response: UpstreamResponse): Steps<string[] | LoginRefusal
 
 /** Names the reverse lookup service, so that operators do not check the Handle server. */
 function asLookupFailure(failure: ServiceError): ServiceError {
-  const { code, status, responseCode, title, message } = failure;
+  const { code, status, responseCode, title, message, retryAfterSeconds } = failure;
+  const retryAfterMs = retryAfterSeconds && 1000 * retryAfterSeconds;
   return new ServiceError(
     { code, status, responseCode, title: named(title) },
-    { message: named(message), diagnosis: explainServerFailure(failure, KEYS), cause: failure },
+    { message: named(message), diagnosis: explainServerFailure(failure, KEYS), retryAfterMs, cause: failure },
   );
 }
 
