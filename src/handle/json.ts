@@ -255,11 +255,9 @@ function isEscaped(json: string, at: number): boolean {
 
 export function skipSpace(json: string, start: number): number {
   let at = start;
-  while (isSpace(json.charCodeAt(at))) at++;
+  while (KINDS[json.charCodeAt(at)] === SPACE) at++;
   return at;
 }
-
-const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 function skipSeparator(json: string, start: number): number {
   const at = skipSpace(json, start);
