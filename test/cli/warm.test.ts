@@ -1,8 +1,5 @@
 // `warm`: from a list or a prefix, on a terminal or in a pipe, interrupted and resumed.
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -12,6 +9,7 @@ import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
+import { startHttpServer } from '../support/http-server.js';
 import { type Operated, startOperated } from '../support/operated-proxy.js';
 import { itWithProgram } from '../support/programs.js';
 import { CTRL_C, startOnTerminal } from '../support/terminal.js';
@@ -48,17 +46,12 @@ const start = (): Promise<Operated> =>
 /** Starts a server without pages, whose list is as long as a page. Returns the requested paths. */
 async function startWithoutPages(cacheStatus: string) {
   const asked: string[] = [];
-  const server = createServer(({ url = '' }, res) => {
+  const PROXY_URL = await startHttpServer(({ url = '' }, res) => {
     asked.push(url);
     res.setHeader('Cache-Status', cacheStatus);
     res.end(JSON.stringify({ responseCode: 1, totalCount: 2, handles: ['21.T1/A', '21.T1/B'] }));
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  await once(server, 'listening');
-  return { asked, PROXY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { asked, PROXY_URL };
 }
 
 describe('warm command at another server', () => {

@@ -1,11 +1,10 @@
 // Large lists are read and written in steps, few at a time, and the records of a list have a ceiling.
 import '../support/real-sockets.js';
-import { once } from 'node:events';
-import { type ServerResponse, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
 import { fixed } from '../support/fixed.js';
 import { gate } from '../support/gate.js';
+import { startHttpServer } from '../support/http-server.js';
 import { startProxy } from '../support/proxy.js';
 import { sliceBySteps } from '../support/slices.js';
 import { askV2, read } from '../support/v2.js';
@@ -31,18 +30,11 @@ const recordOf = (handle: string, chars: number): string =>
   });
 
 /** Starts a server that responds by path and query. */
-async function startServer(respond: (target: string, res: ServerResponse) => void): Promise<string> {
-  const server = createServer((req, res) => {
+const startServer = (respond: (target: string, res: ServerResponse) => void): Promise<string> =>
+  startHttpServer((req, res) => {
     res.setHeader('Content-Type', 'application/json');
     respond(decodeURIComponent(req.url ?? ''), res);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 describe('a large list', () => {
   const NAMES = namesOf(20_000);
@@ -88,6 +80,20 @@ describe('a large list', () => {
     expect(await stepsOf('&page=0&pageSize=2', all.slice(0, 2))).toBeGreaterThanOrEqual(PARSED + WRITTEN);
     expect(await stepsOf('&page=1&pageSize=2', all.slice(2, 4))).toBeLessThan(20);
     expect(await stepsOf('', all)).toBeGreaterThanOrEqual(WRITTEN);
+  });
+
+  test('is one of few of a client at a reverse lookup service, and others get Retry-After', async () => {
+    const waiting: ServerResponse[] = [];
+    const url = await startServer((_target, res) => waiting.push(res));
+    const env = { UPSTREAM_URL: url, REVERSE_LOOKUP_URL: url, REVERSE_LOOKUP_FORWARD_LOGIN: 'true' };
+    const short = fixed({ upstream: { queueTimeoutMs: 20 } });
+    const v2 = askV2((await startProxy({ ...short, ...env })).url);
+    const asked = Array.from({ length: 6 }, () => v2(`/${PREFIX}?URL=*`));
+    await expect.poll(() => waiting.length).toBe(6);
+    const { status, headers } = await v2(`/${PREFIX}?URL=*`);
+    expect([status, headers['retry-after'], waiting.length]).toEqual([503, '1', 6]);
+    for (const res of waiting) res.end('[]');
+    for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200);
   });
 
   test('is one of few of a client at a server', async () => {

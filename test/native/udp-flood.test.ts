@@ -1,9 +1,7 @@
 // A flood of UDP requests with possibly forged senders: other clients retain their upstream share.
 import '../support/real-sockets.js';
-import { createServer } from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { startHttpServer } from '../support/http-server.js';
 import { openUdp, sendUdp } from '../support/native-client.js';
 import { type NativeQuestion, PUBLIC, nativeRequest } from '../support/native-messages.js';
 import { OP_FLAG } from '../../src/plugins/native/codec.js';
@@ -14,13 +12,7 @@ const CONCURRENCY = 8;
 /** Starts a Handle server that never responds. */
 async function startSilentServer() {
   const asked: string[] = [];
-  const server = createServer(({ url = '' }) => void asked.push(url)).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { asked, url: await startHttpServer(({ url = '' }) => void asked.push(url)) };
 }
 
 describe('UDP flood', () => {

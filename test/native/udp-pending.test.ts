@@ -5,8 +5,10 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createMetrics } from '../../src/observe/metrics.js';
 import type { NativeConfig } from '../../src/plugins/native/plugin.js';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/plugins/native/codec.js';
+import { type NativeOutcome, refusalMessage } from '../../src/plugins/native/reply.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
+import { gate } from '../support/gate.js';
 import { testContext } from '../support/context.js';
 import { createUncached, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
@@ -18,8 +20,7 @@ const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(200_000)] });
 const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
 
 /** Starts a listener whose requests all wait for the Handle server. `send` returns the response codes so far. */
-function startWaiting() {
-  const resolve = vi.fn(() => new Promise<never>(() => undefined));
+function startWaiting(resolve = vi.fn((): Promise<NativeOutcome> => new Promise(() => undefined))) {
   const context = testContext({ metrics: createMetrics() });
   const native = createUncached(context, resolve);
   const limited = vi.fn<(labels: object) => void>();
@@ -60,5 +61,23 @@ describe('pending UDP requests', () => {
     while (codes.length === 0) for (const packet of packets()) send(packet);
     expect(codes).toEqual([2]);
     expect(resolve.mock.calls.length).toBe(Math.ceil((8 * 2 ** 20) / bytes));
+  });
+
+  test('make room for others once they are answered', async () => {
+    const answered = gate();
+    const resolve = vi.fn(async () => {
+      await answered.opened;
+      return refusalMessage(100, 'miss');
+    });
+    const { codes, send } = startWaiting(resolve);
+    const long = Buffer.concat([REQUEST, Buffer.alloc(65_000)]);
+    while (codes.length === 0) send(long);
+    const { length } = resolve.mock.calls;
+    answered.open();
+    await vi.waitFor(() => {
+      expect(codes).toHaveLength(1 + length);
+    });
+    send(long);
+    expect(resolve.mock.calls).toHaveLength(length + 1);
   });
 });

@@ -1,6 +1,7 @@
 // Lists of texts are parsed in steps like in one piece, whatever their texts and their spaces.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { JsonLimitError } from '../../src/handle/json.js';
 import { charsIn, parseTexts, writeTexts } from '../../src/handle/json-texts.js';
 import { mapGroups, runToEnd } from '../../src/time-slicer.js';
 import { countSteps } from '../support/steps.js';
@@ -69,9 +70,7 @@ describe('a list of texts', () => {
     ['a number', '["a",1]'],
     ['an object', '["a",{}]'],
     ['a list', '[["a"]]'],
-    ['another list', '{"a":["b"],"c":["d"]}'],
-    ['a long other member', `{"a":["b"],"c":${FULL}}`],
-    ['a long text without a list', FULL],
+    ['another list', '{"handles":["b"],"c":["d"]}'],
   ])('with %s is invalid, or leaves more than an empty list', (_what, json) => {
     const parsed = (): unknown => {
       const { rest } = parse(json);
@@ -84,6 +83,14 @@ describe('a list of texts', () => {
       return;
     }
     expect(rest).not.toEqual([]);
-    expect(rest).not.toEqual({ a: [] });
+    expect(rest).not.toEqual({ handles: [] });
+  });
+
+  test.each([
+    ['a long other member', `{"handles":["b"],"c":${FULL}}`],
+    ['a long member before it', `{"c":${FULL},"handles":["b"]}`],
+    ['a long text instead', FULL],
+  ])('with %s is rejected before the rest is parsed in one piece', (_what, json) => {
+    expect(() => parse(json)).toThrow(JsonLimitError);
   });
 });

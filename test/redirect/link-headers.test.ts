@@ -15,7 +15,7 @@ describe('Link and record headers of a redirect', () => {
           '10320/loc',
           '<locations><location href="https://example.org/"/>' +
             '<location rel="describedby" weight="0" href_template="https://meta.example.org/{hdl}" media-type="application/json"/>' +
-            '<location rel="cite-as" weight="0" href="https://cite.example.org/" title="Ä title" titlelang="de"/></locations>',
+            '<location rel="cite-as" weight="0" href="https://cite.example.org/" title="Ä title (*)" titlelang="de"/></locations>',
         ),
         value(
           2,
@@ -26,7 +26,7 @@ describe('Link and record headers of a redirect', () => {
     });
     // `cite-as` is first, the others are in HDLProxy's order.
     const link = [
-      '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title',
+      '<https://cite.example.org/>; rel="cite-as"; title*=UTF-8\'de\'%C3%84%20title%20%28%2A%29',
       '<https://license.example.org/>; rel="license"',
       '<https://meta.example.org/21.T11998%2Flinked>; rel="describedby"; type="application/json"',
     ].join(', ');

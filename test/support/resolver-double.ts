@@ -1,8 +1,5 @@
 // HTTP servers on loopback that answer with JSON by path: resolvers and repositories for the example pages.
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { startHttpServer } from './http-server.js';
 
 export interface JsonReply {
   status?: number;
@@ -10,21 +7,14 @@ export interface JsonReply {
   body: unknown;
 }
 
-/** Starts a server, closes it when the test ends, and returns its URL. */
-export async function startJsonServer(reply: (path: string) => JsonReply): Promise<string> {
-  const server = createServer((req, res) => {
+/** Starts a server that ends with the test, and returns its URL. */
+export const startJsonServer = (reply: (path: string) => JsonReply): Promise<string> =>
+  startHttpServer((req, res) => {
     const [path = ''] = (req.url ?? '').split('?', 1);
     const { status = 200, headers, body } = reply(decodeURIComponent(path));
     res.writeHead(status, { 'Content-Type': 'application/json;charset=UTF-8', ...headers });
     res.end(JSON.stringify(body));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** Returns a Handle server's reply; `urls` maps each existing handle to its URL. */
 export function recordReply(path: string, urls: Readonly<Record<string, string>>): JsonReply {

@@ -57,6 +57,13 @@ describe('JSON parser with limits', () => {
     expect(parseJson(objectsOf(20_000, (at) => ['a', 'b', 'c'].slice(0, at % 4)))).toHaveLength(20_000);
   });
 
+  test('rejects any names in an object above 16 KiB', () => {
+    const long = objectsOf(1, () => Array.from({ length: 1025 }, (_, at) => `name ${at}`));
+    expect(long.length).toBeGreaterThan(16 * 1024);
+    expect(long.length).toBeLessThan(24 * 1024);
+    expect(() => parseJson(long)).toThrow(JsonLimitError);
+  });
+
   test('accepts any names in an object up to 16 KiB', () => {
     const short = objectsOf(1, () => Array.from({ length: 1025 }, (_, at) => `${at}`));
     expect(short.length).toBeLessThan(16 * 1024);

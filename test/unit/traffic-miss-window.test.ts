@@ -32,6 +32,15 @@ describe('miss-based network limit', () => {
     });
   });
 
+  test('starts at 0 again after a minute', () => {
+    const window = new MissWindow();
+    for (let at = 0; at < 5; at++) window.countMisses('n', counted(1, 1, 1), 1_000_000);
+    expect(window.countMisses('n', counted(1, 1, 1), 1_060_000)).toEqual({
+      counts: counted(1, 1, 1),
+      pressedOfAll: 1,
+    });
+  });
+
   /** Generates reads from one network with the interval before each. */
   const reads = fc.array(
     fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }),

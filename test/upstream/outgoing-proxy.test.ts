@@ -183,18 +183,29 @@ describe('failed outgoing proxy', () => {
     expect(JSON.stringify(failure)).not.toContain('hunter2');
   });
 
-  test('is left when its response trickles in beyond the timeout', async () => {
-    const proxy = createServer((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nX-Slow: ');
+  /** Starts a server that sends the start of a response, and then a byte at a time. Returns its host and port. */
+  async function startTrickle(start: string): Promise<string> {
+    const server = createServer((socket) => {
+      socket.write(start, 'latin1');
       const trickle = setInterval(() => socket.write('x'), 10);
       socket.once('close', () => {
         clearInterval(trickle);
       });
       socket.on('error', () => undefined);
     }).listen(0, '127.0.0.1');
-    onTestFinished(() => void proxy.close());
-    await once(proxy, 'listening');
-    vi.stubEnv('HTTP_PROXY', `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  test('names no certificate of a server whose TLS handshake trickles in', async () => {
+    // The header of a TLS record (RFC 8446, section 5.1) of 16,384 bytes.
+    const url = `https://${await startTrickle('\x16\x03\x03\x40\x00')}`;
+    expect(await presentedCertificate(url, { timeoutMs: 200 })).toBeUndefined();
+  });
+
+  test('is left when its response trickles in beyond the timeout', async () => {
+    vi.stubEnv('HTTP_PROXY', `http://${await startTrickle('HTTP/1.1 200 OK\r\nX-Slow: ')}`);
     const connect = createConnector({}, {}, 200);
     const to = { protocol: 'http:', hostname: 'handle.test', host: 'handle.test:80', port: '80' };
     const failure = await new Promise((resolve) => {
