@@ -3,7 +3,7 @@
 import type { Socket } from 'node:dgram';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket as TcpSocket } from 'node:net';
-import { type StoreEvents, createStoreEvents } from './cache/store.js';
+import { createStoreEvents, hookList } from './cache/store.js';
 import type { Entry } from './cache/entry.js';
 import type { PrefixPeriod } from './config/fields.js';
 import type { ServiceError } from './errors.js';
@@ -56,12 +56,6 @@ export interface MessageSpan extends RequestSpan {
 type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 export type TakeConnection = (socket: TcpSocket, serve: () => void) => void;
-
-/** A check of `/readyz`. */
-interface ReadinessCheck {
-  name: string;
-  isReady: () => boolean;
-}
 
 /** Records spans of requests, and of the calls that answer them. */
 export interface Spans {
@@ -148,88 +142,59 @@ export interface RequestJudge {
   judgeMessage: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
 }
 
-export interface Hooks extends StoreEvents {
-  /** Receives a connection of the public listener, and calls `serve` before its first request, or destroys it. */
-  connection: TakeConnection[];
-  /** Creates a judge of requests, at the start and at each reload; undefined if all are admitted. */
-  admission: (() => RequestJudge | undefined)[];
-  /** Runs or rejects a read that misses in memory. */
-  aroundMiss: AroundMiss[];
-  /** Judges a message of a client that is no HTTP request. @throws ServiceError */
-  admitMessage: ((address: string, handle: HandleRef) => Caller | Promise<Caller>)[];
-  /** A server with the records of all prefixes, which is asked for them last. */
-  root: OriginServer[];
-  /** Reads a handle instead of its server, or after it. */
-  read: AroundRead[];
-  /** Creates what a plugin adds to redirects, at the start and at each reload. */
-  redirect: ((settings: Config) => RedirectExtension)[];
-  /** Returns headers of a response that depends on the stored records of these handles alone. */
-  recordHeaders: ((handles: readonly HandleRef[]) => readonly HeaderLine[])[];
-  /** A read is answered with a fresh entry. */
-  hit: ((handle: HandleRef, entry: Entry) => void)[];
-  /** A prepared response is sent without asking the resolver; `key` is the key of its entry. */
-  repeat: ((key: string) => void)[];
-  /** A prepared response is sent. Copy `hit` to keep it. */
-  sentPrepared: ((hit: PreparedHit) => void)[];
-  /** An anonymous read of a handle has an answer, which is not a prepared response. */
-  answered: ((read: AnsweredRead) => void)[];
-  /** An anonymous read of a handle has an error of a server or of this proxy instead of an answer. */
-  failed: ((handle: HandleRef) => void)[];
-  /** A hit is compared with the record at the Handle server. */
-  compared: ((handle: HandleRef, isCurrent: boolean) => void)[];
-  /** An anonymous read is attributed to a robot. */
-  robotRead: ((handle: HandleRef) => void)[];
-  /** Records the changes of a write or a purge, in order. Never throws; the response waits for it. */
-  changed: ((changes: readonly LoggedChange[]) => Promise<void>)[];
-  /** Returns a minimum TTL of a not-found answer (ms); a `cache.notFound.ttl` of 0 wins. */
-  notFoundTtlMs: ((key: string) => number)[];
-  /** A period of `cache.staleIfError` for prefixes that the key does not list. */
-  stalePeriod: PrefixPeriod[];
-  /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
-  list: ((prefix: string, request: ListRequest) => KnownList | undefined)[];
-  /** Finds handles by their values; without any, a search reads the list of the prefix. */
-  search: SearchService[];
-  spans: Spans[];
-  /** Settles once the plugin has put its records into memory. Never rejects. */
-  restored: Promise<void>[];
-  /** Whether the instance is ready, as far as the plugin knows; once true, it stays true. */
-  startCheck: ReadinessCheck[];
-  /** Returns members of `GET /stats`. */
-  statistics: (() => object)[];
-  /** Returns members of the data of the status page, besides those of `GET /stats`. */
-  status: (() => object)[];
-  /** Ends timers and connections. All run concurrently, so that a slow function does not use up the time of the others. */
-  close: (() => void | Promise<void>)[];
-}
+export type Hooks = ReturnType<typeof createHooks>;
 
-export const createHooks = (): Hooks => ({
+export const createHooks = () => ({
   ...createStoreEvents(),
-  connection: [],
-  admission: [],
-  aroundMiss: [],
-  root: [],
-  recordHeaders: [],
-  read: [],
-  hit: [],
-  repeat: [],
-  sentPrepared: [],
-  answered: [],
-  failed: [],
-  compared: [],
-  robotRead: [],
-  changed: [],
-  notFoundTtlMs: [],
-  stalePeriod: [],
-  list: [],
-  search: [],
-  spans: [],
-  restored: [],
-  startCheck: [],
-  statistics: [],
-  status: [],
-  close: [],
-  admitMessage: [],
-  redirect: [],
+  /** Receives a connection of the public listener, and calls `serve` before its first request, or destroys it. */
+  connection: hookList<TakeConnection>(),
+  /** Creates a judge of requests, at the start and at each reload; undefined if all are admitted. */
+  admission: hookList<() => RequestJudge | undefined>(),
+  /** Runs or rejects a read that misses in memory. */
+  aroundMiss: hookList<AroundMiss>(),
+  /** Judges a message of a client that is no HTTP request. @throws ServiceError */
+  admitMessage: hookList<(address: string, handle: HandleRef) => Caller | Promise<Caller>>(),
+  /** A server with the records of all prefixes, which is asked for them last. */
+  root: hookList<OriginServer>(),
+  /** Reads a handle instead of its server, or after it. */
+  read: hookList<AroundRead>(),
+  /** Creates what a plugin adds to redirects, at the start and at each reload. */
+  redirect: hookList<(settings: Config) => RedirectExtension>(),
+  /** Returns headers of a response that depends on the stored records of these handles alone. */
+  recordHeaders: hookList<(handles: readonly HandleRef[]) => readonly HeaderLine[]>(),
+  /** A read is answered with a fresh entry. */
+  hit: hookList<(handle: HandleRef, entry: Entry) => void>(),
+  /** A prepared response is sent without asking the resolver; `key` is the key of its entry. */
+  repeat: hookList<(key: string) => void>(),
+  /** A prepared response is sent. Copy `hit` to keep it. */
+  sentPrepared: hookList<(hit: PreparedHit) => void>(),
+  /** An anonymous read of a handle has an answer, which is not a prepared response. */
+  answered: hookList<(read: AnsweredRead) => void>(),
+  /** An anonymous read of a handle has an error of a server or of this proxy instead of an answer. */
+  failed: hookList<(handle: HandleRef) => void>(),
+  /** A hit is compared with the record at the Handle server. */
+  compared: hookList<(handle: HandleRef, isCurrent: boolean) => void>(),
+  /** An anonymous read is attributed to a robot. */
+  robotRead: hookList<(handle: HandleRef) => void>(),
+  /** Records the changes of a write or a purge, in order. Never throws; the response waits for it. */
+  changed: hookList<(changes: readonly LoggedChange[]) => Promise<void>>(),
+  /** Returns a minimum TTL of a not-found answer (ms); a `cache.notFound.ttl` of 0 wins. */
+  notFoundTtlMs: hookList<(key: string) => number>(),
+  /** A period of `cache.staleIfError` for prefixes that the key does not list. */
+  stalePeriod: hookList<PrefixPeriod>(),
+  /** Returns a list of handles that this instance may serve to anyone; otherwise the Handle server is asked. */
+  list: hookList<(prefix: string, request: ListRequest) => KnownList | undefined>(),
+  /** Finds handles by their values; without any, a search reads the list of the prefix. */
+  search: hookList<SearchService>(),
+  spans: hookList<Spans>(),
+  /** Settles once the plugin has put its records into memory. Never rejects. */
+  restored: hookList<Promise<void>>(),
+  /** Returns members of `GET /stats`. */
+  statistics: hookList<() => object>(),
+  /** Returns members of the data of the status page, besides those of `GET /stats`. */
+  status: hookList<() => object>(),
+  /** Ends timers and connections. All run concurrently, so that a slow function does not use up the time of the others. */
+  close: hookList<() => void | Promise<void>>(),
 });
 
 /** Returns the first answer of a list of functions; undefined if none has one. */

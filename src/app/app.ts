@@ -15,7 +15,6 @@ import {
   type Readiness,
   createReadiness,
   watchEventLoop,
-  type StartChecks,
   addStartChecks,
 } from '../observe/health.js';
 import { createHits } from '../observe/hits.js';
@@ -65,8 +64,11 @@ export interface App {
   admin: RequestListener;
   /** Checks for `/readyz` on the admin listener. */
   readiness: Readiness;
-  /** Adds readiness checks for the first contact with Redis, and for an upstream or records to serve. */
-  addStartChecks: () => StartChecks;
+  /**
+   * Adds readiness checks for the first contact with Redis, and for an upstream or records to serve. Returns a function to
+   * call once the upstream has responded.
+   */
+  addStartChecks: () => () => void;
   /** The admin API operations, for use without the listener. */
   operations: Operations;
   /** Applies the reloadable keys; all other keys must be unchanged. */
@@ -119,7 +121,7 @@ function assemble(
     admin: started.admin?.({ ...started, plugins }) ?? answerNotFound,
     readiness,
     operations,
-    addStartChecks: () => addStartChecks(config, { ...host, readiness }),
+    addStartChecks: () => addStartChecks(config, host),
     reload(next) {
       // A log level set on the admin listener persists unless the key itself has changed.
       if (next.log.level !== settings.current.log.level) logger.level = next.log.level;

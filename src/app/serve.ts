@@ -44,7 +44,7 @@ export async function serve(
   const admin = await serveAdmin(config, open.app);
   announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
   const probes = await createProbes(config);
-  const cancelProbes = startProbes(probes, open.app.context, open.checks.upstreamAnswered);
+  const cancelProbes = startProbes(probes, open.app.context, open.upstreamAnswered);
   return {
     url: open.url,
     adminUrl: admin.url,
@@ -69,7 +69,7 @@ export async function serve(
 /** Opens the public listener and those of plugins. */
 async function servePublic(config: Config, logger: Logger) {
   const app = await createApp({ config, logger, metrics: createMetrics() });
-  const checks = app.addStartChecks();
+  const upstreamAnswered = app.addStartChecks();
   const server = createHttpServer(app.handler, config, app.context, app.connections);
   const drain = createDrain(server);
   let isAccepting = false;
@@ -81,7 +81,7 @@ async function servePublic(config: Config, logger: Logger) {
     url,
     addresses,
     app,
-    checks,
+    upstreamAnswered,
     stop: async (timeoutMs = Infinity): Promise<void> => {
       isAccepting = false;
       // After an uncaught exception, which limits the time, the process is in an unknown state.

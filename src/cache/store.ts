@@ -94,28 +94,25 @@ export interface EntryPin {
 /** A deletion by a write or an operator: of one entry, or of all entries with a prefix. */
 export type Deleted = { key: string } | { prefix: string };
 
-/** Functions to call when entries change, in order. */
-export interface StoreEvents {
+/** Creates an empty list of hooks, which are called in order. */
+export const hookList = <T>(): T[] => [];
+
+/** Functions to call when entries change. */
+export type StoreEvents = ReturnType<typeof createStoreEvents>;
+
+export const createStoreEvents = () => ({
   /** A record has changed or is no longer trusted: new readers must not join its load in flight. */
-  invalidated: ((key: string) => void)[];
+  invalidated: hookList<(key: string) => void>(),
   /** The same for all records whose keys start with `prefix`. */
-  banned: ((prefix: string) => void)[];
+  banned: hookList<(prefix: string) => void>(),
   /** A write or an operator has deleted entries of this instance. */
-  deleted: ((deleted: Deleted) => void)[];
+  deleted: hookList<(deleted: Deleted) => void>(),
   /** A write by any instance has been applied to the memory of this instance. */
-  written: ((key: string) => void)[];
+  written: hookList<(key: string) => void>(),
   /**
    * All instances have applied an invalidation of this instance, or it has failed. The write or purge that caused it waits.
    *
    * @throws ServiceError INVALIDATION_UNCONFIRMED
    */
-  published: ((deleted: Deleted) => Promise<void>)[];
-}
-
-export const createStoreEvents = (): StoreEvents => ({
-  invalidated: [],
-  banned: [],
-  deleted: [],
-  written: [],
-  published: [],
+  published: hookList<(deleted: Deleted) => Promise<void>>(),
 });

@@ -2,7 +2,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import type { Hooks } from '../hooks.js';
 import type { StoreUsage } from './metrics.js';
 
 export type Readiness = ReturnType<typeof createReadiness>;
@@ -26,7 +25,6 @@ const REDIS_WAIT_MS = 1000;
 
 interface StartChecksParts {
   readiness: Readiness;
-  hooks: Hooks;
   cache: {
     memory: { usage: () => readonly StoreUsage[] };
     redisState: () => 'up' | 'down' | 'disabled';
@@ -35,13 +33,11 @@ interface StartChecksParts {
   };
 }
 
-export type StartChecks = ReturnType<typeof addStartChecks>;
-
 /**
  * Registers the startup checks. A passed check stays passed, because an instance still serves readers after
- * an upstream failure.
+ * an upstream failure. Returns a function that records the first response from the upstream or a secondary.
  */
-export function addStartChecks(config: Config, { readiness, cache, hooks }: StartChecksParts) {
+export function addStartChecks(config: Config, { readiness, cache }: StartChecksParts): () => void {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'disabled';
   let canAnswer = false;
@@ -56,17 +52,13 @@ export function addStartChecks(config: Config, { readiness, cache, hooks }: Star
     }
     return isConnected || isWaitOver();
   });
-  for (const { name, isReady } of hooks.startCheck) readiness.register(name, isReady);
   // Without a Handle server, only a seed, a snapshot or an import can bring what there is to serve.
   readiness.register(upstreamServers(config).length > 0 ? 'upstream' : 'records', () => {
     canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
     return canAnswer;
   });
-  return {
-    /** Records the first response from the upstream or a secondary. */
-    upstreamAnswered: (): void => {
-      canAnswer = true;
-    },
+  return () => {
+    canAnswer = true;
   };
 }
 
@@ -77,46 +69,13 @@ export function addStartChecks(config: Config, { readiness, cache, hooks }: Star
  */
 const REMEMBERED_MS = 10_000;
 
-/** Detects a blocked event loop by late heartbeats. Times are monotonic (ms). */
-export class BlockWatch {
-  readonly #everyMs: number;
-  readonly #limitMs: number;
-  #beatAt: number;
-  #last = { blockedMs: 0, endedAt: -Infinity };
-
-  /** `limitMs` is the maximum block duration. */
-  constructor({ everyMs, limitMs, now }: { everyMs: number; limitMs: number; now: number }) {
-    this.#everyMs = everyMs;
-    this.#limitMs = limitMs;
-    this.#beatAt = now;
-  }
-
-  beat(now: number): void {
-    const blockedMs = this.#lateMs(now);
-    if (blockedMs > this.#limitMs) this.#last = { blockedMs, endedAt: now };
-    this.#beatAt = now;
-  }
-
-  /** Returns the duration (ms) of a current or recent block; undefined if within the limit. */
-  blockedMs(now: number): number | undefined {
-    // An overdue heartbeat may still be pending.
-    const lateMs = this.#lateMs(now);
-    if (lateMs > this.#limitMs) return lateMs;
-    return now - this.#last.endedAt < REMEMBERED_MS ? this.#last.blockedMs : undefined;
-  }
-
-  #lateMs(now: number): number {
-    return now - this.#beatAt - this.#everyMs;
-  }
-}
-
 export type EventLoop = ReturnType<typeof watchEventLoop>;
 
 const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;
 
-/** Monitors the event loop. `maxBlockedMs` is the maximum block duration. */
+/** Monitors the event loop; a block lasts longer than `maxBlockedMs`. */
 export function watchEventLoop(maxBlockedMs: number) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
@@ -126,15 +85,24 @@ export function watchEventLoop(maxBlockedMs: number) {
     delayMs = Math.max(0, histogram.percentile(99) / 1e6 - RESOLUTION_MS);
     histogram.reset();
   }, WINDOW_MS).unref();
-  const watch = new BlockWatch({ everyMs: BEAT_MS, limitMs: maxBlockedMs, now: performance.now() });
+  let beatAt = performance.now();
+  let lastBlock = { ms: 0, endedAt: -Infinity };
+  const lateMs = (): number => performance.now() - beatAt - BEAT_MS;
   const beats = setInterval(() => {
-    watch.beat(performance.now());
+    const ms = lateMs();
+    beatAt = performance.now();
+    if (ms > maxBlockedMs) lastBlock = { ms, endedAt: beatAt };
   }, BEAT_MS).unref();
   return {
     /** 99th percentile of the delay in the last full second (ms). */
     delayMs: () => delayMs,
-    /** Returns the duration (ms) of a current or recent block; undefined if within the limit. */
-    blockedMs: () => watch.blockedMs(performance.now()),
+    /** Returns the duration (ms) of a current or recent block; undefined if there is none. */
+    blockedMs: (): number | undefined => {
+      // The beat that ends a block may still be due.
+      const ms = lateMs();
+      if (ms > maxBlockedMs) return ms;
+      return performance.now() - lastBlock.endedAt < REMEMBERED_MS ? lastBlock.ms : undefined;
+    },
     close(): void {
       clearInterval(timer);
       clearInterval(beats);

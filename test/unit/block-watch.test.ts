@@ -1,23 +1,40 @@
 // The watch detects a blocked event loop by its missing beats. These tests use a manual clock.
-import { describe, expect, test } from 'vitest';
-import { BlockWatch } from '../../src/observe/health.js';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type EventLoop, watchEventLoop } from '../../src/observe/health.js';
 
-/** Starts a watch that beats every 100 ms until `hold`; `probe` returns the value shown by `/healthz`. */
+const BEAT_MS = 100;
+
+let now: number;
+const watches: EventLoop[] = [];
+
+beforeEach(() => {
+  now = 0;
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+});
+afterEach(() => {
+  for (const watch of watches.splice(0)) watch.close();
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+/** Starts a watch, whose beats `hold` delays until `release`; `probe` returns the value shown by `/healthz`. */
 function start(limitMs = 1000) {
-  let now = 0;
-  const watch = new BlockWatch({ everyMs: 100, limitMs, now });
-  const run = (ms: number): void => {
-    for (const end = now + ms; now < end; now += 100) watch.beat(now + 100);
-  };
+  const watch = watchEventLoop(limitMs);
+  watches.push(watch);
+  const release = (): void => void vi.advanceTimersByTime(BEAT_MS);
   return {
-    run,
+    run: (ms: number): void => {
+      for (const end = now + ms; now < end;) {
+        now += BEAT_MS;
+        release();
+      }
+    },
     hold: (ms: number): void => {
-      now += 100 + ms;
+      now += BEAT_MS + ms;
     },
-    release: () => {
-      watch.beat(now);
-    },
-    probe: () => watch.blockedMs(now),
+    release,
+    probe: watch.blockedMs,
   };
 }
 

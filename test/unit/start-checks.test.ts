@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createHooks } from '../../src/hooks.js';
 import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 
 beforeEach(() => {
@@ -24,9 +23,9 @@ function start(state: State, { url = 'https://handle.example.org' } = {}) {
     isRedisReadable: () => state.redis === 'up',
     holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
   };
-  const parts = { readiness, hooks: createHooks(), cache };
+  const parts = { readiness, cache };
   const config = { upstream: { url }, upstreams: [] };
-  const { upstreamAnswered } = addStartChecks(config as never, parts);
+  const upstreamAnswered = addStartChecks(config as never, parts);
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }
 

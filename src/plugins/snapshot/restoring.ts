@@ -26,6 +26,7 @@ export function start(host: Host, settings: SnapshotConfig): Started {
   const { file } = settings.seed;
   // Without a Handle server, every record comes from the seed.
   let isReady = file === undefined || upstreamServers(settings).length > 0;
+  host.readiness.register('seed', () => isReady);
   const ticket = memory.moment();
   const restoreAll = async (): Promise<void> => {
     // Snapshot records are newer than seed records, so they are restored first.
@@ -37,7 +38,6 @@ export function start(host: Host, settings: SnapshotConfig): Started {
   };
   return {
     restored: restoreAll(),
-    startCheck: { name: 'seed', isReady: () => isReady },
     deleted:
       snapshot &&
       ((deleted) => {
