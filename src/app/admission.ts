@@ -109,11 +109,7 @@ function admittedClass(judgements: readonly Judgement[]): CallerClass | undefine
 function createCallerOf(isTrustedProxy: IsTrustedProxy) {
   // Excludes trusted proxies, which are not clients, and local programs, which belong to the operator.
   const isCharged = (address: string): boolean =>
-    isIP(address) !== 0 && !isLocal(address) && !isTrustedProxy(address);
-
-  // BlockList creates two objects for each check, and each miss is one.
-  const isLocal = (address: string): boolean =>
-    isIPv4(address) ? address.startsWith('127.') : isLoopback(address);
+    isIP(address) !== 0 && !isLoopback(address) && !isTrustedProxy(address);
 
   return function callerOf(
     { address, network }: { address: string; network: string },

@@ -1,6 +1,6 @@
 // Parses addresses in the configuration: URLs, Redis nodes, certificate fingerprints, networks and loopback.
 import { withoutSlashesAtEnd } from '../handle/handle.js';
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
 /** Parses a URL; returns undefined if it is invalid. */
 export function parseUrl(text: string): URL | undefined {
@@ -94,30 +94,44 @@ const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
  * Validates an IP address, a CIDR network or a named network. Rejects a network of all addresses: as a trusted proxy,
  * any client could claim any address.
  */
-export function readNetwork(text: string): string | undefined {
-  if (NETWORKS.includes(text)) return text;
-  const [address = '', bits, ...rest] = text.split('/');
-  const family = isIP(address);
-  if (family === 0 || rest.length > 0) return undefined;
-  const isNetwork =
-    bits === undefined ||
-    (/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (family === 4 ? 32 : 128));
-  return isNetwork ? text : undefined;
+export const readNetwork = (text: string): string | undefined =>
+  NETWORKS.includes(text) || (parseNetwork(text)?.bits ?? 0) > 0 ? text : undefined;
+
+interface Network {
+  address: string;
+  family: 'ipv4' | 'ipv6';
+  bits: number;
 }
 
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
+/** Parses an IP address or a CIDR network; returns undefined for any other text. */
+function parseNetwork(text: string): Network | undefined {
+  const [, address = '', given] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  const most = version === 4 ? 32 : 128;
+  const bits = Number(given ?? most);
+  if (version === 0 || bits > most) return undefined;
+  return { address, family: version === 4 ? 'ipv4' : 'ipv6', bits };
+}
+
+/** Creates the function that finds whether an address is in one of the networks. Ignores texts that are no network. */
+export function createNetworkTest(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const { address, family, bits } of networks.flatMap((text) => parseNetwork(text) ?? []))
+    list.addSubnet(address, bits, family);
+  return (address) => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
+const isLoopbackV6 = createNetworkTest(['::1', '127.0.0.0/8']);
 
 /**
  * Whether the host is a loopback address or `localhost` (RFC 6761 §6.3). Other names may resolve to any
  * address.
  */
 export function isLoopback(host: string): boolean {
+  // BlockList creates two objects for each check, and each miss is one.
+  if (isIPv4(host)) return host.startsWith('127.');
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
-  if (bare === 'localhost') return true;
-  const version = isIP(bare);
-  return version !== 0 && loopback.check(bare, version === 4 ? 'ipv4' : 'ipv6');
+  return bare === 'localhost' || (isIPv6(bare) && isLoopbackV6(bare));
 }
 
 interface HostAndPort {

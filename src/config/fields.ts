@@ -6,19 +6,12 @@ export type Shape = Readonly<Record<string, z.ZodType>>;
 
 type Unit = 'Ms' | 'Bytes';
 
-/**
- * Adds a unit: `timeout` becomes `timeoutMs`, `maxBodySize` becomes `maxBodyBytes`. `gzipMinBytes` already
- * has one.
- */
+/** Adds a unit: `timeout` becomes `timeoutMs`, `maxBodySize` becomes `maxBodyBytes`. */
 type NameWithUnit<Name, Value> = Name extends string
   ? Value extends z.core.$brand<'Ms'>
     ? `${Name}Ms`
-    : Value extends z.core.$brand<'Bytes'>
-      ? Name extends `${infer Stem}Size`
-        ? `${Stem}Bytes`
-        : Name extends `${string}ytes${string}`
-          ? Name
-          : `${Name}Bytes`
+    : Name extends `${infer Stem}Size`
+      ? `${Stem}Bytes`
       : Name
   : Name;
 
@@ -48,11 +41,8 @@ export const marksOf = (schema: z.ZodType): Marks & { description?: string | und
 const mark = <T extends z.ZodType>(schema: T, marks: Marks): T => schema.meta({ ...marks });
 
 /** Returns a key's name in the parsed configuration. */
-export function nameWithUnit(name: string, { unit }: Marks): string {
-  if (unit === 'Ms') return `${name}Ms`;
-  if (unit === undefined || /bytes/i.test(name)) return name;
-  return `${name.replace(/Size$/, '')}Bytes`;
-}
+export const nameWithUnit = (name: string, { unit }: Marks): string =>
+  unit === 'Ms' ? `${name}Ms` : name.replace(/Size$/, 'Bytes');
 
 /** Puts a constant among the parsed values of a section. No key sets it; tests replace it there. */
 export const fixed = <T>(value: T): z.ZodType<T> => mark(z.custom<T>(), { fixed: { value } });
@@ -89,54 +79,53 @@ export const reloadable = <T extends z.ZodType>(schema: T): T => mark(schema, { 
 /** Marks a key whose value is never printed. */
 export const secret = <T extends z.ZodType>(schema: T): T => mark(schema, { secret: true });
 
-interface Measure {
-  kind: string;
-  /** Units for a number without one, the likeliest first. */
-  units: readonly string[];
-  parse: (text: string) => number | undefined;
-}
-
 interface AllowedRange<T> {
   min: T;
   max: T;
   byDefault: T;
 }
 
-/** Parses a duration with a unit (`60s`) to milliseconds. */
-export function duration(range: AllowedRange<string>) {
-  return measured(
-    { kind: 'a duration with its unit (ms, s, m, h, d)', units: ['s', 'ms', 'm'], parse: parseDuration },
-    range,
-  )
-    .brand<'Ms'>()
-    .prefault(range.byDefault)
-    .meta({ unit: 'Ms' satisfies Unit });
+interface Measure {
+  kind: string;
+  /** Units by their symbol. */
+  units: Readonly<Record<string, number>>;
+  /** Units for a number without one, the likeliest first. */
+  likely: readonly string[];
 }
+
+const DURATION: Measure = {
+  kind: 'a duration',
+  units: { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
+  likely: ['s', 'ms', 'm'],
+};
+
+const SIZE: Measure = {
+  kind: 'a size',
+  units: { B: 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 },
+  likely: ['B', 'KiB', 'MiB'],
+};
+
+/** Parses a duration with a unit (`60s`) to milliseconds. */
+export const duration = (range: AllowedRange<string>) => measured('Ms', DURATION, range).brand<'Ms'>();
 
 /** Parses a size with a unit (`8KiB`) to bytes. */
-export function size(range: AllowedRange<string>) {
-  return measured(
-    { kind: 'a size with its unit (B, KiB, MiB, GiB)', units: ['B', 'KiB', 'MiB'], parse: parseSize },
-    range,
-  )
-    .brand<'Bytes'>()
-    .prefault(range.byDefault)
-    .meta({ unit: 'Bytes' satisfies Unit });
-}
+export const size = (range: AllowedRange<string>) => measured('Bytes', SIZE, range).brand<'Bytes'>();
 
-function measured({ kind, units, parse }: Measure, { min, max }: AllowedRange<string>) {
-  const lowest = parse(min) ?? 0;
-  const highest = parse(max) ?? 0;
+function measured(unit: Unit, measure: Measure, { min, max, byDefault }: AllowedRange<string>) {
+  const { kind, units, likely } = measure;
+  const [lowest = 0, highest = 0] = [min, max].map((bound) => parseQuantity(bound, units));
   const read = (given: string): number | undefined => {
-    const value = parse(given);
+    const value = parseQuantity(given, units);
     return value !== undefined && value >= lowest && value <= highest ? value : undefined;
   };
   const errorFor = (given: unknown): string => {
-    const meant = units.map((unit) => `${String(given)}${unit}`).find((text) => read(text) !== undefined);
+    const meant = likely
+      .map((symbol) => `${String(given)}${symbol}`)
+      .find((text) => read(text) !== undefined);
     const hint = meant === undefined ? '' : `the unit is missing, such as ${meant}; `;
-    return `${hint}give ${kind} from ${min} to ${max}`;
+    return `${hint}give ${kind} with its unit (${Object.keys(units).join(', ')}) from ${min} to ${max}`;
   };
-  return parsed(errorFor, read);
+  return parsed(errorFor, read).prefault(byDefault).meta({ unit });
 }
 
 /** Builds a string schema whose parser, `read`, returns undefined for invalid input. */
@@ -247,20 +236,13 @@ export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.outpu
     .default([])
     .meta({ structured: true });
 
-const MILLISECONDS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const BYTES = { B: 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 };
-
 /** Parses a duration such as `250ms`, `1.8s` or `24h` to milliseconds; returns undefined for invalid text. */
-export function parseDuration(text: string): number | undefined {
-  return parseQuantity(text, MILLISECONDS);
-}
+export const parseDuration = (text: string): number | undefined => parseQuantity(text, DURATION.units);
 
 /** Parses a size such as `8KiB` or `256MiB` to bytes; returns undefined for invalid text. */
-export function parseSize(text: string): number | undefined {
-  return parseQuantity(text, BYTES);
-}
+export const parseSize = (text: string): number | undefined => parseQuantity(text, SIZE.units);
 
-function parseQuantity(text: string, units: Record<string, number>): number | undefined {
+function parseQuantity(text: string, units: Measure['units']): number | undefined {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]+)$/.exec(text) ?? [];
   const factor = Object.hasOwn(units, unit) ? units[unit] : undefined;
   return amount === undefined || factor === undefined ? undefined : Math.round(Number(amount) * factor);

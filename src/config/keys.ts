@@ -22,6 +22,14 @@ export interface ConfigKey {
   isSecret: boolean;
 }
 
+export interface ConfigProblem {
+  /** Undefined if the file itself, or a variable of no key, is the problem. */
+  key?: string;
+  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
+  source: string;
+  text: string;
+}
+
 /** Variables without a section name, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
@@ -109,11 +117,4 @@ export function withValue(tree: unknown, [name, ...rest]: readonly string[], val
   if (name === undefined) return value;
   if (tree !== undefined && !isTree(tree)) return tree;
   return { ...tree, [name]: withValue(tree?.[name], rest, value) };
-}
-
-/** Returns a copy without keys that lack a value (`url:`), because they set nothing, like empty variables. */
-export function withoutNulls(value: unknown): unknown {
-  if (value === null) return undefined;
-  if (!isTree(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutNulls(inner)]));
 }

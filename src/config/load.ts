@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { errorText } from '../errors.js';
 import { parseUrl } from './addresses.js';
 import { MAPPING } from './fields.js';
-import { type ConfigKey, isTree, keysIn, valueAt, withoutNulls, withValue } from './keys.js';
+import { type ConfigKey, type ConfigProblem, isTree, keysIn, valueAt, withValue } from './keys.js';
 import { outgoingProxyProblems } from './outgoing-proxy.js';
 import type { Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
@@ -16,14 +16,6 @@ import { removedVariables, successorOf, unknownVariables } from './variables.js'
 
 /** Loads the yaml package on first use, because a configuration from plain variables does not need it. */
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
-
-interface ConfigProblem {
-  /** Undefined if the file itself is the problem. */
-  key?: string;
-  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
-  source: string;
-  text: string;
-}
 
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
@@ -92,18 +84,17 @@ export interface StartConfig<Settings extends Config = Config> {
 /** Creates the functions that load the configuration that the parts define. */
 export function createConfigLoader<Settings extends Config>(parts: readonly ConfigPart<Settings>[]) {
   const schema = joinSections(parts);
-  let keys: readonly ConfigKey[] | undefined;
-  const configKeys = (): readonly ConfigKey[] => (keys ??= keysIn(schema));
+  const keys = keysIn(schema);
   return {
     /** Returns every key, in the order of the schema. */
-    configKeys,
+    configKeys: () => keys,
     /** @throws ConfigError that lists every problem */
-    loadConfig: (sources: ConfigSources): Settings => validate(readGiven(sources, configKeys()), schema),
+    loadConfig: (sources: ConfigSources): Settings => validate(readGiven(sources, keys), schema),
     /** Also checks what the schema cannot, such as files. @throws ConfigError that lists every problem */
     loadStartConfig: (sources: ConfigSources): StartConfig<Settings> => {
-      const given = readGiven(sources, configKeys());
+      const given = readGiven(sources, keys);
       const config = validate(given, schema);
-      const ignored = unknownVariables(sources.env, configKeys());
+      const ignored = unknownVariables(sources.env, keys);
       const problems = parts
         .flatMap((part) => part.startProblems?.(config, sources.readFile, sources.isReload ?? false) ?? [])
         .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
@@ -179,19 +170,18 @@ function readTree(
   file: string,
   readFile: (path: string) => string,
 ): { tree: unknown; document?: Yaml.Document } {
-  const attempt = <T>(failure: string, work: () => T): T => {
-    try {
-      return work();
-    } catch (error) {
-      const reason = errorText(error);
-      throw new ConfigError([{ source: `file ${file}`, text: `${failure}: ${reason}` }]);
-    }
-  };
-  const text = attempt('cannot be read', () => readFile(file));
-  const document = attempt('invalid YAML', () => parseYaml(text));
-  const tree = treeOf(document);
-  if (isTree(tree)) return { tree, document };
-  throw new ConfigError([{ source: `file ${file}`, text: 'give a mapping of keys' }]);
+  let text = 'cannot be read';
+  try {
+    const yamlText = readFile(file);
+    text = 'invalid YAML';
+    const document = parseYaml(yamlText);
+    const tree = treeOf(document);
+    if (isTree(tree)) return { tree, document };
+    text = MAPPING;
+  } catch (error) {
+    text += `: ${errorText(error)}`;
+  }
+  throw new ConfigError([{ source: `file ${file}`, text }]);
 }
 
 /** @throws SyntaxError with the line */
@@ -210,13 +200,15 @@ export function parseYaml(text: string): Yaml.Document {
   return document;
 }
 
-const treeOf = (document: Yaml.Document): unknown => withoutNulls(document.toJS()) ?? {};
+/** Returns the values without keys that lack one (`url:`), because they set nothing, like empty variables. */
+const treeOf = (document: Yaml.Document): unknown =>
+  document.toJS({ reviver: (_key, value: unknown) => value ?? undefined }) ?? {};
 
 function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   const key = issue.path.join('.');
   if (issue.code !== 'unrecognized_keys') {
     const other = issue.code === 'custom' ? (issue.params?.['other'] as Blame | undefined) : undefined;
-    const isOther = other !== undefined && sourceOf(knownKey(key, given)?.key ?? key, given) === 'default';
+    const isOther = other !== undefined && sourceOf(key, given) === 'default';
     return [isOther ? problemAt(...other, given) : problemAt(key, issue.message, given)];
   }
   return issue.keys.map((name) => {
@@ -254,7 +246,7 @@ const knownKey = (at: string, { keys }: Given): ConfigKey | undefined =>
 
 function problemAt(key: string, message: string, given: Given): ConfigProblem {
   const known = knownKey(key, given);
-  const source = sourceOf(known?.key ?? key, given);
+  const source = sourceOf(key, given);
   if (known === undefined) return { key, source, text: `this is a section: ${MAPPING}` };
   const shown = invalidValue(key, known, given);
   return { key, source, text: shown === undefined ? message : `${shown} is not allowed; ${message}` };
@@ -276,9 +268,11 @@ function writtenNumber(at: string, { document }: Given): string | undefined {
   return yaml().isScalar(node) && typeof node.value === 'number' ? node.source : undefined;
 }
 
-function sourceOf(key: string, { tree, file, variables }: Given): string {
-  const fromVariable = variables.find((entry) => entry.key === key);
-  if (fromVariable) return `variable ${fromVariable.variable}`;
+function sourceOf(at: string, given: Given): string {
+  const { tree, file, variables } = given;
+  const known = knownKey(at, given);
+  const key = known?.key ?? at;
+  if (known !== undefined && variables.includes(known)) return `variable ${known.variable}`;
   const isInFile = file !== undefined && valueAt(tree, key.split('.')) !== undefined;
   return isInFile ? `file ${file}` : 'default';
 }

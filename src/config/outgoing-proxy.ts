@@ -1,6 +1,7 @@
 // Reads the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which name the proxy of outgoing connections.
-import { BlockList, isIP } from 'node:net';
-import { isLoopback, parseUrl, percentDecoded } from './addresses.js';
+import { isIP } from 'node:net';
+import { createNetworkTest, isLoopback, parseUrl, percentDecoded } from './addresses.js';
+import type { ConfigProblem } from './keys.js';
 
 type ProxyVariables = Readonly<Record<string, string | undefined>>;
 
@@ -54,20 +55,13 @@ function isNamed(entry: string, host: string, port: string): boolean {
 }
 
 /** Whether an address is in a network such as `10.0.0.0/8`, as in Go. */
-function isInNetwork(host: string, entry: string): boolean {
-  const [, network = '', bits = ''] = /^([\da-f.:]+)\/(\d{1,3})$/.exec(entry) ?? [];
-  const version = isIP(network);
-  if (version === 0 || isIP(host) !== version || Number(bits) > (version === 4 ? 32 : 128)) return false;
-  const family = version === 4 ? 'ipv4' : 'ipv6';
-  const list = new BlockList();
-  list.addSubnet(network, Number(bits), family);
-  return list.check(host, family);
-}
+const isInNetwork = (host: string, entry: string): boolean =>
+  isIP(host) !== 0 && entry.includes('/') && createNetworkTest([entry])(host);
 
 const ALLOWED = 'give an http:// or https:// address without a path, such as http://proxy.example.org:3128';
 
 /** Returns the variables with an unusable address. Their values are not shown, because they may contain a password. */
-export const outgoingProxyProblems = (env: ProxyVariables): { source: string; text: string }[] =>
+export const outgoingProxyProblems = (env: ProxyVariables): ConfigProblem[] =>
   Object.values(VARIABLES).flatMap((names) => {
     const given = givenProxy(env, names);
     return given === undefined || isProxyUrl(given.text)

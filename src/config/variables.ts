@@ -1,30 +1,18 @@
 // Finds environment variables that set no key: variables of removed keys, and unknown variables with a
 // section's prefix.
-import { type ConfigKey, longVariableOf, variableOf } from './keys.js';
+import { type ConfigKey, type ConfigProblem, longVariableOf, variableOf } from './keys.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-interface VariableProblem {
-  /** Source of the problem, for example `variable REDIS_URI`. */
-  source: string;
-  text: string;
-}
 
 /** Keys that have become constants, by their value and what to do instead. */
 const CONSTANTS: Readonly<Record<string, string>> = {
   'server.headersTimeout': '15 s',
   'server.requestTimeout': '60 s',
-  'server.responseTimeout': '5 minutes',
   'server.answerTimeout': '5 minutes',
   'server.idleTimeout': '2 minutes, or longer if upstream.writeTimeout needs it',
   'http.maxRequestLine': '8 KiB',
-  'http.maxBufferedBodyBytes': '64 MiB, or one body of http.maxBodySize if that is more',
   'http.bodiesMaxBytes': '64 MiB, or one body of http.maxBodySize if that is more',
-  'http.maxUnsentResponseBytes': '256 MiB',
   'http.unsentMaxBytes': '256 MiB',
-  'http.responseCache.enabled': 'true, with at most 200,000 responses and 128 MiB',
-  'http.responseCache.maxEntries': '200,000',
-  'http.responseCache.maxBytes': '128 MiB; size the memory with cache.maxBytes',
   'http.hotPath.enabled': 'true, with at most 200,000 responses and 128 MiB',
   'http.hotPath.maxEntries': '200,000',
   'http.hotPath.maxBytes': '128 MiB; size the memory with cache.maxBytes',
@@ -34,7 +22,6 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'upstream.connections': '128, and two more for each read that upstream.concurrency allows beyond 64',
   'upstream.queueTimeout': '2 s',
   'upstream.maxBodySize': '8 MiB',
-  'upstream.maxRetryAfter': '1 minute',
   'upstream.maxRest': '1 minute',
   'upstream.minConcurrency': '8, or upstream.concurrency if that is less',
   'upstream.queue': '1,000',
@@ -43,7 +30,6 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'upstream.referralPorts': '80, 443, 8000 and 2641; give servers with other ports in upstreams',
   'upstream.breaker.failures': '10, and the breaker stays open for 5 s',
   'upstream.breaker.openFor': '5 s, after 10 failures',
-  'redis.lockWait': '5 s',
   'cache.notFound.maxEntries': '100,000',
   'cache.refreshAhead.minHits': '3',
   'cache.snapshot.every': '5 minutes',
@@ -57,21 +43,14 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'page.footerUrl': 'none; give the link in page.footerLinks',
   'admin.maxEventLoopDelay': '1 s',
   'admin.readyWithoutUpstream': 'false; an instance without a server and records has nothing to answer',
-  'traffic.enumeration.notFoundRatio': '0.9',
   'traffic.unknown.notFoundShare': '0.9',
-  'traffic.enumeration.for': '10 minutes',
   'traffic.unknown.for': '10 minutes',
-  'audit.readsPerSecond': '10',
-  'mirror.maxHandles': 'that of cache.found.maxEntries',
-  'changes.maxEntries': '100,000',
-  'reports.maxPrefixes': '200',
   'batch.enabled': 'true; reject batches with traffic.rules',
   'native.tunnel': 'true; reject native messages with traffic.rules',
   'native.tcp.maxConnections': '1,000',
   'native.tcp.maxConnectionsPerNetwork': 'that of server.maxConnectionsPerNetwork',
   'native.tcp.idleTimeout': '15 s',
   'native.tcp.requestTimeout': '30 s',
-  'signposting.resolverUrl': 'https://hdl.handle.net, or https://doi.org for DOIs',
   'native.site.description': 'Caching resolver proxy',
 };
 
@@ -91,7 +70,6 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'upstream.mirrors': 'renamed to upstream.secondaries',
   'upstream.mirrorMaxTtl': 'renamed to upstream.secondaryMaxTtl',
   'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
-  'audit.file': 'renamed to changes.file',
   ...Object.fromEntries(
     Object.entries(CONSTANTS).map(([key, value]) => [
       key,
@@ -108,7 +86,7 @@ export function successorOf(unknown: string): string | undefined {
   )?.[1];
 }
 
-export const removedVariables = (env: Environment): (VariableProblem & { key: string })[] =>
+export const removedVariables = (env: Environment): ConfigProblem[] =>
   Object.entries(REMOVED_KEYS)
     .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
@@ -120,7 +98,7 @@ export const removedVariables = (env: Environment): (VariableProblem & { key: st
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
 /** Returns variables with a section's prefix that set none of its keys. */
-export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): VariableProblem[] {
+export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): ConfigProblem[] {
   const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
   const sections = [...new Set(keys.map(({ path: [section = ''] }) => `${variableOf(section)}_`))];
   return Object.entries(env).flatMap(([variable, value = '']) => {

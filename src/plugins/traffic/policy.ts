@@ -1,6 +1,6 @@
 // The traffic policy: judges each request by the first matching rule, and enforces its limit.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { BlockList, isIPv6 } from 'node:net';
+import { createNetworkTest } from '../../config/addresses.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
@@ -347,13 +347,8 @@ function matchesOne(allowed: readonly string[], read: (facts: TrafficFacts) => s
 }
 
 function matchNetwork(networks: readonly string[]): Matches {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/');
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-    list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family);
-  }
-  return ({ address }) => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+  const isIn = createNetworkTest(networks);
+  return ({ address }) => isIn(address);
 }
 
 /** Matches a prefix: `21.T1`, or `21.T1.*` for its derived prefixes. */
