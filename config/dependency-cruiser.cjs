@@ -26,7 +26,7 @@ const modules = {
   plugin: ['config', 'errors', 'hooks', 'host', 'http', 'observe', 'upstream'],
   maybe: [],
   'time-slicer': [],
-  handle: ['time-slicer'],
+  handle: ['errors', 'time-slicer'],
   config: KERNEL,
   observe: ['config', ...KERNEL],
   cache: ['config', ...KERNEL],

@@ -136,6 +136,7 @@ export const isOfHandleServer = ({ code }: ServiceError): boolean => OF_HANDLE_S
 /** The error response of a Handle server, sent to the client if no server has a better response. */
 export interface UpstreamAnswer {
   status: number;
+  /** Its JSON members except `handle`, which is added in each caller's spelling if `namesHandle` is set. */
   members: Record<string, unknown>;
   namesHandle: boolean;
   retryAfter?: string;

@@ -17,8 +17,8 @@ import type { Upstreams } from './upstream/upstreams.js';
 import type { OriginOf } from './write/origin-record.js';
 import type { Statistics } from './observe/statistics.js';
 
-/** The parts of the core. */
-export interface Core<Settings extends Config = Config> extends Context {
+/** The parts of the core, and what watches and operates them: all that interfaces and plugins share. */
+export interface Host<Settings extends Config = Config> extends Context {
   readonly settings: Live<Settings>;
   readonly cache: Cache;
   readonly resolver: Resolver;
@@ -45,10 +45,6 @@ export interface Core<Settings extends Config = Config> extends Context {
   readonly staleIfErrorMs: (key: string) => number;
   /** Resolves once all plugins have put their records into memory. */
   readonly whenRestored: () => Promise<void>;
-}
-
-/** The core, and what watches and operates it: all that interfaces and plugins share. */
-export interface Host<Settings extends Config = Config> extends Core<Settings> {
   readonly operations: Operations;
   /** Checks for `/readyz`. */
   readonly readiness: Readiness;

@@ -19,10 +19,11 @@ import {
 } from '../observe/health.js';
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
+import { METRICS } from '../observe/metric-list.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Plugin } from '../plugin.js';
 import { type LoadedPlugins, loadPlugins, metricsOf, sourcesOf, startPlugins } from './load-plugins.js';
-import type { Core, Host, Operations } from '../host.js';
+import type { Host, Operations } from '../host.js';
 import { createOperations } from './operations.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
@@ -147,7 +148,7 @@ function createCore(
   context: Context,
   sources: readonly RecordSource[],
   createDispatcher: typeof createPools | undefined,
-): Core {
+) {
   const config = settings.current;
   const { http, upstream } = config;
   const servers = withSources(upstreamServers(config), sources);
@@ -223,7 +224,7 @@ const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): ob
 function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
   const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
-  metrics.registerEventLoopDelay(eventLoop.delayMs);
+  metrics.readGauge(METRICS.eventLoopDelay, () => eventLoop.delayMs() / 1000);
   readiness.register('event loop', () => eventLoop.delayMs() <= mostMs);
   return eventLoop;
 }

@@ -14,10 +14,6 @@ export type LoadedPlugins = readonly PluginModule<Config>[];
 export const metricsOf = (plugins: readonly Plugin[]): MetricEntry[] =>
   plugins.flatMap(({ metrics = {} }) => Object.values(metrics));
 
-/** Returns the time that plugins add to a shutdown (ms). They close concurrently. */
-export const shutdownMsOf = (plugins: readonly Plugin[], settings: Config): number =>
-  Math.max(0, ...plugins.map((plugin) => plugin.shutdownMs?.(settings) ?? 0));
-
 /** Imports the enabled plugins. */
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
   Promise.all(plugins.filter((plugin) => plugin.isEnabled(settings)).map((plugin) => plugin.load()));

@@ -10,7 +10,6 @@ import { errorText } from '../errors.js';
 import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { loadStartConfig } from './config.js';
 import { ListenError } from './listen.js';
-import { shutdownMsOf } from './load-plugins.js';
 import { PLUGINS } from './plugins.js';
 import { type Service, serve } from './serve.js';
 import { createSystemdNotifier } from './systemd.js';
@@ -133,7 +132,8 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const maxStopMs = (config: Config): number =>
   config.server.shutdownDelayMs +
   config.server.shutdownTimeoutMs +
-  shutdownMsOf(PLUGINS, config) +
+  // Plugins close concurrently.
+  Math.max(0, ...PLUGINS.map((plugin) => plugin.shutdownMs?.(config) ?? 0)) +
   SHUTDOWN_SPARE_MS;
 
 /** Stops the process on a signal, except those to `skip`, as SIGHUP if it reloads, and after an uncaught exception. */

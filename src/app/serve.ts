@@ -1,5 +1,6 @@
 // Opens the listeners, reloads the configuration, and closes the listeners without losing a request.
 import { setTimeout as pause } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { valueAt, withValue } from '../config/keys.js';
 import type { ExplainedKey, StartConfig } from '../config/load.js';
 import { describeOutgoingProxies } from '../config/outgoing-proxy.js';
@@ -171,7 +172,7 @@ interface ReloadPlan {
 
 export function planReload(running: Config, next: Config): ReloadPlan {
   const different = configKeys().filter(
-    ({ parsedPath }) => !isSameSetting(valueAt(running, parsedPath), valueAt(next, parsedPath)),
+    ({ parsedPath }) => !isDeepStrictEqual(valueAt(running, parsedPath), valueAt(next, parsedPath)),
   );
   const changed = different.filter(({ isReloadable }) => isReloadable);
   const needRestart = different.filter(({ isReloadable }) => !isReloadable).map(({ key }) => key);
@@ -181,7 +182,3 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   ) as Config;
   return { config, changed: changed.map(({ key }) => key), needRestart };
 }
-
-/** Whether two values are equal. Values are JSON. */
-const isSameSetting = (one: unknown, other: unknown): boolean =>
-  JSON.stringify(one) === JSON.stringify(other);

@@ -1,4 +1,5 @@
 // Answers of Handle servers: response codes, outcomes of reads and writes, and lists of handles.
+import type { UpstreamAnswer } from '../errors.js';
 import type { Bytes } from './bytes.js';
 import type { HandleValue, Ttl } from './value.js';
 
@@ -55,16 +56,9 @@ interface NotFound {
   message?: string;
 }
 
-/**
- * A response that is passed to the client but not cached: foreign prefix, referral, server busy. `members` are its JSON
- * members except `handle`, which is added in each caller's spelling if `namesHandle` is set.
- */
-export interface Refused {
+/** A response that is passed to the client but not cached: foreign prefix, referral, server busy. */
+export interface Refused extends UpstreamAnswer {
   kind: 'refused';
-  status: number;
-  members: Record<string, unknown>;
-  namesHandle: boolean;
-  retryAfter?: string;
 }
 
 /** Cacheable outcomes. */

@@ -2,8 +2,8 @@
 import { type Metric, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
-import { Recent } from './recent.js';
-import { type AllSeries, type LabelledValue, createAllSeries } from './series.js';
+import { type Recent, createRecent } from './recent.js';
+import { type AllSeries, createAllSeries } from './series.js';
 
 interface RequestSample {
   interface: LabelValue<'interface'>;
@@ -47,7 +47,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** Creates metrics with a separate registry, so that several proxies can run in one test process. */
 export function createMetrics(now: () => number = Date.now) {
   const registry = new Registry();
-  const recent = new Recent(now);
+  const recent = createRecent(now);
   registerProcessMetrics(registry);
   const series = createAllSeries(registry);
   const { add, valuesOf, histogramOf, read, readGauge } = series;
@@ -162,14 +162,6 @@ function createCounters({ valuesOf }: AllSeries) {
 function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
   const certificateExpiry = valuesOf(METRICS.certificateExpiry);
   const redisUp = valuesOf(METRICS.redisUp);
-  /** Reads a gauge from each item of a source. */
-  const readEach = <T>(
-    metric: MetricEntry,
-    read: () => readonly T[],
-    one: (item: T) => LabelledValue,
-  ): void => {
-    readGauge(metric, () => read().map(one));
-  };
   return {
     /** `expires` is in ISO 8601 format. */
     setCertificateExpiry(server: string, expires: string): void {
@@ -181,17 +173,21 @@ function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
       if (state === 'lost') recent.addError('redis unavailable');
     },
     registerStoreUsage(read: () => readonly StoreUsage[]): void {
-      readEach(METRICS.cacheEntries, read, ({ store, entries: value }) => ({ labels: { store }, value }));
-      readEach(METRICS.cacheBytes, read, ({ store, bytes: value }) => ({ labels: { store }, value }));
+      const readBy = (metric: MetricEntry, name: 'entries' | 'bytes'): void => {
+        readGauge(metric, () => read().map(({ store, [name]: value }) => ({ labels: { store }, value })));
+      };
+      readBy(METRICS.cacheEntries, 'entries');
+      readBy(METRICS.cacheBytes, 'bytes');
     },
     registerLimitUsage(read: () => readonly LimitUsage[]): void {
-      const labels = ({ server, kind }: LimitUsage): Labels => ({ server, kind });
-      readEach(METRICS.upstreamInFlight, read, (use) => ({ labels: labels(use), value: use.running }));
-      readEach(METRICS.upstreamQueued, read, (use) => ({ labels: labels(use), value: use.waiting }));
-      readEach(METRICS.upstreamConcurrencyLimit, read, (use) => ({ labels: labels(use), value: use.limit }));
-    },
-    registerEventLoopDelay(read: () => number): void {
-      readGauge(METRICS.eventLoopDelay, () => [{ labels: {}, value: read() / 1000 }]);
+      const readBy = (metric: MetricEntry, name: 'running' | 'waiting' | 'limit'): void => {
+        readGauge(metric, () =>
+          read().map(({ server, kind, [name]: value }) => ({ labels: { server, kind }, value })),
+        );
+      };
+      readBy(METRICS.upstreamInFlight, 'running');
+      readBy(METRICS.upstreamQueued, 'waiting');
+      readBy(METRICS.upstreamConcurrencyLimit, 'limit');
     },
   };
 }

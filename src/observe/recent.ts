@@ -1,13 +1,5 @@
 // Tracks what metrics cannot show: top handles, networks and agents, recent errors, and causes of server
 // failures.
-import { TopCounts } from './top-counts.js';
-
-export interface RecentError {
-  /** ISO 8601. */
-  at: string;
-  message: string;
-}
-
 /** A server's state after its last request, with the error's code, cause and remedy if it failed. */
 interface ServerState {
   state: 'unknown' | 'working' | 'failing';
@@ -31,59 +23,38 @@ const MAX_AGENT_LENGTH = 200;
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];
 
-/** Recent activity; its top lists cover the last five to ten minutes. */
-export class Recent {
-  readonly #now: () => number;
-  readonly #handles: TopList;
-  readonly #misses: TopList;
-  readonly #networks: TopList;
-  readonly #agents: TopList;
-  readonly #errors: RecentError[] = [];
-  readonly #servers = new Map<string, ServerState>();
+export type Recent = ReturnType<typeof createRecent>;
 
-  constructor(now: () => number) {
-    this.#now = now;
-    [this.#handles, this.#misses] = [new TopList(now), new TopList(now)];
-    [this.#networks, this.#agents] = [new TopList(now), new TopList(now)];
-  }
-
-  countHandle(handle: string, result: string, times = 1): void {
-    this.#handles.add(handle, times);
-    if (result === 'miss') this.#misses.add(handle, times);
-  }
-
-  /** Counts a request that reaches the Handle server, or would if it were not rejected. */
-  countClient({ network, agent, result, isRejected }: ClientRequest): void {
-    if (!MISSES.includes(result) && !isRejected) return;
-    if (network !== undefined) this.#networks.add(network);
-    this.#agents.add(copyStart(agent));
-  }
-
-  addError(message: string): void {
-    this.#errors.unshift({ at: new Date(this.#now()).toISOString(), message });
-    if (this.#errors.length > MAX_ERRORS) this.#errors.pop();
-  }
-
-  setServerState(server: string, state: ServerState): void {
-    this.#servers.set(server, state);
-  }
-
-  serverState(server: string): ServerState {
-    return this.#servers.get(server) ?? { state: 'unknown' };
-  }
-
-  handles(): { topHandles: Ranked[]; topMisses: Ranked[] } {
-    return { topHandles: this.#handles.top(), topMisses: this.#misses.top() };
-  }
-
-  clients(): { networks: Ranked[]; agents: Ranked[] } {
-    return { networks: this.#networks.top(), agents: this.#agents.top() };
-  }
-
-  /** Returns the errors, newest first. */
-  errors(): RecentError[] {
-    return [...this.#errors];
-  }
+/** Creates a log of recent activity; its top lists cover the last five to ten minutes. */
+export function createRecent(now: () => number) {
+  const [handles, misses] = [createTopList(now), createTopList(now)];
+  const [networks, agents] = [createTopList(now), createTopList(now)];
+  const errors: { at: string; message: string }[] = [];
+  const servers = new Map<string, ServerState>();
+  return {
+    countHandle(handle: string, result: string, times = 1): void {
+      handles.add(handle, times);
+      if (result === 'miss') misses.add(handle, times);
+    },
+    /** Counts a request that reaches the Handle server, or would if it were not rejected. */
+    countClient({ network, agent, result, isRejected }: ClientRequest): void {
+      if (!MISSES.includes(result) && !isRejected) return;
+      if (network !== undefined) networks.add(network, 1);
+      agents.add(copyStart(agent), 1);
+    },
+    addError(message: string): void {
+      errors.unshift({ at: new Date(now()).toISOString(), message });
+      if (errors.length > MAX_ERRORS) errors.pop();
+    },
+    setServerState(server: string, state: ServerState): void {
+      servers.set(server, state);
+    },
+    serverState: (server: string): ServerState => servers.get(server) ?? { state: 'unknown' },
+    handles: () => ({ topHandles: handles.top(), topMisses: misses.top() }),
+    clients: () => ({ networks: networks.top(), agents: agents.top() }),
+    /** Returns the errors, newest first. */
+    errors: () => [...errors],
+  };
 }
 
 /** Copies the start, because a substring would retain the whole string. Headers are Latin-1. */
@@ -98,39 +69,65 @@ export interface Ranked {
 const MAX_NAMES = 500;
 const GENERATION_MS = 5 * 60_000;
 
-/** Counts names over the last five to ten minutes. */
-class TopList {
-  readonly #now: () => number;
-  #young = new TopCounts(MAX_NAMES);
-  #old = new TopCounts(MAX_NAMES);
-  #bornAt: number;
+/** Creates a list that counts names over the last five to ten minutes. */
+function createTopList(now: () => number) {
+  let [young, old] = [new TopCounts(MAX_NAMES), new TopCounts(MAX_NAMES)];
+  let bornAt = now();
 
-  constructor(now: () => number) {
-    this.#now = now;
-    this.#bornAt = now();
-  }
-
-  add(name: string, count = 1): void {
-    this.#rotate();
-    this.#young.add(name, count);
-  }
-
-  top(): Ranked[] {
-    this.#rotate();
-    const sums = new Map(this.#young.counts);
-    for (const [name, count] of this.#old.counts) sums.set(name, (sums.get(name) ?? 0) + count);
-    return [...sums]
-      .map(([name, count]) => ({ name, count }))
-      .sort((one, other) => other.count - one.count || (one.name < other.name ? -1 : 1))
-      .slice(0, MAX_RANKED);
-  }
-
-  #rotate(): void {
-    const age = this.#now() - this.#bornAt;
+  function rotate(): void {
+    const age = now() - bornAt;
     // The age is negative after the wall clock was set back.
     if (age >= 0 && age < GENERATION_MS) return;
-    this.#old = age < 2 * GENERATION_MS ? this.#young : new TopCounts(MAX_NAMES);
-    this.#young = new TopCounts(MAX_NAMES);
-    this.#bornAt = this.#now();
+    old = age < 2 * GENERATION_MS ? young : new TopCounts(MAX_NAMES);
+    young = new TopCounts(MAX_NAMES);
+    bornAt = now();
+  }
+
+  return {
+    add(name: string, count: number): void {
+      rotate();
+      young.add(name, count);
+    },
+    top(): Ranked[] {
+      rotate();
+      const sums = new Map(young.counts);
+      for (const [name, count] of old.counts) sums.set(name, (sums.get(name) ?? 0) + count);
+      return [...sums]
+        .map(([name, count]) => ({ name, count }))
+        .sort((one, other) => other.count - one.count || (one.name < other.name ? -1 : 1))
+        .slice(0, MAX_RANKED);
+    },
+  };
+}
+
+/**
+ * Counts the most frequent names in bounded memory (Space-Saving). When twice `maxNames` are known, the rarer half is
+ * dropped, and a new name starts with the largest dropped count: a frequent name is never missing, and a count may be
+ * too high, but too low only after a merge.
+ */
+export class TopCounts {
+  readonly counts = new Map<string, number>();
+  /**
+   * Maximum difference between a stored count and the exact count; 0 if every count is exact. A merge adds that of the
+   * merged counts, because a name that they have dropped may have had up to this count.
+   */
+  floor = 0;
+  readonly #maxNames: number;
+
+  constructor(maxNames: number) {
+    this.#maxNames = maxNames;
+  }
+
+  add(name: string, count: number): void {
+    this.counts.set(name, (this.counts.get(name) ?? this.floor) + count);
+    if (this.counts.size < 2 * this.#maxNames) return;
+    // Sorts only the counts, which is faster than sorting names. Among equal counts, the oldest are dropped.
+    const ascending = Float64Array.from(this.counts.values()).sort();
+    const dropped = ascending.at(-this.#maxNames - 1) ?? 0;
+    this.floor = Math.max(this.floor, dropped);
+    for (const [known, times] of this.counts) {
+      if (this.counts.size === this.#maxNames) return;
+      if (times <= dropped) this.counts.delete(known);
+    }
   }
 }

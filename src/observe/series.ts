@@ -119,7 +119,7 @@ export type AllSeries = ReturnType<typeof createAllSeries>;
 export function createAllSeries(registry: Registry) {
   const values = new Map<string, Series<LabelledValue>>();
   const histograms = new Map<string, WeightedHistogram>();
-  const readers = new Map<string, () => readonly LabelledValue[]>();
+  const readers = new Map<string, () => number | readonly LabelledValue[]>();
   /** Returns the series of a counter or gauge. */
   function valuesOf(metric: MetricEntry): Series<LabelledValue> {
     const { name } = metric;
@@ -130,8 +130,10 @@ export function createAllSeries(registry: Registry) {
     values.set(name, series);
     return series;
   }
-  const read = (metric: MetricEntry): readonly LabelledValue[] =>
-    readers.get(metric.name)?.() ?? valuesOf(metric).all();
+  function read(metric: MetricEntry): readonly LabelledValue[] {
+    const readings = readers.get(metric.name)?.() ?? valuesOf(metric).all();
+    return typeof readings === 'number' ? [{ labels: {}, value: readings }] : readings;
+  }
   function histogramOf(metric: MetricEntry): WeightedHistogram {
     const known = histograms.get(metric.name);
     if (known !== undefined) return known;
@@ -148,8 +150,8 @@ export function createAllSeries(registry: Registry) {
     histogramOf,
     /** Reads a counter or gauge now. */
     read,
-    /** Registers the source of a gauge, which is read at each scrape. */
-    readGauge: ({ name }: MetricEntry, readNow: () => readonly LabelledValue[]): void => {
+    /** Registers the source of a gauge, which is read at each scrape: a number for a gauge without labels. */
+    readGauge: ({ name }: MetricEntry, readNow: () => number | readonly LabelledValue[]): void => {
       readers.set(name, readNow);
     },
   };

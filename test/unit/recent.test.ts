@@ -1,13 +1,13 @@
 // The frequent names of the last minutes, by a manual clock.
 import { expect, test } from 'vitest';
-import { Recent } from '../../src/observe/recent.js';
+import { createRecent } from '../../src/observe/recent.js';
 
 const DAY_MS = 86_400_000;
 const GENERATION_MS = 5 * 60_000;
 
 test('names are forgotten after ten minutes, also after the wall clock was set back', () => {
   let now = 2 * DAY_MS;
-  const recent = new Recent(() => now);
+  const recent = createRecent(() => now);
   const names = (): string[] => recent.handles().topHandles.map(({ name }) => name);
   recent.countHandle('early', 'hit');
   now -= DAY_MS;

@@ -1,6 +1,6 @@
 // The counts of one prefix in bounded memory.
 import { type NameCounts, type PrefixCounts, MAX_REPORTED_NAMES } from './redis-store.js';
-import { TopCounts } from '../../observe/top-counts.js';
+import { TopCounts } from '../../observe/recent.js';
 
 /** Maximum length of a handle in a top list (characters); longer handles are cut. */
 const MAX_NAME_CHARS = 250;
@@ -35,7 +35,7 @@ export class PrefixRow {
 
 function addNames(top: TopCounts, { names, maxError }: NameCounts): void {
   for (const [name, count] of names) top.add(name, count);
-  top.raiseFloor(maxError);
+  top.floor += maxError;
 }
 
 const namesOf = ({ counts, floor }: TopCounts): NameCounts => ({ names: [...counts], maxError: floor });

@@ -79,15 +79,8 @@ function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore):
 }
 
 function registerRestoreMetrics({ metrics }: Host, snapshot: Snapshot | undefined): void {
-  const readOne = (read: () => number) => () => [{ labels: {}, value: read() }];
-  metrics.readGauge(
-    METRICS.written,
-    readOne(() => Math.round((snapshot?.writtenAt ?? 0) / 1000)),
-  );
-  metrics.readGauge(
-    METRICS.failing,
-    readOne(() => (snapshot?.isFailing === true ? 1 : 0)),
-  );
+  metrics.readGauge(METRICS.written, () => Math.round((snapshot?.writtenAt ?? 0) / 1000));
+  metrics.readGauge(METRICS.failing, () => (snapshot?.isFailing === true ? 1 : 0));
 }
 
 const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 });

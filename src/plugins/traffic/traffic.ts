@@ -108,7 +108,7 @@ export function createMissLimit(
 ): AroundMiss {
   const window = new MissWindow();
   const countLimited = metrics.counterOf(METRICS.limitedMisses);
-  metrics.readGauge(METRICS.limitedNetworks, () => [{ labels: {}, value: networks.limits().length }]);
+  metrics.readGauge(METRICS.limitedNetworks, () => networks.limits().length);
   // Pressure means that the queue is at least as long as the concurrency limit for reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
