@@ -1,6 +1,7 @@
 // The `check-links` command: requests the URLs of records at a polite rate, and reports since when each is dead.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
 import { streamLines } from '../handle/streams.js';
@@ -275,7 +276,7 @@ function readChecks(state: string): Map<string, LinkCheck> {
   try {
     if (!existsSync(state)) writeFileSync(state, '', { mode: 0o600 });
     for (const line of readFileSync(state, 'utf8').split('\n')) {
-      const check = parseCheck(line);
+      const check = tryDecode((json) => JSON.parse(json) as LinkCheck, line);
       if (check !== undefined) checks.set(check.url, check);
     }
     replaceState(state, checks);
@@ -283,14 +284,6 @@ function readChecks(state: string): Map<string, LinkCheck> {
     throw new Failure(`cannot use the state file: ${failureReason(error)}`, EXIT.usage);
   }
   return checks;
-}
-
-function parseCheck(line: string): LinkCheck | undefined {
-  try {
-    return JSON.parse(line) as LinkCheck;
-  } catch {
-    return undefined;
-  }
 }
 
 function replaceState(state: string, checks: ReadonlyMap<string, LinkCheck>): void {

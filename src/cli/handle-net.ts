@@ -1,5 +1,6 @@
 // Converts the files of a Handle.Net server (the output of `hdl-dblist`, batch files, the SQL table as CSV) to
 // lines of an export, without values that are not public.
+import { tryDecode } from '../handle/bytes.js';
 import { DEFAULT_TTL, type StoredValue, isoSeconds, valueToJson } from '../dev-server/value.js';
 import { parseJson } from '../handle/json.js';
 import { readFileLines } from '../handle/streams.js';
@@ -106,7 +107,7 @@ class DatabaseList {
     // A record that is too long fails to parse.
     if (this.#json.length < MAX_RECORD_CHARS) this.#json += `${text}\n`;
     if (text !== ']' && text !== '[]') return undefined;
-    const values = parseValues(this.#json);
+    const values = tryDecode(parseValues, this.#json);
     this.#json = '';
     if (values === undefined) this.#reject('the values of this handle are not JSON of a Handle server');
     this.#handle = undefined;
@@ -121,13 +122,7 @@ class DatabaseList {
 
 const NO_VALUES = 'no values after this handle; hdl-dblist prints them with -v';
 
-function parseValues(json: string): HandleValue[] | undefined {
-  try {
-    return (parseJson(json) as unknown[]).map(assertValue);
-  } catch {
-    return undefined;
-  }
-}
+const parseValues = (json: string): HandleValue[] => (parseJson(json) as unknown[]).map(assertValue);
 
 // Batch files (Handle.Net technical manual, section 4): operations, each with value lines up to an empty line.
 

@@ -1,5 +1,6 @@
 // The `resolve` command: prints a handle's record and cache entries, or resolves handles from standard input
 // in batches.
+import { tryDecode } from '../handle/bytes.js';
 import type { CacheCopy } from '../host.js';
 import { handleToPath, printableText } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
@@ -165,13 +166,7 @@ function readRecordOf(text: string): RecordResponse | undefined {
   return { handle, values };
 }
 
-function parseJsonAnswer(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+const parseJsonAnswer = (text: string): unknown => tryDecode((json) => JSON.parse(json) as unknown, text);
 
 const isRecordValue = (value: Partial<HandleValue> | null): value is HandleValue =>
   typeof value?.index === 'number' && typeof value.type === 'string';

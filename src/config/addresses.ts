@@ -1,4 +1,5 @@
 // Parses addresses in the configuration: URLs, Redis nodes, certificate fingerprints, networks and loopback.
+import { tryDecode } from '../handle/bytes.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
@@ -7,7 +8,8 @@ export function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-function parseHttpUrl(text: string): URL | undefined {
+/** Parses an http(s) URL; returns undefined for any other URL. */
+export function parseHttpUrl(text: string): URL | undefined {
   const url = parseUrl(text);
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
 }
@@ -50,19 +52,12 @@ export function readRedisUrl(text: string): string | undefined {
     return undefined;
   const isComplete =
     /^(\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text.slice(text.lastIndexOf('@') + 1));
-  return isComplete && [url.username, url.password].every((part) => percentDecoded(part) !== undefined)
-    ? text
-    : undefined;
+  return isComplete && hasValidLogin(url) ? text : undefined;
 }
 
-/** Decodes percent-encoding; returns undefined for a `%` without two hex digits, or for invalid UTF-8. */
-export function percentDecoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
-}
+/** Whether the percent-encoding of user and password is valid. */
+export const hasValidLogin = ({ username, password }: URL): boolean =>
+  tryDecode(decodeURIComponent, `${username}:${password}`) !== undefined;
 
 /** Converts a Sentinel or Cluster node to a URL; also accepts `host:port`. */
 export function readRedisNode(text: string): string | undefined {

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { z } from 'zod';
+import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import { parseUrl } from './addresses.js';
 import { MAPPING } from './fields.js';
@@ -158,13 +159,8 @@ function readGiven({ env, readFile }: ConfigSources, keys: readonly ConfigKey[])
 }
 
 /** Parses YAML, which includes JSON. Returns any other text unchanged, so that the schema reports it. */
-function parseVariable(text = ''): unknown {
-  try {
-    return treeOf(parseYaml(text));
-  } catch {
-    return text;
-  }
-}
+const parseVariable = (text = ''): unknown =>
+  tryDecode((yamlText) => treeOf(parseYaml(yamlText)), text) ?? text;
 
 function readTree(
   file: string,

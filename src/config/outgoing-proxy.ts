@@ -1,6 +1,6 @@
 // Reads the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which name the proxy of outgoing connections.
 import { isIP } from 'node:net';
-import { createNetworkTest, isLoopback, parseUrl, percentDecoded } from './addresses.js';
+import { createNetworkTest, hasValidLogin, isLoopback, parseHttpUrl, parseUrl } from './addresses.js';
 import type { ConfigProblem } from './keys.js';
 
 type ProxyVariables = Readonly<Record<string, string | undefined>>;
@@ -70,12 +70,8 @@ export const outgoingProxyProblems = (env: ProxyVariables): ConfigProblem[] =>
   });
 
 function isProxyUrl(text: string): boolean {
-  const url = parseUrl(text);
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) return false;
-  return (
-    url.pathname + url.search + url.hash === '/' &&
-    [url.username, url.password].every((part) => percentDecoded(part) !== undefined)
-  );
+  const url = parseHttpUrl(text);
+  return url !== undefined && url.pathname + url.search + url.hash === '/' && hasValidLogin(url);
 }
 
 /** Returns the variables and the addresses of the proxies, without user and password. */

@@ -1,5 +1,6 @@
 // Configuration keys for deletion, reverse lookup, ePIC v2, redirects and pages, and the native protocol.
-import { percentDecoded, readBaseUrl, readHandlePattern, readLinkUrl, readWebUrl } from './addresses.js';
+import { tryDecode } from '../handle/bytes.js';
+import { readBaseUrl, readHandlePattern, readLinkUrl, readWebUrl } from './addresses.js';
 import {
   fixed,
   flag,
@@ -56,7 +57,7 @@ function readPrefix(given: string): string | undefined {
 /** Parses `name=identity`: a login name and its identity `index:handle`, which may be percent-encoded. */
 function readIdentity(given: string): [name: string, identity: string] | undefined {
   const [, name, encoded] = /^([^=:]+)=(.+)$/.exec(given) ?? [];
-  const identity = percentDecoded(encoded ?? '') ?? '';
+  const identity = tryDecode(decodeURIComponent, encoded ?? '') ?? '';
   return name !== undefined && /^\d+:[^\s/]+\/./.test(identity) ? [name, identity] : undefined;
 }
 

@@ -1,7 +1,8 @@
 // Checks what the schema cannot: a configured upstream, shareable ports, and readable or writable files.
-import { type KeyObject, X509Certificate, createPrivateKey } from 'node:crypto';
+import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import type { Config } from './schema.js';
 import type { StartProblem } from './sections.js';
@@ -84,14 +85,11 @@ function clientKeyProblem(
   certificatePath: string,
   certificate: string,
 ): string | undefined {
-  let key: KeyObject;
-  try {
-    key = createPrivateKey(text);
-  } catch {
+  const key = tryDecode((pem) => createPrivateKey(pem), text);
+  if (key === undefined)
     return text.includes('ENCRYPTED')
       ? `${path} is encrypted: decrypt it (openssl pkey -in ${path} -out …), and let only this user read it`
       : `${path} has no private key in PEM form (-----BEGIN PRIVATE KEY-----)`;
-  }
   if (new X509Certificate(certificate).checkPrivateKey(key)) return undefined;
   return `the key in ${path} does not belong to the certificate in ${certificatePath}: give the key with which it was requested`;
 }
@@ -134,14 +132,8 @@ export function pemProblem(text: string, path: string): string | undefined {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0)
     return `${path} has no certificate in PEM form (-----BEGIN CERTIFICATE-----)`;
-  const broken = certificates.findIndex((certificate) => !isCertificate(certificate));
+  const broken = certificates.findIndex(
+    (pem) => tryDecode((text) => new X509Certificate(text), pem) === undefined,
+  );
   return broken < 0 ? undefined : `certificate ${broken + 1} of ${path} is broken`;
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
-  }
 }

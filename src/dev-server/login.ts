@@ -98,13 +98,7 @@ function challengeParameters(text: string): HandleParameters {
   return parameters.id === undefined ? parameters : { ...parameters, id: unescapeText(parameters.id) };
 }
 
-function unescapeText(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
+const unescapeText = (text: string): string => tryDecode(decodeURIComponent, text) ?? text;
 
 const NOT_VERIFIED = 'Identity not verified';
 const LOOKUP_FAILED = 'Exception (net.handle.hdllib.HandleException) verifying identity';

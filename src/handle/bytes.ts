@@ -103,10 +103,10 @@ export class ByteReader {
   }
 }
 
-/** Returns the decoded data; undefined for bytes of a different type. */
-export function tryDecode<T>(decode: (bytes: Buffer) => T, bytes: Buffer): T | undefined {
+/** Returns the decoded data; undefined if it is of a different type or form, for which `decode` throws. */
+export function tryDecode<Given, T>(decode: (given: Given) => T, given: Given): T | undefined {
   try {
-    return decode(bytes);
+    return decode(given);
   } catch {
     return undefined;
   }

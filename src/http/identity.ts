@@ -1,4 +1,5 @@
 // Claimed identities of logins, for limits and queues. Only the Handle server can verify them.
+import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
@@ -12,7 +13,7 @@ import type { ValueReference } from '../handle/value.js';
 export function identityOf(authorization: string | undefined): string | undefined {
   const login = readBasic(authorization);
   if (login === undefined) return undefined;
-  const { index, handle } = identityIn(decodePercent(login.name));
+  const { index, handle } = identityIn(tryDecode(decodeURIComponent, login.name) ?? login.name);
   return `${index}:${foldHandle(handle, false)}`;
 }
 
@@ -37,12 +38,4 @@ export function readBasic(
 export function identityIn(text: string): ValueReference {
   const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
   return { index: Number(index ?? 0), handle: handle ?? text };
-}
-
-export function decodePercent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { type TLSSocket, connect } from 'node:tls';
+import { tryDecode } from '../handle/bytes.js';
 import { outgoingProxy } from '../config/outgoing-proxy.js';
 import { type Diagnosis, ServiceError } from '../errors.js';
 import { createPools, type Trust } from './connections.js';
@@ -205,10 +206,8 @@ export function presentedCertificate(
 
 /** Returns undefined for a certificate that OpenSSL accepts but Node cannot parse. */
 function describeCertificate(raw: Buffer): Certificate | undefined {
-  try {
-    const { fingerprint256, validTo } = new X509Certificate(raw);
+  return tryDecode((bytes) => {
+    const { fingerprint256, validTo } = new X509Certificate(bytes);
     return { fingerprint: fingerprint256, expires: new Date(validTo).toISOString() };
-  } catch {
-    return undefined;
-  }
+  }, raw);
 }

@@ -1,6 +1,7 @@
 // An ePIC v2 call: the interface that answers it, its caller's login, and its responses: JSON, problem JSON for failures
 // (RFC 9457), and v2 errors for Handle server refusals.
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
+import { tryDecode } from '../handle/bytes.js';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { type ErrorCode, ServiceError } from '../errors.js';
@@ -12,7 +13,7 @@ import { type Freshness, VARY } from '../http/cache-headers.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
-import { decodePercent, identityIn, readBasic } from '../http/identity.js';
+import { identityIn, readBasic } from '../http/identity.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
@@ -79,7 +80,7 @@ export function readV2Login(
     const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
     return { identity: identityIn(mapped), authorization: `Basic ${encoded.toString('base64')}` };
   }
-  const decoded = decodePercent(name);
+  const decoded = tryDecode(decodeURIComponent, name) ?? name;
   if (decoded.includes('/')) return { identity: identityIn(decoded), authorization };
   throw loginNeeded(
     `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +

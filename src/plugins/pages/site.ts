@@ -1,4 +1,5 @@
 // Renders the pages of the redirect interface with the name, logo and colour of the service.
+import { tryDecode } from '../../handle/bytes.js';
 import type { Started } from '../../plugin.js';
 import type { Config } from '../../config/schema.js';
 import { handleToPath, hasPrefix } from '../../handle/handle.js';
@@ -193,15 +194,7 @@ function handleInText(text: string): string {
   const path = text.replace(/^https?:\/*[^/]*/i, '');
   const [, named, dotted] = HANDLE_IN_TEXT.exec(path) ?? [];
   const found = named ?? dotted ?? text;
-  return path === text ? found : decodeUrlPath(found);
-}
-
-function decodeUrlPath(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return path === text ? found : (tryDecode(decodeURIComponent, found) ?? found);
 }
 
 /** Maximum number of removed characters. Each costs a scan of the text. */

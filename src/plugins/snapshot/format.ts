@@ -3,7 +3,7 @@
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { type Cursor, type KeyedEntry, maxEncodedBytes, readEntry, writeEntry } from '../../cache/entry.js';
-import { toBytes, toText } from '../../handle/bytes.js';
+import { toBytes, toText, tryDecode } from '../../handle/bytes.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { parseJson } from '../../handle/json.js';
 import { type HandleValue, isPublic } from '../../handle/value.js';
@@ -202,12 +202,8 @@ export function parseRecordLine(line: string, refOf: (text: string) => HandleRef
 }
 
 function parseObject(line: string): Record<string, unknown> {
-  try {
-    const parsed = parseJson(line);
-    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
+  const parsed = tryDecode(parseJson, line);
+  return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
 }
 
 const isLineHandle = (text: string): boolean =>
