@@ -1,6 +1,7 @@
-// Answers of Handle servers: response codes, outcomes of reads and writes, and lists of handles.
+// Answers of Handle servers: response codes, outcomes of reads and writes, lists of handles, and bodies.
 import type { UpstreamAnswer } from '../errors.js';
 import type { Bytes } from './bytes.js';
+import { writeJson } from './json.js';
 import type { HandleValue, Ttl } from './value.js';
 
 export const RESPONSE_CODE = {
@@ -112,4 +113,33 @@ export function listMembers(
   const of = { responseCode: RESPONSE_CODE.success, prefix, totalCount: String(handles.length) };
   if (page === undefined || pageSize === undefined) return { ...of, handles };
   return { ...of, page, pageSize, handles: handles.slice(page * pageSize, (page + 1) * pageSize) };
+}
+
+/** A body of the record interface, in a Handle server's property order. */
+export interface Body {
+  status: number;
+  json: string;
+}
+
+/** Writes the body of a record, with its `selected` values. Echoes `handle` in the caller's spelling. */
+export function bodyOfRecord(
+  { kind, message }: { kind: Answer['kind']; message: string },
+  handle: string,
+  selected: string | undefined,
+): Body {
+  const { handleNotFound, success, valuesNotFound } = RESPONSE_CODE;
+  if (kind === 'not-found') {
+    const members = { responseCode: handleNotFound, ...(message !== '' && { message }) };
+    return { status: 404, json: bodyOfMembers(members, handle) };
+  }
+  const json =
+    selected === undefined
+      ? bodyOfMembers({ responseCode: valuesNotFound, values: [] }, handle)
+      : `{"responseCode":${success},"handle":${writeJson(handle)},"values":${selected}}`;
+  return { status: 200, json };
+}
+
+/** Writes a body without values. The handle, if any, is last, as in Handle server recordings. */
+export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
+  return writeJson(handle === undefined ? members : { ...members, handle });
 }

@@ -2,10 +2,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
-import { bodyOfMembers } from '../handle/body.js';
+import { RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { HandleRef } from '../handle/handle.js';
 import { indentJson } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/outcome.js';
 import { runToEnd } from '../time-slicer.js';
 import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
 import { NOSNIFF } from './raw-response.js';

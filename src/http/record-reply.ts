@@ -2,9 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
-import { type Body, bodyOfMembers, bodyOfRecord } from '../handle/body.js';
+import { type Body, type Refused, bodyOfMembers, bodyOfRecord } from '../handle/outcome.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { Refused } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
 import type { Resolution } from '../resolver/loader.js';
 import { selectJson } from '../resolver/parsed-records.js';

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RecordContent } from '../cache/entry.js';
-import { type Body, bodyOfRecord } from '../handle/body.js';
+import { type Body, bodyOfRecord } from '../handle/outcome.js';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { indentJson } from '../handle/json.js';
 import type { Selection } from '../handle/value.js';

@@ -3,8 +3,7 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
-import type { Live } from '../config/live.js';
-import type { Config } from '../config/schema.js';
+import type { Config, Live } from '../config/schema.js';
 import { printableText } from '../handle/handle.js';
 
 export { LOG_LEVELS } from '../config/schema-server.js';

@@ -2,8 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
-import { bodyOfMembers } from '../handle/body.js';
-import { type LoggedChange, RESPONSE_CODE } from '../handle/outcome.js';
+import { type LoggedChange, RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { sendReply } from '../http/reply.js';

@@ -1,7 +1,6 @@
 // The TTL bounds of a key: those of `cache`, some of which depend on its prefix, and those that plugins add.
 import type { TtlBounds } from '../cache/policy.js';
-import type { Live } from '../config/live.js';
-import type { Config } from '../config/schema.js';
+import type { Config, Live } from '../config/schema.js';
 import { refOfKey } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
 import { createPrefixRouting } from '../upstream/routing.js';

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { HandlerParts, Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
-import type { Body } from '../../handle/body.js';
+import type { Body } from '../../handle/outcome.js';
 import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { charsIn } from '../../handle/json-texts.js';
 import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
