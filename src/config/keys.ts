@@ -33,39 +33,29 @@ export interface ConfigProblem {
 /** Variables without a section name, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
-/** Returns every key of a schema, in its order. */
-export const keysIn = (schema: z.ZodType): readonly ConfigKey[] =>
-  keysOf(schema, { path: [], parsedPath: [], isReloadable: false });
-
 /** Returns the row of a key in config/keys.md. */
 export function rowOf({ key, variable, byDefault, description, isReloadable }: ConfigKey): string {
   const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
   return `| \`${key}\` | \`${variable}\` | ${shown} | ${description}${isReloadable ? ' Reloadable.' : ''} |`;
 }
 
-interface Section {
-  path: readonly string[];
-  parsedPath: readonly string[];
-  /** Whether all keys of the section are reloadable. */
-  isReloadable: boolean;
-}
-
-function keysOf(schema: unknown, { path, parsedPath, ...above }: Section): ConfigKey[] {
-  const key = path.join('.');
-  if (!(schema instanceof z.ZodType)) throw new TypeError(`${key} is not a schema`);
+/** Returns every key of a schema, in its order. All keys of a reloadable section are reloadable. */
+export function keysIn(
+  schema: z.ZodType,
+  path: readonly string[] = [],
+  isReloadableSection = false,
+): readonly ConfigKey[] {
   const marks = marksOf(schema);
-  const isReloadable = above.isReloadable || marks.reloadable === true;
+  const isReloadable = isReloadableSection || marks.reloadable === true;
   const keys = keysOfSection(schema);
   if (keys !== undefined)
-    return Object.entries(keys).flatMap(([name, child]) =>
-      keysOf(child, { path: [...path, name], parsedPath: [...parsedPath, name], isReloadable }),
-    );
-  const name = parsedPath.at(-1) ?? '';
+    return Object.entries(keys).flatMap(([name, child]) => keysIn(child, [...path, name], isReloadable));
+  const key = path.join('.');
   return [
     {
       key,
       path,
-      parsedPath: [...parsedPath.slice(0, -1), nameWithUnit(name, marks)],
+      parsedPath: [...path.slice(0, -1), nameWithUnit(path.at(-1) ?? '', marks)],
       variable: variableOf(key),
       byDefault: defaultOf(schema, key),
       description: marks.description ?? '',
@@ -77,7 +67,7 @@ function keysOf(schema: unknown, { path, parsedPath, ...above }: Section): Confi
 }
 
 /** Returns a section's keys; undefined for a single key. */
-function keysOfSection(schema: z.ZodType): Readonly<Record<string, unknown>> | undefined {
+function keysOfSection(schema: z.ZodType): Readonly<Record<string, z.ZodType>> | undefined {
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   const mapping = inner instanceof z.ZodPipe ? inner.in : inner;
   return mapping instanceof z.ZodObject ? mapping.shape : undefined;
