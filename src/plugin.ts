@@ -1,7 +1,7 @@
 // The contract of a plugin: what it declares, and what it gets and returns when it starts.
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Config } from './config/schema.js';
-import type { ConfigPart } from './config/sections.js';
+import type { ConfigPart } from './config/fields.js';
 import type { Hooks, PluginListener } from './hooks.js';
 import type { ErrorEntry, ServiceError } from './errors.js';
 import type { Handler } from './http/context.js';

@@ -7,12 +7,11 @@ import type { z } from 'zod';
 import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import { parseUrl } from './addresses.js';
-import { MAPPING } from './fields.js';
+import { type Blame, type ConfigPart, MAPPING, joinSections } from './fields.js';
 import { type ConfigKey, type ConfigProblem, isTree, keysIn, valueAt, withValue } from './keys.js';
 import { outgoingProxyProblems } from './outgoing-proxy.js';
 import type { Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
-import { type Blame, type ConfigPart, joinSections } from './sections.js';
 import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
 /** Loads the yaml package on first use, because a configuration from plain variables does not need it. */

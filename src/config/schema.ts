@@ -3,7 +3,7 @@ import { isLoopback, isSameListener, readOrigin } from './addresses.js';
 import { cache, redis } from './schema-cache.js';
 import { deletion, page, redirect, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
-import type { Rule, SectionsOf } from './sections.js';
+import type { Rule, SectionsOf } from './fields.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
 import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
 

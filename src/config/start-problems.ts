@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import type { Config } from './schema.js';
-import type { StartProblem } from './sections.js';
+import type { StartProblem } from './fields.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
 const NO_UPSTREAM =

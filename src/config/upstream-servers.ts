@@ -1,7 +1,7 @@
 // Derives the list of configured servers from `upstream` or `upstreams`.
 import type { z } from 'zod';
 import { DEFAULT_CONCURRENCY, NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
-import type { SectionsOf } from './sections.js';
+import type { SectionsOf } from './fields.js';
 
 type ListedServer = z.output<typeof upstreams>[number];
 

@@ -1,8 +1,7 @@
 // Logs reads of handles that do not exist.
 import type { Plugin } from '../../src/plugin.js';
-import { flag } from '../../src/config/fields.js';
+import { type SectionsOf, flag } from '../../src/config/fields.js';
 import type { Config } from '../../src/config/schema.js';
-import type { SectionsOf } from '../../src/config/sections.js';
 
 const SECTIONS = { unknown: { log: flag(false).describe('Whether to log reads of unknown handles.') } };
 

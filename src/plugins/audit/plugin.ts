@@ -1,8 +1,7 @@
 // The staleness audit: compares a sample of hits, and of entries after writes, with the Handle server.
 import type { Plugin } from '../../plugin.js';
-import { fixed, share } from '../../config/fields.js';
+import { type SectionsOf, fixed, share } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 const SAMPLES = ['hit', 'write'] as const;

@@ -1,9 +1,8 @@
 // The change file, the change feed and its webhook: every write and purge, for other programs and for later.
 import type { Plugin } from '../../plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
-import { fixed, flag, normalised, secret, section, text } from '../../config/fields.js';
+import { type SectionsOf, fixed, flag, normalised, secret, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { folderProblem } from '../../config/start-problems.js';
 import { ServiceError } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';

@@ -1,9 +1,8 @@
 // Caches in front: every invalidation is confirmed by each Varnish before a write is acknowledged.
 import type { Plugin } from '../../plugin.js';
 import { readOrigin } from '../../config/addresses.js';
-import { fixed, list, oneOf, section } from '../../config/fields.js';
+import { type SectionsOf, fixed, list, oneOf, section } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 const RESULTS = ['confirmed', 'unconfirmed'] as const;

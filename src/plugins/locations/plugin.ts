@@ -1,10 +1,9 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
 import type { Plugin } from '../../plugin.js';
-import { list, readPrefixName, reloadable, text } from '../../config/fields.js';
+import { type SectionsOf, list, readPrefixName, reloadable, text } from '../../config/fields.js';
 import { isTree } from '../../config/keys.js';
 import { parseYaml } from '../../config/load.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
 import { defineErrors } from '../../errors.js';
 

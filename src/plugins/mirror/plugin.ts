@@ -1,8 +1,7 @@
 // A mirror of prefixes: all their handles are in the cache, and survive an outage of any length.
 import type { Plugin } from '../../plugin.js';
-import { duration, flag, list, readPrefixName, secret, text } from '../../config/fields.js';
+import { type SectionsOf, duration, flag, list, readPrefixName, secret, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 export const METRICS = {

@@ -1,8 +1,7 @@
 // Moved handles: a file with new URLs, which answers before a repository does.
 import type { Plugin } from '../../plugin.js';
-import { fixed, section, text } from '../../config/fields.js';
+import { type SectionsOf, fixed, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
 import { upstreamServers } from '../../config/upstream-servers.js';
 import { handleRef } from '../../handle/handle.js';

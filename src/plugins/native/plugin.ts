@@ -5,6 +5,7 @@ import { isIP } from 'node:net';
 import type { Plugin } from '../../plugin.js';
 import { isSameListener } from '../../config/addresses.js';
 import {
+  type SectionsOf,
   fixed,
   list,
   normalised,
@@ -15,7 +16,6 @@ import {
   wholeNumber,
 } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { fileProblem, pemProblem } from '../../config/start-problems.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { Target } from '../../http/target.js';

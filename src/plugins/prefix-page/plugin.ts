@@ -1,8 +1,7 @@
 // The public page of a prefix: how often its handles are resolved, and whether they are available and fresh.
 import type { Plugin } from '../../plugin.js';
-import { fixed, list, readPrefixName } from '../../config/fields.js';
+import { type SectionsOf, fixed, list, readPrefixName } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 

@@ -1,9 +1,8 @@
 // PROXY protocol: a balancer in front that forwards bytes sends the address of its client ahead of them.
 import type { Plugin } from '../../plugin.js';
 import { readNetwork } from '../../config/addresses.js';
-import { fixed, list, section } from '../../config/fields.js';
+import { type SectionsOf, fixed, list, section } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 const REASONS = ['untrusted', 'invalid', 'timeout', 'limit'] as const;

@@ -1,8 +1,7 @@
 // Reads handles of prefixes that no configured server serves from the servers in their prefix records.
 import type { Plugin } from '../../plugin.js';
-import { fixed, flag } from '../../config/fields.js';
+import { type SectionsOf, fixed, flag } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 
 const SECTIONS = {
   upstream: {

@@ -2,9 +2,8 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Plugin } from '../../plugin.js';
-import { flag, text, fixed } from '../../config/fields.js';
+import { type SectionsOf, fixed, flag, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { folderProblem } from '../../config/start-problems.js';
 import { ServiceError, defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';

@@ -2,7 +2,7 @@
 import type { Plugin } from '../../plugin.js';
 import { readBaseUrl } from '../../config/addresses.js';
 import type { Config } from '../../config/schema.js';
-import type { Rule } from '../../config/sections.js';
+import type { Rule } from '../../config/fields.js';
 import { defineErrors } from '../../errors.js';
 
 export const ERRORS = defineErrors({

@@ -1,9 +1,8 @@
 // A service that finds handles by their values: its routes are forwarded to it, and searches of ePIC v2 ask it.
 import type { Plugin } from '../../plugin.js';
 import { readOrigin } from '../../config/addresses.js';
-import { flag, normalised } from '../../config/fields.js';
+import { type SectionsOf, flag, normalised } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { defineRoutes } from '../../http/route-table.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 

@@ -1,9 +1,8 @@
 // FAIR Signposting: typed links on redirects and record pages, and link sets.
 import type { Plugin } from '../../plugin.js';
-import { list } from '../../config/fields.js';
+import { type SectionsOf, list } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import { baseUrl } from '../../config/schema-interfaces.js';
-import type { SectionsOf } from '../../config/sections.js';
 
 const SIGNPOST = /^(\S+)=(type|author|license|describedby|describes|item|collection|profile)$/;
 

@@ -1,9 +1,8 @@
 // The snapshot and the seed: records that are put into memory at startup; and the calls that export and
 // import records.
 import type { Plugin } from '../../plugin.js';
-import { fixed, section, text } from '../../config/fields.js';
+import { type SectionsOf, fixed, section, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { accessProblem, folderProblem } from '../../config/start-problems.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';

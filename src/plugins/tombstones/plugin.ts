@@ -1,8 +1,7 @@
 // Tombstones: a value that says what a handle was makes its redirect 410.
 import type { Plugin } from '../../plugin.js';
-import { text } from '../../config/fields.js';
+import { type SectionsOf, text } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
 
 export const ERRORS = defineErrors({

@@ -1,9 +1,8 @@
 // Traces: a span for each request and each upstream read, in the caller's W3C trace context.
 import type { Plugin } from '../../plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
-import { normalised, wholeNumber } from '../../config/fields.js';
+import { type SectionsOf, normalised, wholeNumber } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { SectionsOf } from '../../config/sections.js';
 
 const SECTIONS = {
   tracing: {

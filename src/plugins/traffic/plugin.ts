@@ -3,6 +3,8 @@ import { z } from 'zod';
 import type { Plugin } from '../../plugin.js';
 import { readHandlePattern, readNetwork } from '../../config/addresses.js';
 import {
+  type Rule,
+  type SectionsOf,
   fixed,
   flag,
   items,
@@ -14,7 +16,6 @@ import {
   wholeNumber,
 } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import type { Rule, SectionsOf } from '../../config/sections.js';
 import { defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
