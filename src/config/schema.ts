@@ -5,7 +5,7 @@ import { deletion, page, redirect, v2 } from './schema-interfaces.js';
 import { admin, http, log, server } from './schema-server.js';
 import type { Rule, SectionsOf } from './fields.js';
 import { ORIGIN, upstream, upstreams } from './schema-upstream.js';
-import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
+import { type ServerConfig, type UpstreamSections, upstreamServers } from './upstream-servers.js';
 
 export const SECTIONS = {
   server,
@@ -101,7 +101,7 @@ function upstreamRules(config: UpstreamSections): Rule[] {
  * Returns a prefix that several servers may not share: only repositories may precede another server, because a Handle
  * server answers for all handles of its prefix; and the last server must be read-only. Undefined if there is none.
  */
-function repeatedPrefix(servers: readonly ConfiguredServer[]): string | undefined {
+function repeatedPrefix(servers: readonly ServerConfig[]): string | undefined {
   return servers
     .flatMap(({ prefixes }) => prefixes)
     .find((prefix) => {
@@ -120,7 +120,7 @@ function addressRule({ kind, url, secondaries }: Config['upstreams'][number], at
   return [kind === 'handle-server' && !isOrigin, key, `give ${ORIGIN}; DSpace needs kind: dspace`];
 }
 
-function trustRules({ url, secondaries, key, fingerprint, ...client }: ConfiguredServer): Rule[] {
+function trustRules({ url, secondaries, key, fingerprint, ...client }: ServerConfig): Rule[] {
   const { clientCertificateFile, clientKeyFile } = client;
   const plainUrl = [url, ...secondaries].find((address) => address.startsWith('http:'));
   const needsTls = (name: string, value: string | undefined): Rule => [

@@ -9,10 +9,6 @@ type ListedServer = z.output<typeof upstreams>[number];
 export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
   kind: Exclude<ListedServer['kind'], 'none'>;
   url: string;
-}
-
-/** A server and its section key. */
-export interface ConfiguredServer extends ServerConfig {
   /** Section key: `upstream`, or `upstreams.0` and so on. */
   key: string;
 }
@@ -31,7 +27,7 @@ const HANDLE_SERVER = {
 } as const;
 
 /** Returns the configured servers, or none for `upstream.url: none`. */
-export function upstreamServers({ upstream, upstreams }: UpstreamSections): ConfiguredServer[] {
+export function upstreamServers({ upstream, upstreams }: UpstreamSections): ServerConfig[] {
   const { url } = upstream;
   if (url === NO_SERVER) return [];
   if (url !== undefined) {

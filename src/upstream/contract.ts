@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HandleValue, Selection } from '../handle/value.js';
 import type { ListPage, Outcome } from '../handle/outcome.js';
-import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { TimeSlicer, Work } from '../time-slicer.js';
@@ -200,13 +200,13 @@ export interface ProbeQuestion extends SourceRequest {
 }
 
 /** A configured server and its kind. */
-export interface SourceServer extends ConfiguredServer {
+export interface SourceServer extends ServerConfig {
   source: RecordSource;
 }
 
 /** Adds the source of its kind to each server. @throws Error for a kind without a source */
 export const withSources = (
-  servers: readonly ConfiguredServer[],
+  servers: readonly ServerConfig[],
   sources: readonly RecordSource[],
 ): SourceServer[] =>
   servers.map((server) => {

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Cache } from '../cache/cache.js';
 import { systemClock, untilDeadline } from '../cache/clock.js';
 import type { Config } from '../config/schema.js';
-import type { ConfiguredServer } from '../config/upstream-servers.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
@@ -48,7 +48,7 @@ export type HandleLock = <T>(
 /** Creates the lock of handles, which all instances on the same Redis share. */
 export function createSharedLock(
   { v2, redis }: Config,
-  servers: readonly ConfiguredServer[],
+  servers: readonly ServerConfig[],
   { commands, era }: Cache,
 ): HandleLock {
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
