@@ -33,6 +33,13 @@ describe('configuration loading', () => {
     expect(configFrom({ env: { PORT: '', UPSTREAM_URL: ' ', CONFIG: '' } })).toEqual(configFrom({}));
   });
 
+  it('ignores a key without a value in a list of mappings', () => {
+    const { upstreams } = configFrom({
+      yaml: 'upstreams:\n  - prefixes: ["21.T1"]\n    url: http://a.example.org\n    caFile:\n',
+    });
+    expect(upstreams).toMatchObject([{ prefixes: ['21.T1'], url: 'http://a.example.org' }]);
+  });
+
   it('ignores a key without a value, a comment-only section and an empty file', () => {
     expect(configFrom({ yaml: 'server:\n  port:\ncache:\n  # maxBytes: 1MiB\n' })).toEqual(configFrom({}));
     expect(configFrom({ yaml: '' })).toEqual(configFrom({}));

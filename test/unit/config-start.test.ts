@@ -58,6 +58,13 @@ describe('startup configuration problems', () => {
     expect(problem({ '/ca': `# our CA\n${certificate}${certificate}` })).toEqual([]);
   });
 
+  it('name the variable of a list that contains the key', () => {
+    const UPSTREAMS = JSON.stringify([{ prefixes: '*', url: UPSTREAM_URL, caFile: '/ca' }]);
+    expect(startProblemsOf({ env: { UPSTREAM_URL: '', UPSTREAMS } })).toEqual([
+      '  upstreams.0.caFile (variable UPSTREAMS): /ca cannot be read: ENOENT: no such file or directory',
+    ]);
+  });
+
   describe('of a client certificate', () => {
     const FILES = { UPSTREAM_CLIENT_CERTIFICATE_FILE: '/cert', UPSTREAM_CLIENT_KEY_FILE: '/key' };
     const encrypted = createPrivateKey(own.key)
