@@ -5,7 +5,7 @@ import https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { Client, Pool, buildConnector } from 'undici';
+import { Pool, buildConnector } from 'undici';
 import { outgoingProxy } from '../config/outgoing-proxy.js';
 import type { UpstreamDispatcher } from './exchange.js';
 import { PIN_MISMATCH, noteOpen } from './failure.js';
@@ -92,7 +92,7 @@ export function createPools(
   { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
   connect = createTrustedConnector(trust, { lookup }),
 ): ClosableDispatcher {
-  const options: Client.Options = {
+  const options: Pool.Options = {
     connect(to, connected) {
       connect(to, (...given) => {
         if (given[1] !== null) discardContinue(given[1]);
@@ -106,46 +106,37 @@ export function createPools(
     bodyTimeout: 0,
   };
   const pools = new Map<string, { pool: Pool; createdAt: number }>();
-  /** Pools that were replaced, until their last request has ended. */
-  const replaced = new Set<Pool>();
-  const retries = new Set<Client>();
+  /** Pools that close once their last request has ended. */
+  const closing = new Set<Pool>();
+
+  function closeLater(pool: Pool): void {
+    closing.add(pool);
+    const forget = () => closing.delete(pool);
+    pool.close().then(forget, forget);
+  }
 
   function poolOf(origin: string): Pool {
     const known = pools.get(origin);
     if (known !== undefined && now() - known.createdAt < MAX_AGE_MS) return known.pool;
     const pool = new Pool(origin, { ...options, connections });
     pools.set(origin, { pool, createdAt: now() });
-    if (known !== undefined) closeReplaced(known.pool);
+    if (known !== undefined) closeLater(known.pool);
     return pool;
-  }
-
-  function closeReplaced(pool: Pool): void {
-    replaced.add(pool);
-    const forget = () => replaced.delete(pool);
-    pool.close().then(forget, forget);
-  }
-
-  /** Opens a connection outside the pool, whose idle connections may be dead too. */
-  function openForRetry(origin: string): Client {
-    const client = new Client(origin, options);
-    retries.add(client);
-    client.once('disconnect', () => retries.delete(client));
-    client.once('connectionError', () => retries.delete(client));
-    return client;
   }
 
   return {
     dispatch(request, handler) {
       const origin = String(request.origin);
       if (request.reset !== true) return poolOf(origin).dispatch(request, handler);
-      const client = openForRetry(origin);
-      const isReady = client.dispatch(request, handler);
-      void client.close();
+      // A retry has a pool of its own, because the idle connections of the other may be dead too.
+      const pool = new Pool(origin, options);
+      const isReady = pool.dispatch(request, handler);
+      closeLater(pool);
       return isReady;
     },
     async destroy() {
       const current = [...pools.values()].map(({ pool }) => pool);
-      await Promise.all([...current, ...replaced, ...retries].map((client) => client.destroy()));
+      await Promise.all([...current, ...closing].map((pool) => pool.destroy()));
     },
   };
 }
