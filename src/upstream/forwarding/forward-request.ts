@@ -32,7 +32,6 @@ interface ForwardCallbacks {
 class ForwardedRequest extends Readable {
   readonly method: string;
   readonly url: string;
-  headers: OutgoingHttpHeaders = {};
   /** Read by http-proxy after a connection reset by the upstream. */
   readonly socket = { destroyed: false };
   readonly callbacks: ForwardCallbacks;
@@ -46,12 +45,9 @@ class ForwardedRequest extends Readable {
     this.#upstream = upstream;
   }
 
-  /**
-   * Restores the upstream headers, because http-proxy has added Content-Length to some requests. Call it
-   * before http-proxy copies them.
-   */
-  replaceHeaders(): void {
-    this.headers = this.#upstream.headers;
+  /** Always a copy, because http-proxy adds Content-Length to some requests before it copies the headers. */
+  get headers(): OutgoingHttpHeaders {
+    return { ...this.#upstream.headers };
   }
 
   /**
@@ -63,11 +59,6 @@ class ForwardedRequest extends Readable {
     sent.path = this.#upstream.target;
     this.push(this.#upstream.body);
     this.push(null);
-  }
-
-  /** Aborts the upstream request, even while it waits for a connection. */
-  cancel(): void {
-    this.emit('aborted');
   }
 }
 
@@ -96,24 +87,34 @@ export function createForwardRequest(
     const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
     return new Promise((resolve, reject) => {
       let hasResponse = false;
-      const onResponse = (response: IncomingMessage): void => {
-        hasResponse = true;
-        response.rawHeaders = endToEndLines(response, sessions);
-        resolve(response);
-      };
       const onFailure = (error: unknown): void => {
         clearTimeout(timer);
         reject(toForwardError(error));
       };
+      const onResponse = (response: IncomingMessage): void => {
+        const { statusCode = 0 } = response;
+        // Node accepts any three digits as a status; a final response has 200 to 599 (RFC 9110 §15).
+        if (statusCode < 200 || statusCode > 599) {
+          response.destroy();
+          const diagnosis = { cause: 'invalid status code' };
+          onFailure(new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis }));
+          return;
+        }
+        hasResponse = true;
+        response.rawHeaders = endToEndLines(response, sessions);
+        resolve(response);
+      };
       const onClose = (): void => {
-        if (hasResponse) clearTimeout(timer);
-        else onFailure(connectionClosed());
+        clearTimeout(timer);
+        const diagnosis = { cause: 'the connection was closed before a response came' };
+        if (!hasResponse) onFailure(new ServiceError('UPSTREAM_UNREACHABLE', { diagnosis }));
       };
       const upstream = { method, target: basePath + target, headers, body };
       const request = new ForwardedRequest(upstream, { onResponse, onFailure, onClose });
       const timer = setTimeout(() => {
         onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
-        request.cancel();
+        // Aborts the upstream request, even while it waits for a connection.
+        request.emit('aborted');
       }, writeTimeoutMs);
       void proxy(request, res, onFailure);
     });
@@ -129,16 +130,13 @@ function createProxy(target: string, agent: Connections['writeAgent']) {
     // The response is forwarded after the invalidation of the handle, and keeps its repeated headers.
     selfHandleResponse: true,
     on: {
-      start: (request) => {
-        request.replaceHeaders();
-      },
       proxyReq: (sent, request) => {
         sent.once('close', request.callbacks.onClose);
         request.sendBy(sent);
       },
       // The library types the response with the class of the request.
       proxyRes: (response, { callbacks }) => {
-        receiveResponse(response as unknown as IncomingMessage, callbacks);
+        callbacks.onResponse(response as unknown as IncomingMessage);
       },
       error: (error, { callbacks }) => {
         callbacks.onFailure(error);
@@ -146,22 +144,6 @@ function createProxy(target: string, agent: Connections['writeAgent']) {
     },
   });
 }
-
-/** Node accepts any three digits as a status; a final response has 200 to 599 (RFC 9110 §15). */
-function receiveResponse(response: IncomingMessage, { onResponse, onFailure }: ForwardCallbacks): void {
-  const { statusCode = 0 } = response;
-  if (statusCode >= 200 && statusCode <= 599) {
-    onResponse(response);
-    return;
-  }
-  response.destroy();
-  onFailure(new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'invalid status code' } }));
-}
-
-const connectionClosed = (): ServiceError =>
-  new ServiceError('UPSTREAM_UNREACHABLE', {
-    diagnosis: { cause: 'the connection was closed before a response came' },
-  });
 
 /** Converts a socket error that http-proxy has passed on. */
 function toForwardError(error: unknown): ServiceError {
