@@ -90,10 +90,8 @@ async function ask(
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   try {
-    const { failure, hasAnswered } = judgeResponse(await send(question), question);
+    assertAnswer(await send(question), question, onAnswered);
     const ms = elapsedMs();
-    if (hasAnswered) onAnswered();
-    if (failure !== undefined) return { ms, failure: failureReport(failure, keys) };
     const { versionPath } = question;
     const version =
       versionPath &&
@@ -102,14 +100,10 @@ async function ask(
         .catch(() => undefined));
     return { ms, version, ...(ms > staleAfterMs && { warning: SLOW }) };
   } catch (error) {
-    return { ms: elapsedMs(), failure: failureReport(toServiceError(error), keys) };
+    const failure = toServiceError(error);
+    return { ms: elapsedMs(), failure: { code: failure.code, ...explainServerFailure(failure, keys) } };
   }
 }
-
-const failureReport = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
-  code: failure.code,
-  ...explainServerFailure(failure, keys),
-});
 
 const SLOW: Diagnosis = {
   cause: 'the response took longer than upstream.staleAfter',
@@ -121,34 +115,36 @@ const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url 
 /** Gateway or proxy statuses: even in Handle JSON they do not prove that a Handle server responded. */
 const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
 
-/** Judges a probe response. An error in Handle JSON counts as a response, because readers receive it. */
-function judgeResponse(
+/**
+ * Calls `onAnswered` for a response of the server itself. An error in Handle JSON is one, because readers receive it.
+ *
+ * @throws ServiceError for any response but a success
+ */
+function assertAnswer(
   response: UpstreamResponse,
   { check, mayRedirect = false }: ProbeQuestion,
-): { failure: ServiceError | undefined; hasAnswered: boolean } {
-  const { status } = response;
-  const problem = check && probeProblem(response, check);
-  const isElsewhere = isRedirect(status) && !mayRedirect;
-  const hasAnswered = problem === undefined && !isElsewhere && !OF_GATEWAYS.includes(status);
-  if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
-  if (isElsewhere) return { failure: invalidResponse('a redirect', response), hasAnswered };
-  if (status < 500) return { failure: problem, hasAnswered };
-  const remedy = `see the log of the server${OF_GATEWAYS.includes(status) ? ', or of the gateway in front of it' : ''}`;
-  const diagnosis = { cause: describeResponse(response), remedy };
-  return { failure: new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status }), hasAnswered };
+  onAnswered: () => void,
+): void {
+  if (isRedirect(response.status) && !mayRedirect) throw invalidResponse('a redirect', response);
+  const failure = serverError(response);
+  try {
+    if (!OF_GATEWAYS.includes(response.status)) {
+      check?.(response);
+      onAnswered();
+    }
+  } catch (problem) {
+    throw failure ?? problem;
+  }
+  if (failure !== undefined) throw failure;
 }
 
-function probeProblem(
-  response: UpstreamResponse,
-  check: (response: UpstreamResponse) => void,
-): ServiceError | undefined {
-  try {
-    check(response);
-    return undefined;
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
+function serverError(response: UpstreamResponse): ServiceError | undefined {
+  const { status } = response;
+  if (status < 500) return undefined;
+  if (status === 508) return new ServiceError('LOOP_DETECTED', { diagnosis: LOOP });
+  const remedy = `see the log of the server${OF_GATEWAYS.includes(status) ? ', or of the gateway in front of it' : ''}`;
+  const diagnosis = { cause: describeResponse(response), remedy };
+  return new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status });
 }
 
 function versionIn(response: UpstreamResponse): string | undefined {
