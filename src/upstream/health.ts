@@ -1,18 +1,12 @@
-// The health of one server: whether it gets a read now, by its Retry-After, its circuit breaker and failover.
+// The health of one server: whether it gets a read now, by its Retry-After, its circuit breaker and failover; logs changes.
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
-import { type FailureScope, scopeOf } from './failure.js';
+import type { ServerSettings } from './contract.js';
+import { type FailureScope, type ServerKeys, codeOf, explainServerFailure, scopeOf } from './failure.js';
 import { type ResponseHead, headerOf, isTooBusy } from './response.js';
 
-export type BreakerState = 'closed' | 'half-open' | 'open';
-
-/** Receives the events of a server's health. */
-export interface HealthReport {
-  breakerChanged: (state: BreakerState) => void;
-  succeeded: () => void;
-  failed: (failure: ServiceError) => void;
-}
+type BreakerState = 'closed' | 'half-open' | 'open';
 
 /** An admitted request. */
 interface Attempt {
@@ -36,9 +30,9 @@ const WORKING_MS = 1000;
  * sent: a client that keeps requesting a few broken records must not open the breaker for all.
  */
 export class ServerHealth {
-  readonly #settings: ServerConfig;
+  readonly #settings: ServerSettings;
   readonly #clock: Context['clock'];
-  readonly #report: HealthReport | undefined;
+  readonly #report: ReturnType<typeof createHealthReport> | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
   #pausedUntil: number | undefined;
@@ -49,10 +43,11 @@ export class ServerHealth {
   #succeededAt = -Infinity;
   #lastFailure: ServiceError | undefined;
 
-  constructor(settings: ServerConfig, clock: Context['clock'], report?: HealthReport) {
+  /** Without `keys`, changes are neither logged nor shown in metrics. */
+  constructor(settings: ServerSettings, context: Context, keys: ServerKeys | undefined) {
     this.#settings = settings;
-    this.#clock = clock;
-    this.#report = report;
+    this.#clock = context.clock;
+    this.#report = keys && createHealthReport(settings.url, keys, context);
     this.#failures = createFailureCount(settings.breaker.failures);
     this.#trials = createTrials(settings.breaker);
   }
@@ -107,9 +102,9 @@ export class ServerHealth {
     if (isNews) this.#count(key, failure);
   }
 
-  /** Tries the server last in the next `periodMs`, until it succeeds. */
-  avoid(periodMs: number): void {
-    this.#avoidedUntil = this.#clock.now() + periodMs;
+  /** Tries the server last for `upstream.retryAfter`, or until it succeeds. */
+  avoid(): void {
+    this.#avoidedUntil = this.#clock.now() + this.#settings.retryAfterMs;
   }
 
   get isAvoided(): boolean {
@@ -120,10 +115,10 @@ export class ServerHealth {
    * Whether the server is tried first. When the time of an avoided server is over, one read tries it and starts the
    * time again, so that other reads do not wait for it.
    */
-  mayBeFirst(periodMs: number): boolean {
+  mayBeFirst(): boolean {
     if (this.#avoidedUntil === undefined) return true;
     if (this.#clock.now() < this.#avoidedUntil) return false;
-    this.avoid(periodMs);
+    this.avoid();
     return true;
   }
 
@@ -174,15 +169,10 @@ export class ServerHealth {
 }
 
 /** Returns servers in the order to try them: avoided ones last. */
-export function inOrder<Server extends { health: ServerHealth }>(
-  servers: readonly Server[],
-  avoidMs: number,
-): Server[] {
-  const first = servers.find(({ health }) => health.mayBeFirst(avoidMs));
-  const others = servers
-    .filter((server) => server !== first)
-    .sort((one, other) => Number(one.health.isAvoided) - Number(other.health.isAvoided));
-  return first === undefined ? others : [first, ...others];
+export function inOrder<Server extends { health: ServerHealth }>(servers: readonly Server[]): Server[] {
+  const first = servers.find(({ health }) => health.mayBeFirst());
+  const rankOf = (server: Server): number => (server === first ? 0 : server.health.isAvoided ? 2 : 1);
+  return servers.toSorted((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** Parses Retry-After, in seconds or as a date, to milliseconds; undefined if it is invalid. */
@@ -254,5 +244,61 @@ function createTrials({ failures: maxKeys, openForMs: periodMs }: ServerConfig['
       return 0;
     },
     isFirst: (): boolean => keys.size === 1,
+  };
+}
+
+/** Minimum interval between log lines for a server that alternates between success and failure. */
+const MIN_INTERVAL_MS = 1000;
+/** Interval between log lines for a server that keeps failing. */
+const REPEAT_MS = 60_000;
+
+/** Errors of requests that this process aborted at shutdown. */
+const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
+
+/** Creates the report of a server's health to the log and the metrics. */
+function createHealthReport(server: string, keys: ServerKeys, { log, metrics, clock }: Context) {
+  let reason: string | undefined;
+  let loggedAt = -Infinity;
+  /** Failures since the last log line. */
+  let failures = 0;
+
+  function change(to: string, failure?: ServiceError): void {
+    const at = clock.now();
+    if (at - loggedAt < (to === reason ? REPEAT_MS : MIN_INTERVAL_MS)) return;
+    if (failure === undefined) {
+      metrics.recent.setServerState(server, { state: 'working' });
+      log.info({ server, failures }, 'server is working');
+    } else {
+      const diagnosis = { code: failure.code, ...explainServerFailure(failure, keys) };
+      metrics.recent.setServerState(server, { state: 'failing', ...diagnosis });
+      log.warn({ server, failures, ...diagnosis }, 'server is failing');
+    }
+    reason = to;
+    loggedAt = at;
+    failures = 0;
+  }
+
+  metrics.addServer(server);
+  metrics.setBreakerState('closed', server);
+  let breaker: BreakerState = 'closed';
+  return {
+    breakerChanged(state: BreakerState): void {
+      metrics.setBreakerState(state, server);
+      // A server that is down fails each trial, every few seconds.
+      const isTrial = state === 'half-open' || breaker === 'half-open';
+      const level = isTrial && state !== 'closed' ? 'debug' : 'warn';
+      breaker = state;
+      log[level]({ breaker: state, server }, 'circuit breaker state changed');
+    },
+    succeeded(): void {
+      if (reason !== 'working') change('working');
+    },
+    failed(failure: ServiceError): void {
+      const cause = codeOf(failure.cause);
+      // A single failing record does not indicate the server's health.
+      if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
+      failures++;
+      change(`${failure.code} ${cause ?? ''}`, failure);
+    },
   };
 }

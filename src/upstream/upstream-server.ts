@@ -1,12 +1,12 @@
-// One server: reads of whole records behind a limiter and its health, which is logged when it changes.
+// One server: reads of whole records behind a limiter and its health.
 import type { Context } from '../context.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { LimiterUsage } from './concurrency-limiter.js';
 import type { HandleRead, ServerAccess, ServerSettings } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
-import { type ServerKeys, codeOf, explainServerFailure, scopeOf } from './failure.js';
-import { type BreakerState, ServerHealth, type HealthReport } from './health.js';
+import type { ServerKeys } from './failure.js';
+import { ServerHealth } from './health.js';
 import { readInSlices } from './reply.js';
 
 export interface UpstreamServer {
@@ -31,14 +31,10 @@ export function createServer(
   keys: ServerKeys | undefined,
   label = settings.url,
 ): UpstreamServer {
-  const { url, caseSensitive, maxRecordBytes: maxBodyBytes } = settings;
-  const { origin } = parseAddress(url);
+  const { caseSensitive, maxRecordBytes: maxBodyBytes } = settings;
+  const { origin } = parseAddress(settings.url);
   const protocol = settings.source.protocol(settings);
-  const health = new ServerHealth(
-    settings,
-    context.clock,
-    keys && createHealthReport({ url, keys }, context),
-  );
+  const health = new ServerHealth(settings, context, keys);
   const { metrics, hooks } = context;
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
@@ -82,65 +78,6 @@ export function createServer(
         }
       };
       return limiter.run(send, { key: handle.key, caller });
-    },
-  };
-}
-
-/** Minimum interval between log lines for a server that alternates between success and failure. */
-const MIN_INTERVAL_MS = 1000;
-/** Interval between log lines for a server that keeps failing. */
-const REPEAT_MS = 60_000;
-
-/** Errors of requests that this process aborted at shutdown. */
-const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
-
-/** Creates the report of a server's health to the log and the metrics. */
-function createHealthReport(
-  { url: server, keys }: { url: string; keys: ServerKeys },
-  { log, metrics, clock }: Context,
-): HealthReport {
-  let reason: string | undefined;
-  let loggedAt = -Infinity;
-  /** Failures since the last log line. */
-  let failures = 0;
-
-  function change(to: string, failure?: ServiceError): void {
-    const at = clock.now();
-    if (at - loggedAt < (to === reason ? REPEAT_MS : MIN_INTERVAL_MS)) return;
-    if (failure === undefined) {
-      metrics.recent.setServerState(server, { state: 'working' });
-      log.info({ server, failures }, 'server is working');
-    } else {
-      const diagnosis = { code: failure.code, ...explainServerFailure(failure, keys) };
-      metrics.recent.setServerState(server, { state: 'failing', ...diagnosis });
-      log.warn({ server, failures, ...diagnosis }, 'server is failing');
-    }
-    reason = to;
-    loggedAt = at;
-    failures = 0;
-  }
-
-  metrics.addServer(server);
-  metrics.setBreakerState('closed', server);
-  let breaker: BreakerState = 'closed';
-  return {
-    breakerChanged(state) {
-      metrics.setBreakerState(state, server);
-      // A server that is down fails each trial, every few seconds.
-      const isTrial = state === 'half-open' || breaker === 'half-open';
-      const level = isTrial && state !== 'closed' ? 'debug' : 'warn';
-      breaker = state;
-      log[level]({ breaker: state, server }, 'circuit breaker state changed');
-    },
-    succeeded() {
-      if (reason !== 'working') change('working');
-    },
-    failed(failure) {
-      const cause = codeOf(failure.cause);
-      // A single failing record does not indicate the server's health.
-      if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
-      failures++;
-      change(`${failure.code} ${cause ?? ''}`, failure);
     },
   };
 }

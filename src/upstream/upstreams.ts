@@ -163,7 +163,7 @@ export function createUpstreamClient(
   /** Returns the configuration keys for the server at an address. */
   keysOf: (url: string) => ServerKeys,
 ): UpstreamClient & { usage: () => LimiterUsage } {
-  const { url: primaryUrl, secondaries, timeoutMs, retryAfterMs } = settings;
+  const { url: primaryUrl, secondaries, timeoutMs } = settings;
   const { now } = context.clock;
   const onRejected = (): void => {
     context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
@@ -179,7 +179,7 @@ export function createUpstreamClient(
 
   async function readWithFailover(read: HandleRead, deadline: number): Promise<Outcome> {
     const failed: ServiceError[] = [];
-    const order = inOrder(servers, retryAfterMs);
+    const order = inOrder(servers);
     for (const server of order) {
       const startedAt = performance.now();
       if (startedAt >= deadline) break;
@@ -191,7 +191,7 @@ export function createUpstreamClient(
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         // A single failing record does not affect reads of other handles.
-        if (scopeOf(error) !== 'record') server.health.avoid(retryAfterMs);
+        if (scopeOf(error) !== 'record') server.health.avoid();
         failed.push(error);
       }
     }
