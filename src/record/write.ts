@@ -56,7 +56,8 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
       attempt(body, _current, send) {
         const forward = async (beforeSend?: () => void): Promise<ForwardedResponse> => {
           const server = assertFound(origin.server);
-          return readWritten(await server.forward(req, res, { ...message, body, beforeSend }), isMinted);
+          const response = await server.forward(req, res, { ...message, body, beforeSend });
+          return readWritten(response, { isMinted, mayIgnoreLogin: server.onIgnoredLogin !== undefined });
         };
         return send([forward], { indexes });
       },
@@ -83,10 +84,13 @@ function writtenIndexes(parameters: URLSearchParams): LoggedChange['indexes'] {
   return indexes.every(Number.isInteger) ? indexes : 'various';
 }
 
-/** Reads the body only for the response code of a 404 and for a minted handle. */
-async function readWritten(response: IncomingMessage, isMinted: boolean): Promise<ForwardedResponse> {
+/** Reads the body only for the response code of a 404 or of an ignored login, and for a minted handle. */
+async function readWritten(
+  response: IncomingMessage,
+  { isMinted, mayIgnoreLogin }: { isMinted: boolean; mayIgnoreLogin: boolean },
+): Promise<ForwardedResponse> {
   const { statusCode: status = 0 } = response;
-  const isRead = status === 404 || (isMinted && status < 300);
+  const isRead = status === 404 || (isMinted && status < 300) || (mayIgnoreLogin && status === 403);
   const body = isRead ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
   const { responseCode, handle } = body === undefined ? {} : await parseAnswer(response, body);
   return { response, body, status, responseCode, minted: isMinted ? handle : undefined };
@@ -123,7 +127,7 @@ const NO_DELETE = {
 };
 
 async function reply(request: WriteRequest, forwarded: ForwardedResponse, resolver: Resolver): Promise<void> {
-  const { req, res, origin } = request;
+  const { res, origin } = request;
   const { response, status } = forwarded;
   // A Handle server sends 409 only if the handle exists.
   if (status === 409) await resolver.learn(origin.handle, { exists: true });
@@ -133,23 +137,7 @@ async function reply(request: WriteRequest, forwarded: ForwardedResponse, resolv
   }
   // The minted handle may be cached as not found.
   if (forwarded.minted !== undefined) await resolver.forget(resolver.refOf(forwarded.minted));
-  const mayBeIgnored = status === 403 && req.headers.authorization !== undefined;
-  const onIgnoredLogin = mayBeIgnored ? origin.server?.onIgnoredLogin : undefined;
-  const body = forwarded.body ?? (onIgnoredLogin && (await reportIgnoredLogin(response, onIgnoredLogin)));
-  await forwardResponse(response, res, { body });
-}
-
-/** Detects an ignored login in a 403. Returns the body if it was read. */
-async function reportIgnoredLogin(
-  response: IncomingMessage,
-  onIgnoredLogin: () => void,
-): Promise<Buffer | undefined> {
-  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
-  if (body === undefined) return undefined;
-  // Servers ignore logins over plain HTTP (recording "create: Basic over plain http").
-  const { responseCode } = await parseAnswer(response, body);
-  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
-  return body;
+  await forwardResponse(response, res, forwarded);
 }
 
 /**

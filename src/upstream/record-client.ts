@@ -1,7 +1,6 @@
 // Reads and writes records with one caller's credentials; results are never shared.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
-import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { Work } from '../time-slicer.js';
 import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import type {
@@ -22,8 +21,6 @@ interface LoginAccess extends ServerAccess {
   sessions: Sessions;
   /** Limits the lists of clients that are in memory at the same time. */
   lists: ConcurrencyLimiter;
-  /** Called after a refused write whose login the server ignored. */
-  onIgnoredLogin: (() => void) | undefined;
 }
 
 interface MethodAndQuery {
@@ -45,7 +42,7 @@ interface CallerRequest<Answer> extends SendOptions, MethodAndQuery {
  * have taken effect.
  */
 export function createRecordClient(settings: ServerSettings, access: LoginAccess): RecordClient {
-  const { pseudonym, limiter, dispatcher, slicer, sessions, lists, onIgnoredLogin } = access;
+  const { pseudonym, limiter, dispatcher, slicer, sessions, lists } = access;
   const { url, readOnly, caseSensitive, timeoutMs, writeTimeoutMs, maxBodyBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);
 
@@ -83,9 +80,7 @@ export function createRecordClient(settings: ServerSettings, access: LoginAccess
     async write(handle, change, given) {
       try {
         const request = { ...given, ...ofRecord(handle), ...requestOf(handle, change) };
-        const answer = await send({ ...request, timeoutMs: writeTimeoutMs });
-        if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
-        return answer;
+        return await send({ ...request, timeoutMs: writeTimeoutMs });
       } catch (error) {
         if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_CONNECT_FAILED', { cause: error });
         throw error;

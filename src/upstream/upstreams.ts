@@ -119,9 +119,8 @@ export function createOriginServer(
   const lists = new ConcurrencyLimiter(limitLists(limits));
   const access = { pseudonym, slicer, dispatcher, limiter };
   const reads = createUpstreamClient(settings, context, access, keysOf);
-  const onIgnoredLogin = warnOfIgnoredLogins(url, context);
   const sessions = sessionsOf(url, mainUrl);
-  const records = createRecordClient(settings, { ...access, sessions, lists, onIgnoredLogin });
+  const records = createRecordClient(settings, { ...access, sessions, lists });
   return {
     ...settings,
     reads,
@@ -129,7 +128,7 @@ export function createOriginServer(
     list: source.forwards ? records.list : source.createList(settings, access),
     forward: limitForwards(createForwardRequest(settings, { pseudonym, writeAgent, sessions }), limiter),
     checksLogins: !readOnly && url.startsWith('https:'),
-    onIgnoredLogin,
+    onIgnoredLogin: warnOfIgnoredLogins(url, context),
     usage: () => ({ read: reads.usage(), forwarded: limiter.usage() }),
     close,
   };

@@ -127,11 +127,11 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
   return { ...answerWith(200, { responseCode, handle, values }), values };
 }
 
-/** Asserts that a server accepts writes. @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
-export function assertAcceptsWrites(server: OriginServer | undefined): void {
-  if (server?.readOnly === false) return;
-  assertFound(server);
-  throw new ServiceError('UPSTREAM_READ_ONLY');
+/** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
+export function writableServer({ server }: OriginRecord): OriginServer {
+  const found = assertFound(server);
+  if (found.readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
+  return found;
 }
 
 /**

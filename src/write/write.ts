@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
-import type { LoggedChange, WriteOutcome } from '../handle/outcome.js';
+import { type LoggedChange, RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
 import { type WriteAnswer, allowsDeletion, judgeWrite } from './decisions.js';
 import type { HandleLock, Held } from './lock.js';
-import { type OriginRecord, type SendRequest, assertAcceptsWrites } from './origin-record.js';
+import { type OriginRecord, type SendRequest, writableServer } from './origin-record.js';
 
 /** The scope of a deletion, and the reply if deletion is disabled. */
 export interface Deletion<Result> {
@@ -116,12 +116,12 @@ function createSendWrite<Body, Current, Result>(
   held: Held | undefined,
 ): SendWrite {
   return async function send(requests, { indexes, isStored } = {}) {
-    const { handle, server } = origin;
-    assertAcceptsWrites(server);
+    const { handle } = origin;
+    const server = writableServer(origin);
     const last = await sendFenced(await resolver.fence(handle), requests, {
       assertHeld: held?.assertHeld,
       isStored,
-      async onChanged({ outcome, isConfirmed, answer }) {
+      async onChanged({ isAccepted, answer }, outcome) {
         if (hooks.changed.length === 0) return;
         // `isStored` is defined only for creations.
         const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
@@ -130,7 +130,7 @@ function createSendWrite<Body, Current, Result>(
           handle: answer?.minted ?? handle.text,
           indexes,
           identity: origin.identity,
-          isConfirmed,
+          isConfirmed: isAccepted,
           interface: context.family,
           outcome,
           requestId: requestIdOf(context),
@@ -138,23 +138,23 @@ function createSendWrite<Body, Current, Result>(
         await Promise.all(hooks.changed.map((record) => record([change])));
       },
     });
-    if (last?.status === 401 || last?.status === 403) held?.onRefused();
+    if (last?.status === 401 || last?.status === 403) {
+      held?.onRefused();
+      if (ignoresLogin(req, last)) server.onIgnoredLogin?.();
+    }
     return last;
   };
 }
 
+/** Whether the server has ignored a login, as over plain HTTP (recording "create: Basic over plain http"). */
+const ignoresLogin = ({ headers }: IncomingMessage, { responseCode }: WriteAnswer): boolean =>
+  headers.authorization !== undefined && responseCode === RESPONSE_CODE.authenticationNeeded;
+
 interface Settlement {
   assertHeld?: (() => void) | undefined;
   isStored?: WriteEffect['isStored'];
-  /**
-   * Called after the settlement if the record was changed, or may have been. `answer`: the last response;
-   * undefined if the last request failed. Never throws.
-   */
-  onChanged?: (change: {
-    outcome: LoggedChange['outcome'];
-    isConfirmed: boolean;
-    answer: WriteAnswer | undefined;
-  }) => Promise<void>;
+  /** Called after the settlement if the record was changed, or may have been. Never throws. */
+  onChanged?: (sent: Sent<WriteAnswer>, outcome: LoggedChange['outcome']) => Promise<void>;
 }
 
 /**
@@ -169,7 +169,8 @@ export async function sendFenced<Answer extends WriteAnswer>(
   requests: readonly SendRequest<Answer>[],
   settlement: Settlement = {},
 ): Promise<Answer | undefined> {
-  const { outcome, isAccepted, answer, failed } = await sendSequentially(requests, settlement);
+  const sent = await sendSequentially(requests, settlement);
+  const { outcome, isAccepted, answer, failed } = sent;
   try {
     await fence[outcome]();
     if (failed !== undefined) throw failed.failure;
@@ -179,7 +180,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
     // After the settlement, even if it failed, so that a subscriber to changes reads the new record. A 404
     // invalidates the entry too, but changes nothing at the Handle server.
     if (outcome !== 'unchanged' && (isAccepted || answer?.status !== 404))
-      await settlement.onChanged?.({ outcome, isConfirmed: isAccepted, answer });
+      await settlement.onChanged?.(sent, outcome);
   }
   return answer;
 }
