@@ -171,43 +171,43 @@ export interface NativeMessage {
   credential: Buffer | undefined;
 }
 
+/** Length of the header with the body length after it (bytes). */
 const HEADER_BYTES = 24;
+const BODY_LENGTH_AT = 20;
 /** Serial number if the site record is unknown. */
 export const UNKNOWN_SERIAL = 0xffff;
 
 /** Decodes the bytes after the envelope. @throws RangeError for a malformed message */
 export function readMessage(bytes: Buffer): NativeMessage {
   const reader = new ByteReader(bytes);
-  const header = readHeader(reader);
-  const body = reader.sized();
-  return { header, body, credential: reader.remaining < 4 ? undefined : reader.sized() };
-}
-
-function readHeader(reader: ByteReader): Header {
-  const opCode = reader.int32();
-  const responseCode = reader.int32();
-  const flags = reader.int32();
-  const siteSerial = reader.int16();
-  const recursionCount = reader.byte();
-  // Skips the reserved byte.
-  reader.byte();
-  return { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
+  const head = reader.take(HEADER_BYTES);
+  const body = reader.take(head.readInt32BE(BODY_LENGTH_AT));
+  const credential = reader.remaining < 4 ? undefined : reader.sized();
+  const header = {
+    opCode: head.readInt32BE(0),
+    responseCode: head.readInt32BE(4),
+    flags: head.readInt32BE(8),
+    siteSerial: head.readUInt16BE(12),
+    recursionCount: head.readUInt8(14),
+    expiration: head.readInt32BE(16),
+  };
+  return { header, body, credential };
 }
 
 export function encodeMessage({ header, body, credential }: NativeMessage): Buffer {
-  const parts = [encodeHeader(header), sized(body)];
-  return Buffer.concat(credential === undefined ? parts : [...parts, sized(credential)]);
-}
-
-/** Encodes the header without the body length. */
-function encodeHeader(header: Header): Buffer {
-  const bytes = Buffer.alloc(HEADER_BYTES - 4);
+  const end = HEADER_BYTES + body.length;
+  const bytes = Buffer.alloc(credential === undefined ? end : end + 4 + credential.length);
   bytes.writeInt32BE(header.opCode, 0);
   bytes.writeInt32BE(header.responseCode, 4);
   bytes.writeInt32BE(header.flags, 8);
   bytes.writeUInt16BE(header.siteSerial, 12);
   bytes.writeUInt8(header.recursionCount, 14);
   bytes.writeInt32BE(header.expiration, 16);
+  bytes.writeInt32BE(body.length, BODY_LENGTH_AT);
+  body.copy(bytes, HEADER_BYTES);
+  if (credential === undefined) return bytes;
+  bytes.writeInt32BE(credential.length, end);
+  credential.copy(bytes, end + 4);
   return bytes;
 }
 
