@@ -31,8 +31,6 @@ interface ResolverDeps extends LoaderDeps {
     /** Does the same, unless the entry's text is slow to read. */
     peekSmall: (key: string) => Entry | 'large' | undefined;
     hits: (key: string) => number;
-    /** Whether the entry's text is slow to read; undefined without an entry. */
-    isLarge: (key: string) => boolean | undefined;
   };
   /** Reads large texts from memory. */
   slicer?: TimeSlicer;
@@ -144,11 +142,6 @@ export class Resolver {
     if (found !== 'large') return answer(found);
     const readNow = () => answer(memory.peek(handle.key));
     return client === undefined ? readNow() : this.#inSlice(client, readNow);
-  }
-
-  /** Whether the text of a handle's entry is slow to read from memory; undefined without an entry. */
-  isLargeInMemory({ key }: HandleRef): boolean | undefined {
-    return this.#deps.memory.isLarge(key);
   }
 
   /** Reads memory in a time slice, because hundreds of large texts in one turn would block the event loop. */

@@ -90,9 +90,10 @@ export function createUncached(
   resolve: Resolve,
   { isLarge } = { isLarge: false },
 ): NativeAnswer {
-  const resolver = { refOf: (text: string) => handleRef(text, false), isLargeInMemory: () => isLarge };
+  const resolver = { refOf: (text: string) => handleRef(text, false) };
+  const cache = { memory: { isLarge: () => isLarge } };
   const prepared = { answer: () => undefined, prepareMessage: () => undefined };
-  return createAnswer(partial<Host>({ ...context, resolver }), partial(prepared), resolve, NO_SITE);
+  return createAnswer(partial<Host>({ ...context, resolver, cache }), partial(prepared), resolve, NO_SITE);
 }
 
 /** Resolves a message without a socket. */

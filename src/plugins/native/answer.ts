@@ -76,7 +76,7 @@ export function createAnswer(
   resolve: Resolve,
   site: SiteInfo,
 ): NativeAnswer {
-  const { resolver } = host;
+  const { resolver, cache } = host;
   // Clients compare the expiration of a message with their wall clock.
   const { wall: now } = host.clock;
   const readExchange = createReadExchange(resolver);
@@ -105,9 +105,8 @@ export function createAnswer(
       const { handle } = exchange;
       const { inSlice } = incoming;
       const complete = (): Answering => completeExchange(incoming, exchange);
-      const isSliced =
-        inSlice !== undefined && handle !== undefined && resolver.isLargeInMemory(handle) === true;
-      return isSliced ? inSlice(complete) : complete();
+      const isSliced = inSlice !== undefined && handle !== undefined && cache.memory.isLarge(handle.key);
+      return isSliced === true ? inSlice(complete) : complete();
     },
     deny(incoming, text) {
       const exchange = readExchange(incoming);
