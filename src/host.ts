@@ -24,8 +24,8 @@ export interface Host<Settings extends Config = Config> extends Context {
   readonly upstreams: Upstreams;
   readonly originOf: OriginOf;
   readonly refOf: RefOf;
-  /** Returns the current prepared responses, which a reload replaces. */
-  readonly preparedCache: () => PreparedCache;
+  /** The prepared responses, which a reload replaces. */
+  readonly preparedCache: Live<PreparedCache>;
   readonly hits: Hits;
   readonly isTrustedProxy: IsTrustedProxy;
   readonly findClient: FindClient;

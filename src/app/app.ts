@@ -197,18 +197,15 @@ function createCore(
   };
 }
 
-/**
- * Returns the current prepared responses. A reload replaces them, because requests in flight still prepare
- * responses with the previous settings.
- */
-function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: Hooks): () => PreparedCache {
+/** A reload replaces the prepared responses, because requests in flight still prepare some with the previous settings. */
+function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: Hooks): Live<PreparedCache> {
   const create = (): PreparedCache =>
     new PreparedCache(settings.current.http.responseCache, { ...cache, onRepeat: repeat });
-  let prepared = create();
+  const prepared = new Live(create());
   settings.onReload(() => {
-    prepared = create();
+    prepared.reload(create());
   });
-  return () => prepared;
+  return prepared;
 }
 
 /** Returns the members of plugins in `GET /stats`. */

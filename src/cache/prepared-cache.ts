@@ -94,8 +94,8 @@ export class PreparedCache {
    * Returns the prepared response if the resolver would serve the same entry now. Counts as a use of the
    * entry.
    */
-  current<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
-    const prepared = this.#get(name);
+  get<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
+    const prepared = this.#find(name);
     if (prepared === undefined || !isCurrent(prepared, now, this.#parts)) return undefined;
     if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return undefined;
     for (const onRepeat of this.#onRepeat) onRepeat(prepared.key);
@@ -113,7 +113,7 @@ export class PreparedCache {
   ): T | undefined {
     const watched = watchEntry(handle.key, entry, this.#parts);
     if (watched === undefined) return undefined;
-    const found = this.#get(name);
+    const found = this.#find(name);
     const known = found?.stamp === watched.stamp ? found : undefined;
     const prepared = render({ ...watched, dependency, bytes: 0 }, known);
     prepared.dependency = dependency;
@@ -121,7 +121,7 @@ export class PreparedCache {
     return prepared;
   }
 
-  #get<T extends Prepared>(name: PreparedName<T>): T | undefined {
+  #find<T extends Prepared>(name: PreparedName<T>): T | undefined {
     const young = this.#young.get(name);
     if (young !== undefined) return young as T;
     const old = this.#old.get(name);

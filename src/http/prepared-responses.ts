@@ -144,7 +144,7 @@ export function createSendPrepared(
   sendRaw: SendRaw,
 ): SendPrepared {
   const { clock } = host;
-  const cache = host.preparedCache();
+  const cache = host.preparedCache.current;
   const scanHeaders = createScanHeaders(host.pseudonym);
   const sendHit = createSendHit(config, host, sendRaw);
   return function sendPrepared(req, res, target) {
@@ -153,7 +153,7 @@ export function createSendPrepared(
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
     const at = clock.now();
-    const prepared = cache.current(target as PreparedName<PreparedResponse>, at);
+    const prepared = cache.get(target as PreparedName<PreparedResponse>, at);
     return prepared !== undefined && sendHit(res, prepared, headers, at);
   };
 }

@@ -25,7 +25,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   const { metrics } = host;
   const { gzipMinBytes } = config.http;
   const { freshness } = freshnessRules(config, host);
-  const cache = host.preparedCache();
+  const cache = host.preparedCache.current;
   return async function answerRecord(req, res, { handle, query, resolution }) {
     const context = contextOf(res);
     noteRead(context, resolution, query);

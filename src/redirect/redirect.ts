@@ -65,7 +65,7 @@ export function createRedirect(
     ...freshnessRules(config, host),
     values: createRedirectValues(extensions.types),
     answerRecord: createAnswerRecord(config, host),
-    prepared: host.preparedCache(),
+    prepared: host.preparedCache.current,
     securityHeaders: pages?.securityHeaders ?? securityHeaders({}),
   };
   const sendFile =

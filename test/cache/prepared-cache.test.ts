@@ -41,7 +41,7 @@ const prepare = (cache: PreparedCache, name: string, dependency?: Prepared['depe
     }),
   )!;
 const textOf = (cache: PreparedCache, name: string, now = 1): string | undefined =>
-  cache.current(nameOf(name), now)?.text;
+  cache.get(nameOf(name), now)?.text;
 
 describe('prepared response cache', () => {
   test.each([

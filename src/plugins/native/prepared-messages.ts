@@ -53,11 +53,12 @@ export class PreparedMessages {
    * all but the last of full length.
    */
   answer(received: Buffer, transport: PreparedTransport, maxBytes = Infinity): Buffer | undefined {
-    const startedAt = this.#host.hits.startTimer();
+    const { preparedCache, clock, hits } = this.#host;
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
-    const prepared = this.#host.preparedCache().current(name, this.#host.clock.now());
+    const prepared = preparedCache.current.get(name, clock.now());
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
+    const startedAt = hits.startTimer();
     const bytes = this.#fill(prepared, received);
     this.#reportHit(prepared, startedAt);
     return bytes;
@@ -72,7 +73,7 @@ export class PreparedMessages {
       return;
     const name = isPreparableMessage(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
-    this.#host.preparedCache().prepare(name, { handle, entry }, (start, known) => {
+    this.#host.preparedCache.current.prepare(name, { handle, entry }, (start, known) => {
       if (known !== undefined) return known;
       const { envelope, message } = reply;
       const bytes =
