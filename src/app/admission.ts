@@ -64,7 +64,8 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
     judgeHits: judgesHits ? (req, res) => judgeOnce(req, res, contextOf(res)) : undefined,
     refusalOf: judgesHits ? (req) => refusalIn(judgementsOf(req)) : undefined,
     admit(req, res, context) {
-      const { client } = context;
+      const { client, caller } = context;
+      if (caller !== undefined) return caller;
       // The target of a miss is not parsed a second time if there is no judge.
       if (judges.length === 0) return (context.caller = callerOf(client, req.headers));
       return maybe(judgeOnce(req, res, context), (judgements) => {

@@ -17,7 +17,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
   const { resolver } = host;
   const answerRecord = createAnswerRecord(config, host);
   const forwardAdmitted: Handler = async (req, res, context) => {
-    context.caller = await admit(req, res, context);
+    await admit(req, res, context);
     await forwardRead(req, res, context);
   };
 

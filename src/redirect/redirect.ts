@@ -18,7 +18,6 @@ import { defineRoutes } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { type ParsedValues, valuesOf } from '../resolver/parsed-records.js';
 import { runToEnd } from '../time-slicer.js';
-import type { Caller } from '../upstream/caller.js';
 import type { ResolvedHandle } from './aliases.js';
 import { type RedirectCall, type Redirects, createRenderError, sendRedirect } from './call.js';
 import { joinExtensions } from './extension.js';
@@ -143,14 +142,14 @@ async function respondToHandle(
   const { onlyIfCached } = context;
   const call = { req, res, context, redirects, query };
   context.handle = handle;
-  const admit = (): Caller | Promise<Caller> => context.caller ?? redirects.admit(req, res, context);
+  const admit = redirects.admit.bind(undefined, req, res, context);
   // An anonymous GET without parameters is admitted only if it may need more than memory.
   if (query !== NO_PARAMETERS || req.method === 'POST' || req.headers.authorization !== undefined)
     await admit();
   const read = { authoritative, onlyIfCached, admit, client: context.client.network };
   const first = { handle, resolution: await resolver.read(handle, read) };
   if (await sendPlain(call, first)) return;
-  await admit();
+  if (context.caller === undefined) await admit();
   if (query.show === 'api') await redirects.answerRecord(req, res, { ...first, query });
   else await respondToRecord(call, first);
 }
@@ -161,8 +160,8 @@ async function sendPlain(call: RedirectCall, { handle, resolution }: ResolvedHan
   if (query !== NO_PARAMETERS || resolution.kind !== 'entry' || resolution.stale !== undefined) return false;
   const found = findUrl(resolution.entry, redirects);
   if (found === undefined) return false;
-  const { host, extensions, redirectFreshness: freshness } = redirects;
-  const now = host.clock.now();
+  const { extensions, redirectFreshness: freshness } = redirects;
+  const now = resolution.readAt;
   const dependency = extensions.dependencyOf(handle, now);
   if (dependency === undefined) return false;
   noteRead(context, resolution, query);
