@@ -24,19 +24,12 @@ export function createProxyTrust(
   return (address) => isTrusted(address);
 }
 
-/** Returns the peer of a connection. A disconnected client has no address (RFC 7239 §6.2). */
-const peerOf = ({ socket: { remoteAddress } }: IncomingMessage, isTrusted: IsTrustedProxy): Client['peer'] =>
-  remoteAddress === undefined
-    ? { address: 'unknown', isTrusted: false }
-    : { address: remoteAddress, isTrusted: isTrusted(remoteAddress) };
-
 /** Maximum forwarded addresses to read, far more than any real request has. */
 const MAX_HOPS = 100;
 
-/** Returns the nearest untrusted address: any client can forge the addresses further left. */
-export function clientAddress(req: IncomingMessage, isTrusted: IsTrustedProxy): string {
-  let address = req.socket.remoteAddress ?? '';
-  if (!isTrusted(address)) return address;
+/** Returns the nearest untrusted address in front of a trusted peer: any client can forge the addresses further left. */
+function forwardedAddress(req: IncomingMessage, peer: string, isTrusted: IsTrustedProxy): string {
+  let address = peer;
   // Scans from the right up to the first untrusted address, ignoring the rest.
   const forwarded = forwardedList(req, 'for');
   const hops = Math.min(forwarded.length, MAX_HOPS);
@@ -83,8 +76,11 @@ export type FindClient = (req: IncomingMessage) => Client;
 export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): FindClient {
   let hasWarned = false;
   return function findClient(req) {
-    const peer = peerOf(req, isTrusted);
-    const { address, network } = clientAt(clientAddress(req, isTrusted));
+    // A disconnected client has no address (RFC 7239 §6.2).
+    const { remoteAddress = '' } = req.socket;
+    const peer = { address: remoteAddress || 'unknown', isTrusted: isTrusted(remoteAddress) };
+    const given = peer.isTrusted ? forwardedAddress(req, remoteAddress, isTrusted) : remoteAddress;
+    const { address, network } = clientAt(given);
     if (!hasWarned && isClaimIgnored(req, peer)) {
       hasWarned = true;
       log.warn({ peer: address, remedy: CLAIM_REMEDY }, 'forwarded client address ignored');
@@ -113,7 +109,8 @@ export const plainAddress = (address: string): string =>
 /** Returns the client at an address, as the socket or a proxy names it. */
 export function clientAt(given: string): { address: string; network: string } {
   const address = plainAddress(given);
-  return { address, network: networkOf(address) };
+  const network = isIPv4(address) ? `${address.slice(0, address.lastIndexOf('.'))}.0/24` : clientOf(address);
+  return { address, network };
 }
 
 /** Identifies a client by IPv4 address or by IPv6 /56 network, because an IPv6 client has many addresses. */
@@ -121,10 +118,7 @@ export const clientOf = (address: string): string =>
   address.includes(':') && isIPv6(address) ? v6Network(address) : address;
 
 /** Returns an address's network: IPv4 /24 or IPv6 /56. */
-export function networkOf(address: string): string {
-  const plain = plainAddress(address);
-  return isIPv4(plain) ? `${plain.slice(0, plain.lastIndexOf('.'))}.0/24` : clientOf(plain);
-}
+export const networkOf = (address: string): string => clientAt(address).network;
 
 /** Parses an address or `<address>/<bits>` to its network; undefined for any other text. */
 export function networkNamed(text: string): string | undefined {

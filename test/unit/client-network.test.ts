@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress, networkOf } from '../../src/http/client-address.js';
+import { createFindClient, networkOf } from '../../src/http/client-address.js';
+import { testContext } from '../support/context.js';
 
 describe('client network', () => {
   test.each([
@@ -18,8 +19,8 @@ describe('client network', () => {
   function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
     let count = 0;
     const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };
-    const address = clientAddress(req as never, (one) => ++count > 0 && isTrusted(one));
-    return [address, count];
+    const findClient = createFindClient((one) => ++count > 0 && isTrusted(one), testContext());
+    return [findClient(req as never).address, count];
   }
 
   test('is determined by checking no hop for an untrusted client, and at most 100 for a trusted client', () => {
