@@ -4,9 +4,10 @@ import { valuesTable } from '../../src/plugins/pages/record-page.js';
 import { describe, expect, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { createLocationListParser, listsIn } from '../../src/plugins/locations/location-list.js';
+import { TYPES, createLocationListParser, listsIn } from '../../src/plugins/locations/location-list.js';
 import { namespaceIn } from '../../src/plugins/locations/other-records.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
+import { textsOf } from '../../src/redirect/values.js';
 import { findTarget, writeLocations } from '../../src/plugins/locations/target.js';
 import { renderEtag } from '../../src/v2/read.js';
 import { countSteps } from '../support/steps.js';
@@ -152,7 +153,7 @@ function value(random: Random, index: number): HandleValue {
 
 /** Returns the steps of all sliced work on the record. */
 function stepsOn(values: readonly HandleValue[]): number {
-  const own = countSteps(listsIn(values, createLocationListParser()));
+  const own = countSteps(listsIn(textsOf(values, TYPES), createLocationListParser()));
   const gathered = { own: own.value, included: [], prefix: [], prefixIncluded: [] };
   const headers = { accept: 'a/b', acceptLanguage: 'de', userAgent: undefined };
   const client = { address: '10.0.0.1', countryOf: undefined, random: 0.5 };

@@ -16,11 +16,13 @@ import {
 } from '../../src/plugins/locations/location-list.js';
 import { NO_NAMESPACE } from '../../src/plugins/locations/other-records.js';
 import { responseHeaders, writeLocations } from '../../src/plugins/locations/target.js';
+import { templateForms } from '../../src/plugins/locations/template.js';
 import type { Steps } from '../../src/time-slicer.js';
 import { countSteps, finish } from '../support/steps.js';
 import { rounds } from '../support/property-rounds.js';
 
 const MIB = 1024 * 1024;
+const FORMS = templateForms('h');
 
 const list = (locations: readonly string[], settings = ''): string =>
   `<locations ${settings}>${locations.join('')}</locations>`;
@@ -72,7 +74,7 @@ const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => S
   ],
   'links with an unmatched anchor-id': [
     (at) => `<location href="https://e/${at}" rel="a" id="${at}" anchor-id="none"/>`,
-    (made) => responseHeaders(alone(listsOf(made)), 'h', []),
+    (made) => responseHeaders(alone(listsOf(made)), FORMS, []),
   ],
   'location XML': [
     () => '<location href_template="{hdl}"/>',
@@ -232,12 +234,8 @@ describe('location list processing', () => {
     });
 
     example('omits the lists of a record beyond 20,000 elements', () => {
-      const values = times(50, () => list(times(1000, () => '<location/>'))).map((value, at) => ({
-        index: at + 1,
-        type: '10320/LOC',
-        data: { format: 'string', value },
-      }));
-      const lists = finish(listsIn(values, parseLocationList));
+      const texts = times(50, () => list(times(1000, () => '<location/>')));
+      const lists = finish(listsIn([texts], parseLocationList));
       expect(lists.lists).toHaveLength(19);
       expect(countElements(lists)).toBeLessThanOrEqual(20_000);
     });
@@ -261,7 +259,7 @@ describe('location list processing', () => {
         (at) => `<location rel="a" href="https://e/${at}" anchor-id="${at + 1}" id="${at}"/>`,
       );
       const own = listsOf(parse(list(links))!);
-      const { value: lines, steps } = countSteps(responseHeaders(alone(own), 'h', []));
+      const { value: lines, steps } = countSteps(responseHeaders(alone(own), FORMS, []));
       // Only the first 200 links are processed, one step each.
       expect(steps).toBe(200);
       expect(lines.join('').length).toBeLessThan(8000 + lines.length);
@@ -273,7 +271,7 @@ describe('location list processing', () => {
     example('include at most 200 allowed lines, and reject others in steps', () => {
       const headersOf = (text: string) => {
         const own = { lists: [], links: [], headers: [text] };
-        return countSteps(responseHeaders(alone(own), 'h', ['link']));
+        return countSteps(responseHeaders(alone(own), FORMS, ['link']));
       };
       const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
       expect(short.value).toHaveLength(200);

@@ -3,7 +3,7 @@ import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/loader.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { RedirectRequest } from '../../redirect/extension.js';
-import type { RedirectValues } from '../../redirect/values.js';
+import { type RedirectValues, textsOf } from '../../redirect/values.js';
 import { groupsOf } from '../../time-slicer.js';
 import {
   type HandleLists,
@@ -11,6 +11,7 @@ import {
   type LocationList,
   MAX_ELEMENTS,
   type ParseLocationList,
+  TYPES,
   countElements,
   isYes,
   listsIn,
@@ -199,7 +200,7 @@ export class RequestListReader implements ListReader {
       const { values, parseList } = this.#sources;
       const { runSteps } = this.#request.context;
       const found = await values.read(record.entry, runSteps);
-      return runSteps(listsIn(found, parseList), record.entry.values.length);
+      return runSteps(listsIn(textsOf(found, TYPES), parseList), record.entry.values.length);
     });
   }
 

@@ -1,8 +1,6 @@
 // Parses the values that control redirects: 10320/loc, 10320/links and 10320/headers.
 import { LRUCache } from 'lru-cache';
 import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
-import type { HandleValue } from '../../handle/value.js';
-import { hasFamily, textsOf } from '../../redirect/values.js';
 import { type Steps, mapInSteps } from '../../time-slicer.js';
 import { type AddressRanges, readRanges } from './addresses.js';
 
@@ -159,10 +157,12 @@ const CHARS_PER_ELEMENT = 50;
 
 /**
  * Skips broken values and stops at `MAX_ELEMENTS`. HDLProxy responds with 500 to a broken value in the record
- * itself.
+ * itself. The texts are those of the values of `TYPES`.
  */
-export function* listsIn(values: readonly HandleValue[], parse: ParseLocationList): Steps<HandleLists> {
-  const [locations = [], links = [], headers = []] = textsOf(values, TYPES);
+export function* listsIn(
+  [locations = [], links = [], headers = []]: readonly string[][],
+  parse: ParseLocationList,
+): Steps<HandleLists> {
   let left = MAX_ELEMENTS;
   function* read(texts: readonly string[]): Steps<LocationList[]> {
     const lists: LocationList[] = [];
@@ -188,13 +188,6 @@ const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_EL
 /** Returns the number of elements to count towards `MAX_ELEMENTS`. */
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
   sumOf([...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)]);
-
-/**
- * Whether any value is a URL or 10320/loc (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL
- * alone").
- */
-export const mayRedirect = (values: readonly HandleValue[]): boolean =>
-  hasFamily(values, 'URL') || hasFamily(values, '10320/LOC');
 
 /** Maximum length of a number. A double has at most 17 significant digits; longer texts are invalid. */
 const MAX_CHARS = 32;

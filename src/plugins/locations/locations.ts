@@ -10,7 +10,7 @@ import type {
   RedirectRequest,
   StartedRequest,
 } from '../../redirect/extension.js';
-import { createRedirectValues } from '../../redirect/values.js';
+import { createRedirectValues, hasFamily, textsOf } from '../../redirect/values.js';
 import { runToEnd } from '../../time-slicer.js';
 import { openCountries } from './addresses.js';
 import { candidatesOf } from './select.js';
@@ -20,7 +20,6 @@ import {
   TYPES,
   createLocationListParser,
   listsIn,
-  mayRedirect,
   parseLocationList,
 } from './location-list.js';
 import { type Namespace, createOtherRecords, createPrefixRecords, toPrefixHandle } from './other-records.js';
@@ -56,11 +55,10 @@ function listsOfFile(path: string | undefined): ReadonlyMap<string, HandleLists>
   const texts = path === undefined ? [] : readLocationsFile(readFileSync(path, 'utf8'));
   if (typeof texts === 'string') throw new TypeError(`${path}: ${texts}`);
   return new Map(
-    [...texts].map(([prefix, value]) => {
-      const data = { format: 'string', value };
-      const lists = runToEnd(listsIn([{ index: 1, type: '10320/LOC', data }], parseLocationList));
-      return [toPrefixHandle(prefix).key, lists];
-    }),
+    [...texts].map(([prefix, text]) => [
+      toPrefixHandle(prefix).key,
+      runToEnd(listsIn([[text]], parseLocationList)),
+    ]),
   );
 }
 
@@ -82,9 +80,11 @@ async function startRequest(
     contact: record?.namespace.contact,
     record: record?.record,
     async find() {
-      if (!mayRedirect(values)) return undefined;
+      const texts = textsOf(values, TYPES);
+      // Links and headers redirect nothing (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone").
+      if (texts[0]?.length === 0 && !hasFamily(values, 'URL')) return undefined;
       const prefix = { handle: prefixHandle, record };
-      return findLocation({ ...request, prefix, unjudged }, sources, settings);
+      return findLocation({ ...request, prefix, unjudged, texts }, sources, settings);
     },
   };
 }
@@ -105,14 +105,14 @@ interface TargetSettings {
 }
 
 async function findLocation(
-  request: ReadingRequest,
+  request: ReadingRequest & { texts: readonly string[][] },
   sources: ListSources,
   { allowedHeaders, countryOf }: TargetSettings,
 ): Promise<Finding> {
-  const { req, context, handle, query, values, resolution } = request;
+  const { req, context, handle, query, values, resolution, texts } = request;
   const reader = new RequestListReader(sources, request);
   const chars = resolution.entry.values.length;
-  const own = await context.runSteps(listsIn(values, sources.parseList), chars);
+  const own = await context.runSteps(listsIn(texts, sources.parseList), chars);
   const gathered = await gatherLists(own, reader);
   const { used, readsOthers, isComplete } = reader;
   const finding = { used, isOfRecordAlone: !readsOthers, isComplete };

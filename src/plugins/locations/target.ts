@@ -53,13 +53,14 @@ export function* findTarget(
   allowedHeaders: readonly string[],
 ): Steps<FoundTarget> {
   const { handle, values } = request;
-  const headers = yield* responseHeaders(gathered, handle, allowedHeaders);
+  const forms = templateForms(handle);
+  const headers = yield* responseHeaders(gathered, forms, allowedHeaders);
   if (!takesPart(gathered)) {
     return { chosen: firstUrl(values), status: 302, isRandom: false, variation: NO_VARIATION, headers };
   }
   const candidates = candidatesOf(gathered, values);
   const choice = yield* pickLocation(candidates, request);
-  const chosen = choice && chosenBy(choice, candidates.locations, handle);
+  const chosen = choice && chosenBy(choice, candidates.locations, forms);
   const { location, isRandom = false } = (chosen && choice) ?? {};
   return {
     chosen,
@@ -91,9 +92,13 @@ function pickLocation(
 /**
  * Returns undefined if the chosen location has no address (recording "loc xml: one location without href").
  */
-function chosenBy(choice: Choice, locations: readonly Candidate[], handle: string): ChosenTarget | undefined {
+function chosenBy(
+  choice: Choice,
+  locations: readonly Candidate[],
+  forms: TemplateForms,
+): ChosenTarget | undefined {
   const { attributes, value } = choice.location;
-  const text = hrefOf(attributes, templateForms(handle));
+  const text = hrefOf(attributes, forms);
   return text === undefined ? undefined : { text, value, reason: () => describeTarget(choice, locations) };
 }
 
@@ -153,11 +158,10 @@ const isShort = (text: string): boolean => text.length <= MAX_CHARS;
  */
 export function* responseHeaders(
   gathered: GatheredLists,
-  handle: string,
+  forms: TemplateForms,
   allowed: readonly string[],
 ): Steps<HeaderLine[]> {
   const sources = headerSources(gathered);
-  const forms = templateForms(handle);
   const texts = sources.flatMap(({ headers }) => headers);
   const lines = yield* headerLinesIn(texts, forms, allowed);
   const lists = [...sources.flatMap(({ links }) => links), ...sources.flatMap((source) => source.lists)];
