@@ -26,8 +26,8 @@ import type { Host, Operations } from '../host.js';
 import { createOperations } from './operations.js';
 import { PLUGINS } from './plugins.js';
 import { createPublicListener } from './public-listener.js';
-import { createResolver } from '../resolver/resolver.js';
-import { createStalePeriod } from '../resolver/ttl-bounds.js';
+import { Resolver } from '../resolver/resolver.js';
+import { createStalePeriod } from '../resolver/stale-period.js';
 import { createFindClient, createProxyTrust } from '../http/client-address.js';
 import type { ClientConnections } from '../server/http-server.js';
 import { type Hooks, type PluginListener, createHooks } from '../hooks.js';
@@ -164,7 +164,7 @@ function createCore(
     slicer,
     createDispatcher,
   });
-  const resolver = createResolver(settings, context, {
+  const resolver = new Resolver(settings, context, {
     cache,
     upstream: upstreams.reads,
     slicer,

@@ -9,33 +9,24 @@ import {
   judge,
   makeEntry,
 } from '../cache/policy.js';
-import type { KeptEntry, Lookup, Store } from '../cache/store.js';
+import type { Cache } from '../cache/cache.js';
+import type { KeptEntry, Lookup } from '../cache/store.js';
+import type { Live } from '../config/live.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
 import type { Answer, Outcome, Refused } from '../handle/outcome.js';
-import type { HandleRead } from '../upstream/contract.js';
+import type { HandleRead, UpstreamClient } from '../upstream/contract.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import { scopeOf } from '../upstream/failure.js';
 import { keepLoaded } from './parsed-records.js';
 import { SingleFlight } from './single-flight.js';
 
-export interface LoaderDeps {
-  store: Store;
-  upstream: {
-    resolve: (read: HandleRead) => Promise<Outcome>;
-    preferPrimary?: ((key: string) => void) | undefined;
-  };
-  /** Time after a failure in which the handle is not requested again (ms). */
-  retryAfterMs: number;
-  /** Returns the TTL bounds of a key. */
-  ttlBoundsOf: (key: string) => TtlBounds;
-  now: () => number;
-  /** Wall clock, for the absolute TTLs of values. */
-  wall: () => number;
-  /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
-  trustedSince: () => number;
-  /** Called when a fresh entry is served. */
-  onHit?: readonly ((handle: HandleRef, entry: Entry) => void)[];
+export interface LoaderParts {
+  cache: Cache;
+  upstream: UpstreamClient;
+  /** Returns `cache.staleIfError` for a key. */
+  staleIfErrorMs: (key: string) => number;
 }
 
 /** A load in flight. */
@@ -56,18 +47,27 @@ export interface LoadTask extends HandleRead {
 
 /** Loads that ask the same servers: callers of a handle share its load in flight, and its failure. */
 export class Loader {
-  readonly #deps: LoaderDeps;
+  readonly #settings: Live<Config>;
+  readonly #context: Context;
+  readonly #parts: LoaderParts;
   readonly #flight = new SingleFlight<EntryLoad>();
   readonly #failures: FailureCache;
 
-  constructor(deps: LoaderDeps) {
-    this.#deps = deps;
-    this.#failures = new FailureCache({ ttlMs: deps.retryAfterMs, maxEntries: MAX_FAILURES, now: deps.now });
+  constructor(settings: Live<Config>, context: Context, parts: LoaderParts) {
+    this.#settings = settings;
+    this.#context = context;
+    this.#parts = parts;
+    this.#failures = new FailureCache({
+      // Time after a failure in which the handle is not requested again.
+      ttlMs: settings.current.upstream.retryAfterMs,
+      maxEntries: MAX_FAILURES,
+      now: context.clock.now,
+    });
   }
 
   /** Joins the load in flight of the handle, or starts a load. */
   join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const { trustedSince: since } = this.#deps;
+    const { trustedSince: since } = this.#parts.cache;
     return this.#flight.join(task.handle.key, { start: () => this.start(task), since });
   }
 
@@ -89,12 +89,12 @@ export class Loader {
   }
 
   start(task: LoadTask): EntryLoad {
-    const startedAt = this.#deps.now();
-    const kept = this.#deps.store.get(task.handle.key);
+    const startedAt = this.#context.clock.now();
+    const kept = this.#parts.cache.store.get(task.handle.key);
     // Avoids promises, because each adds more time to a miss than parsing the record.
     const answer =
       kept instanceof Promise
-        ? kept.then((lookup) => this.#answer(task, lookup, this.#deps.now()))
+        ? kept.then((lookup) => this.#answer(task, lookup, this.#context.clock.now()))
         : this.#answer(task, kept, startedAt);
     return { startedAt, kept, answer };
   }
@@ -107,15 +107,15 @@ export class Loader {
   }
 
   judge(entry: Entry | undefined): EntryState {
-    return entry === undefined ? 'none' : judge(entry, this.#deps.now(), this.#deps.trustedSince());
+    return judge(entry, this.#context.clock.now(), this.#parts.cache.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
-    const readAt = this.#deps.now();
-    const state = judge(entry, readAt, this.#deps.trustedSince());
+    const readAt = this.#context.clock.now();
+    const state = judge(entry, readAt, this.#parts.cache.trustedSince());
     if (state === 'fresh' && entry.requestedAt > task.newerThan) {
-      for (const onHit of this.#deps.onHit ?? []) onHit(task.handle, entry);
+      for (const onHit of this.#context.hooks.hit) onHit(task.handle, entry);
       return { kind: 'entry', entry, from, readAt, collapsed: false };
     }
     if (state === 'stale' && this.#failures.has(task.handle.key)) {
@@ -126,11 +126,11 @@ export class Loader {
 
   async #loadFromUpstream(task: LoadTask, kept: Lookup, requestedAt: number): Promise<Resolution> {
     const { key } = task.handle;
-    const wallTime = this.#deps.wall();
+    const wallTime = this.#context.clock.wall();
     const outcome = await this.#readUpstream(task);
     if (outcome.isFromSecondary && kept.entry && this.#isNewerThanSecondary(key, kept.entry, requestedAt)) {
       this.#failures.add(key);
-      const readAt = this.#deps.now();
+      const readAt = this.#context.clock.now();
       return { kind: 'entry', entry: kept.entry, from: kept.from, readAt, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
@@ -143,13 +143,13 @@ export class Loader {
     answer: Answer,
     at: RequestTime,
   ): FromEntry | Promise<FromEntry> {
-    const { store, ttlBoundsOf, now } = this.#deps;
+    const { store } = this.#parts.cache;
     const { authoritative, handle } = task;
     const { key } = handle;
-    const entry = makeEntry(answer, at, ttlBoundsOf(key));
+    const entry = makeEntry(answer, at, this.#ttlBoundsOf(key));
     // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
     // (HDLProxy would serve the deleted record again).
-    const readAt = now();
+    const readAt = this.#context.clock.now();
     const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
     const stored = isKept && store.accepts(key, kept.ticket);
     const storing = authoritative
@@ -178,7 +178,7 @@ export class Loader {
     const { key } = task.handle;
     if (!task.authoritative) this.#failures.assertNone(key);
     try {
-      const outcome = await this.#deps.upstream.resolve(task);
+      const outcome = await this.#parts.upstream.resolve(task);
       this.#failures.delete(key);
       return outcome;
     } catch (failure) {
@@ -189,13 +189,21 @@ export class Loader {
 
   /** Whether a stale entry may be newer than a secondary's answer. */
   #isNewerThanSecondary(key: string, entry: Entry, requestedAt: number): boolean {
-    return (
-      this.judge(entry) === 'stale' && isNewerThanSecondary(entry, requestedAt, this.#deps.ttlBoundsOf(key))
-    );
+    return this.judge(entry) === 'stale' && isNewerThanSecondary(entry, requestedAt, this.#ttlBoundsOf(key));
+  }
+
+  /** Returns the TTL bounds of a key: those of `cache`, some of which depend on its prefix, and those of plugins. */
+  #ttlBoundsOf(key: string): TtlBounds {
+    const { cache, upstream } = this.#settings.current;
+    const { found, notFound } = cache;
+    const ofPlugins = this.#context.hooks.notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key));
+    const ttlMs = notFound.ttlMs === 0 ? 0 : Math.max(notFound.ttlMs, ...ofPlugins);
+    const staleIfErrorMs = this.#parts.staleIfErrorMs(key);
+    return { found, notFound: { ttlMs }, staleIfErrorMs, secondaryMaxTtlMs: upstream.secondaryMaxTtlMs };
   }
 
   #replace(key: string, { entry, isKept, kept }: LoadedEntry): Promise<void> {
-    return this.#deps.store.replace(key, {
+    return this.#parts.cache.store.replace(key, {
       entry: isKept ? entry : undefined,
       ticket: kept.ticket,
       isUnchanged: kept.entry !== undefined && hasSameContent(kept.entry, entry),

@@ -1,5 +1,4 @@
 // Resolves handles from the cache or the upstream, and invalidates them.
-import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd, judge } from '../cache/policy.js';
@@ -7,14 +6,15 @@ import type { Fence, KeptEntry } from '../cache/store.js';
 import type { Config, Live } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
+import type { Hooks } from '../hooks.js';
 import { type AroundMiss, type Caller, OWN_WORK } from '../upstream/caller.js';
-import type { ResolveOptions, UpstreamClient } from '../upstream/contract.js';
+import type { ResolveOptions } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import {
   type EntryLoad,
   Loader,
-  type LoaderDeps,
+  type LoaderParts,
   type LoadTask,
   exceptServiceError,
   type FromEntry,
@@ -22,28 +22,11 @@ import {
   type StaleReason,
 } from './loader.js';
 import { SerialFlight } from './single-flight.js';
-import { createTtlBounds } from './ttl-bounds.js';
 
-interface ResolverDeps extends LoaderDeps {
-  /** The memory tier, read first and synchronously. */
-  memory: {
-    peek: (key: string) => Entry | undefined;
-    /** Does the same, unless the entry's text is slow to read. */
-    peekSmall: (key: string) => Entry | 'large' | undefined;
-    hits: (key: string) => number;
-  };
+interface ResolverParts extends LoaderParts {
   /** Reads large texts from memory. */
-  slicer?: TimeSlicer;
-  /** Minimum hits of an entry before it is refreshed ahead; 0 turns refreshes off. */
-  refreshAheadMinHits: number;
-  /** Time that a reader waits for the upstream before a stale entry is served (ms). */
-  staleAfterMs: number;
+  slicer: TimeSlicer;
   refOf: RefOf;
-  /** Runs or rejects reads that miss in memory; by default all are run. */
-  aroundMiss?: readonly AroundMiss[];
-  /** Functions that read elsewhere than at configured servers. */
-  aroundRead?: readonly unknown[];
-  clock?: Clock;
 }
 
 export interface ResolverRead {
@@ -62,68 +45,36 @@ export interface ResolverRead {
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
-interface ResolverParts {
-  cache: Cache;
-  upstream: UpstreamClient;
-  slicer: TimeSlicer;
-  refOf: RefOf;
-  /** Returns `cache.staleIfError` for a key. */
-  staleIfErrorMs: (key: string) => number;
-}
-
-/** Creates the resolver. */
-export function createResolver(
-  settings: Live<Config>,
-  { clock: { now, wall }, hooks }: Context,
-  { cache, upstream, slicer, refOf, staleIfErrorMs }: ResolverParts,
-): Resolver {
-  const { retryAfterMs, staleAfterMs } = settings.current.upstream;
-  const resolver = new Resolver({
-    store: cache.store,
-    memory: cache.memory,
-    trustedSince: cache.trustedSince,
-    upstream,
-    retryAfterMs,
-    ttlBoundsOf: createTtlBounds(settings, hooks, staleIfErrorMs),
-    get refreshAheadMinHits() {
-      return settings.current.cache.refreshAhead.minHits;
-    },
-    staleAfterMs,
-    refOf,
-    aroundMiss: hooks.aroundMiss,
-    aroundRead: hooks.read,
-    slicer,
-    onHit: hooks.hit,
-    now,
-    wall,
-  });
-  hooks.invalidated.push((key) => {
-    resolver.detachLoads(key);
-  });
-  hooks.banned.push((prefix) => {
-    resolver.detachLoadsUnder(prefix);
-  });
-  return resolver;
-}
-
 /** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
 
 export class Resolver {
-  readonly #deps: ResolverDeps;
+  readonly #settings: Live<Config>;
+  readonly #clock: Clock;
+  readonly #hooks: Hooks;
+  readonly #parts: ResolverParts;
   readonly #loader: Loader;
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
   readonly #rechecks = new SerialFlight();
-  /** Composed at the first miss, because plugins add theirs after the resolver is created. */
-  #aroundMiss: AroundMiss | undefined;
+  readonly #aroundMiss: AroundMiss;
   readonly refOf: RefOf;
 
-  constructor(deps: ResolverDeps) {
-    this.#deps = deps;
-    this.refOf = deps.refOf;
-    this.#loader = new Loader(deps);
-    this.#configuredLoader = new Loader(deps);
+  constructor(settings: Live<Config>, context: Context, parts: ResolverParts) {
+    this.#settings = settings;
+    this.#clock = context.clock;
+    this.#hooks = context.hooks;
+    this.#parts = parts;
+    this.refOf = parts.refOf;
+    this.#loader = new Loader(settings, context, parts);
+    this.#configuredLoader = new Loader(settings, context, parts);
+    this.#aroundMiss = createAroundMiss(this.#hooks.aroundMiss);
+    this.#hooks.invalidated.push((key) => {
+      this.#detachLoads(key);
+    });
+    this.#hooks.banned.push((prefix) => {
+      for (const loader of this.#loaders()) loader.detachUnder(prefix);
+    });
   }
 
   /**
@@ -133,7 +84,7 @@ export class Resolver {
    * @throws ServiceError the refusal of `admit`, also without a promise
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
-    const { memory } = this.#deps;
+    const { memory } = this.#parts.cache;
     const { authoritative, client } = options;
     const found = authoritative ? undefined : memory.peekSmall(handle.key);
     if (found === undefined) return this.#readAdmitted(handle, undefined, options);
@@ -141,13 +92,9 @@ export class Resolver {
       this.fromMemory(handle, entry) ?? this.#readAdmitted(handle, entry, options);
     if (found !== 'large') return answer(found);
     const readNow = () => answer(memory.peek(handle.key));
-    return client === undefined ? readNow() : this.#inSlice(client, readNow);
-  }
-
-  /** Reads memory in a time slice, because hundreds of large texts in one turn would block the event loop. */
-  async #inSlice<T>(client: string, read: () => T | Promise<T>): Promise<T> {
-    const { slicer } = this.#deps;
-    return slicer === undefined ? read() : slicer.run(read, { client });
+    if (client === undefined) return readNow();
+    // Hundreds of large texts in one turn would block the event loop.
+    return Promise.resolve(this.#parts.slicer.run(readNow, { client }));
   }
 
   #readAdmitted(handle: HandleRef, entry: Entry | undefined, options: ResolverRead): Promise<Resolution> {
@@ -160,7 +107,6 @@ export class Resolver {
     // Otherwise memory has not changed since it was read.
     const task = { handle, authoritative, noFallback, onlyIfCached, caller, newerThan: 0 };
     const read = authoritative ? () => this.#readAuthoritatively(task) : () => this.#load(task, entry);
-    this.#aroundMiss ??= composeAroundMiss(this.#deps.aroundMiss ?? []);
     return this.#aroundMiss(caller, read, isUnknown);
   }
 
@@ -178,20 +124,19 @@ export class Resolver {
 
   /** Returns a fresh entry in memory; undefined if a load is needed. `known`: the entry, if it was read just now. */
   fromMemory(handle: HandleRef, known?: Entry): FromEntry | undefined {
-    const entry = known ?? this.#deps.memory.peek(handle.key);
+    const entry = known ?? this.#parts.cache.memory.peek(handle.key);
     if (entry === undefined) return undefined;
-    const now = this.#deps.now();
-    if (judge(entry, now, this.#deps.trustedSince()) !== 'fresh') return undefined;
+    const now = this.#clock.now();
+    if (judge(entry, now, this.#parts.cache.trustedSince()) !== 'fresh') return undefined;
     const isDue = isNearEnd(entry, now);
-    for (const onHit of this.#deps.onHit ?? []) onHit(handle, entry);
+    for (const onHit of this.#hooks.hit) onHit(handle, entry);
     if (isDue) this.#refreshAhead(handle, entry);
     return { kind: 'entry', entry, from: 'memory', readAt: now, collapsed: false };
   }
 
   #load(task: LoadTask, entry: Entry | undefined): Promise<Resolution> {
-    const { aroundRead = [] } = this.#deps;
     if (task.onlyIfCached) return this.#loader.start(task).answer;
-    const loader = task.noFallback && aroundRead.length > 0 ? this.#configuredLoader : this.#loader;
+    const loader = task.noFallback && this.#hooks.read.length > 0 ? this.#configuredLoader : this.#loader;
     const { load, collapsed } = loader.join(task);
     const answer = this.#answerInTime(task.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
@@ -211,14 +156,14 @@ export class Resolver {
    * Invalidates a handle in every tier. A load in flight still resolves for its callers, but is not stored.
    */
   async forget({ key }: HandleRef): Promise<void> {
-    await this.#deps.store.forget(key);
+    await this.#parts.cache.store.forget(key);
   }
 
   /** Invalidates an entry that contradicts a server's response about the existence of the handle. */
   async learn({ key }: HandleRef, { exists }: { exists: boolean }): Promise<void> {
-    const { entry } = await this.#deps.store.get(key);
+    const { entry } = await this.#parts.cache.store.get(key);
     if (entry === undefined || (entry.kind !== 'not-found') === exists) return;
-    await this.#deps.store.forget(key).catch(exceptServiceError);
+    await this.#parts.cache.store.forget(key).catch(exceptServiceError);
   }
 
   /**
@@ -227,7 +172,7 @@ export class Resolver {
    */
   recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(handle.key, async () => {
-      const { entry } = await this.#deps.store.get(handle.key);
+      const { entry } = await this.#parts.cache.store.get(handle.key);
       if (entry === undefined) return;
       await this.resolve(handle, { authoritative: true, caller }).catch(exceptServiceError);
     });
@@ -237,11 +182,11 @@ export class Resolver {
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const { key } = target.handle;
-      await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
+      await (isSoft ? this.#parts.cache.store.soften(key) : this.#parts.cache.store.forget(key));
       return;
     }
     for (const prefix of keyPrefixes(target.prefix, this.refOf)) {
-      await this.#deps.store.ban({ prefix, isSoft });
+      await this.#parts.cache.store.ban({ prefix, isSoft });
     }
   }
 
@@ -250,24 +195,18 @@ export class Resolver {
    * write is stored.
    */
   fence({ key }: HandleRef): Promise<Fence> {
-    return this.#deps.store.fence(key);
+    return this.#parts.cache.store.fence(key);
   }
 
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
-  detachLoads(key: string): void {
+  #detachLoads(key: string): void {
     for (const loader of this.#loaders()) loader.detach(key);
-    this.#deps.upstream.preferPrimary?.(key);
-  }
-
-  /** Detaches the loads in flight of all keys with the prefix. */
-  detachLoadsUnder(prefix: string): void {
-    for (const loader of this.#loaders()) loader.detachUnder(prefix);
+    this.#parts.upstream.preferPrimary?.(key);
   }
 
   /** Returns the loaders that are in use. */
   #loaders(): readonly Loader[] {
-    const { aroundRead = [] } = this.#deps;
-    return aroundRead.length === 0 ? [this.#loader] : [this.#loader, this.#configuredLoader];
+    return this.#hooks.read.length === 0 ? [this.#loader] : [this.#loader, this.#configuredLoader];
   }
 
   /**
@@ -276,7 +215,7 @@ export class Resolver {
    */
   async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
-    this.detachLoads(task.handle.key);
+    this.#detachLoads(task.handle.key);
     return resolution;
   }
 
@@ -295,45 +234,43 @@ export class Resolver {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
     const stale = (reason: StaleReason): FromEntry => {
-      const readAt = this.#deps.now();
+      const readAt = this.#clock.now();
       return { kind: 'entry', entry: staleEntry, from, readAt, collapsed: false, stale: reason };
     };
-    const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
-    const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#deps.clock);
+    const waitMs = load.startedAt + this.#settings.current.upstream.staleAfterMs - this.#clock.now();
+    const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#clock);
     return inTime.catch((failure: unknown) => stale(failure === LATE ? 'timeout' : 'error'));
   }
 
   /** Reads memory again after a failure, because a concurrent load may have filled it meanwhile. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
-    const entry = this.#deps.memory.peek(key);
+    const entry = this.#parts.cache.memory.peek(key);
     const state = this.#loader.judge(entry);
     if (entry === undefined || state === 'none') throw failure;
     const stale = state === 'stale' ? { stale: 'error' as const } : {};
-    return { kind: 'entry', entry, from: 'memory', readAt: this.#deps.now(), collapsed: false, ...stale };
+    return { kind: 'entry', entry, from: 'memory', readAt: this.#clock.now(), collapsed: false, ...stale };
   }
 
   /** Refreshes a popular entry in the background before it expires. */
   #refreshAhead(handle: HandleRef, { requestedAt: newerThan }: Entry): void {
-    const { memory, refreshAheadMinHits: minHits } = this.#deps;
+    const { memory } = this.#parts.cache;
+    const { minHits } = this.#settings.current.cache.refreshAhead;
     if (minHits === 0 || memory.hits(handle.key) < minHits || this.#loader.hasFailed(handle.key)) return;
     this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK });
   }
 }
 
-/** Runs reads inside all functions of a list, to which plugins may still add theirs. */
-export const createAroundMiss =
-  (all: readonly AroundMiss[]): AroundMiss =>
-  (caller, read, isUnknown) =>
-    composeAroundMiss(all)(caller, read, isUnknown);
-
-/** Returns a single function for all of a list, the first outermost. */
-const composeAroundMiss = (all: readonly AroundMiss[]): AroundMiss =>
-  all.length === 0
-    ? (_caller, read) => read()
-    : all.reduce(
-        (outer, inner) => (caller, read, isUnknown) =>
-          outer(caller, () => inner(caller, read, isUnknown), isUnknown),
-      );
+/** Runs reads inside all functions of a list, the first outermost. Plugins may add theirs until the first read. */
+export function createAroundMiss(all: readonly AroundMiss[]): AroundMiss {
+  let composed: AroundMiss | undefined;
+  return (caller, read, isUnknown) => {
+    composed ??= all.reduceRight<AroundMiss>(
+      (inner, outer) => (of, load, unknown) => outer(of, () => inner(of, load, unknown), unknown),
+      (_caller, load) => load(),
+    );
+    return composed(caller, read, isUnknown);
+  };
+}
 
 const isUnknown = (resolution: Resolution): boolean =>
   resolution.kind === 'entry' && resolution.entry.kind === 'not-found';

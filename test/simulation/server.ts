@@ -1,8 +1,11 @@
 // A process that serves requests: production cache, resolver and write path on simulated servers.
-import { createStoreEvents } from '../../src/cache/store.js';
+import { partial } from '../support/partial.js';
 import { type Cache, type RedisOptions, assembleCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
+import type { Live } from '../../src/config/live.js';
+import type { Config } from '../../src/config/schema.js';
+import { createHooks } from '../../src/hooks.js';
 import { handleRef, recordKey } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
@@ -16,11 +19,16 @@ const FENCE_SPARE_MS = 15_000;
 const SECOND_MS = 1000;
 
 const BOUNDS = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
-const LIFETIMES = {
-  found: { minTtlMs: SECOND_MS, maxTtlMs: 600 * SECOND_MS },
-  notFound: { ttlMs: 300 * SECOND_MS },
-  staleIfErrorMs: 3600 * SECOND_MS,
-};
+const SETTINGS = partial<Live<Config>>({
+  current: {
+    upstream: { retryAfterMs: SECOND_MS, staleAfterMs: 1.5 * SECOND_MS },
+    cache: {
+      found: { minTtlMs: SECOND_MS, maxTtlMs: 600 * SECOND_MS },
+      notFound: { ttlMs: 300 * SECOND_MS },
+      refreshAhead: { minHits: 3 },
+    },
+  },
+});
 
 export interface ServerDeps {
   process: Process;
@@ -45,6 +53,7 @@ export class Server {
     this.process = process;
     this.#upstream = upstream;
     const { clock } = process;
+    const hooks = createHooks();
     const nothing = (): void => undefined;
     this.cache = assembleCache({
       bounds: BOUNDS,
@@ -52,37 +61,21 @@ export class Server {
       fenceLifeMs: WRITE_TIMEOUT_MS + FENCE_SPARE_MS,
       now: clock.now,
       clock,
-      events: {
-        ...createStoreEvents(),
-        invalidated: [
-          (key) => {
-            this.#resolver.detachLoads(key);
-          },
-        ],
-        banned: [
-          (prefix) => {
-            this.#resolver.detachLoadsUnder(prefix);
-          },
-        ],
-      },
+      events: hooks,
       onEvict: nothing,
       onRedisState: (state) => {
         process.note(`redis is ${state}`);
       },
     });
-    this.#resolver = new Resolver({
-      store: this.cache.store,
-      memory: this.cache.memory,
-      trustedSince: this.cache.trustedSince,
-      upstream: { resolve: ({ handle }) => upstream.read(process, handle.text) },
-      retryAfterMs: SECOND_MS,
-      ttlBoundsOf: () => LIFETIMES,
-      refreshAheadMinHits: 3,
-      staleAfterMs: 1.5 * SECOND_MS,
+    this.#resolver = new Resolver(SETTINGS, partial({ clock, hooks }), {
+      cache: this.cache,
+      upstream: {
+        resolve: ({ handle }) => upstream.read(process, handle.text),
+        preferPrimary: undefined,
+      },
+      staleIfErrorMs: () => 3600 * SECOND_MS,
+      slicer: partial({}),
       refOf: (text) => handleRef(text, false),
-      now: clock.now,
-      wall: clock.wall,
-      clock,
     });
   }
 

@@ -1,10 +1,15 @@
 // Creates a resolver without Redis and without a Handle server, whose loads are a function of the test.
 import { partial } from './partial.js';
+import { systemClock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
+import type { Live } from '../../src/config/live.js';
+import type { Config } from '../../src/config/schema.js';
+import type { Context } from '../../src/context.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
+import { createHooks } from '../../src/hooks.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 
 interface LoneParts {
@@ -32,27 +37,29 @@ export function createLoneResolver({
   staleIfErrorMs = 0,
 }: LoneParts): { resolver: Resolver; memory: MemoryStore } {
   const memory = startMemory(now);
-  const resolver = new Resolver({
-    store: new TieredStore({
-      memory: stored ?? memory,
-      coherence: partial({ publish }),
-      fenceLifeMs: 1000,
-      now,
-    }),
-    memory,
-    upstream: { resolve: load },
-    retryAfterMs: 0,
-    ttlBoundsOf: () => ({
-      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-      notFound: { ttlMs: 30_000 },
-      staleIfErrorMs,
-    }),
-    trustedSince,
-    refreshAheadMinHits: 0,
-    staleAfterMs: 1_000_000,
-    refOf: (text) => handleRef(text, false),
+  const store = new TieredStore({
+    memory: stored ?? memory,
+    coherence: partial({ publish }),
+    fenceLifeMs: 1000,
     now,
-    wall: now,
+  });
+  const settings = partial<Live<Config>>({
+    current: {
+      upstream: { retryAfterMs: 0, staleAfterMs: 1_000_000 },
+      cache: {
+        found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+        notFound: { ttlMs: 30_000 },
+        refreshAhead: { minHits: 0 },
+      },
+    },
+  });
+  const context = partial<Context>({ clock: { ...systemClock, now, wall: now }, hooks: createHooks() });
+  const resolver = new Resolver(settings, context, {
+    cache: partial({ store, memory, trustedSince }),
+    upstream: { resolve: load, preferPrimary: undefined },
+    staleIfErrorMs: () => staleIfErrorMs,
+    slicer: partial({}),
+    refOf: (text) => handleRef(text, false),
   });
   return { resolver, memory };
 }

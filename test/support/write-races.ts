@@ -1,6 +1,9 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
-import { type Fence, type Store, createStoreEvents } from '../../src/cache/store.js';
+import type { Fence, Store } from '../../src/cache/store.js';
 import { partial } from './partial.js';
+import { systemClock } from '../../src/cache/clock.js';
+import type { Live } from '../../src/config/live.js';
+import type { Config } from '../../src/config/schema.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/link/hub.js';
@@ -9,6 +12,7 @@ import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toText } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
+import { createHooks } from '../../src/hooks.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import { RaceUpstream, type Step } from './race-upstream.js';
 
@@ -67,19 +71,8 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
     bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
     now: () => now,
   });
-  const { apply } = createMessageApplier(memory, {
-    ...createStoreEvents(),
-    invalidated: [
-      (key) => {
-        resolver.detachLoads(key);
-      },
-    ],
-    banned: [
-      (prefix) => {
-        resolver.detachLoadsUnder(prefix);
-      },
-    ],
-  });
+  const hooks = createHooks();
+  const { apply } = createMessageApplier(memory, hooks);
   let seq = 0;
   // Redis publishes a change some time after it was sent, and other instances acknowledge it later.
   const member: Membership = {
@@ -97,22 +90,24 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
   const pending = new PendingInvalidations();
   const remote = { member, pending, disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0 } as const;
   const coherence = new Hub({ now: () => now, deliver: apply, remote });
-  const resolver = new Resolver({
-    store: makeStore({ memory, coherence, now: () => now }),
-    memory,
-    upstream: { resolve: () => upstream.load() },
-    retryAfterMs: 0,
-    ttlBoundsOf: () => ({
-      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-      notFound: { ttlMs: 30_000 },
-      staleIfErrorMs: 86_400_000,
-    }),
-    trustedSince: () => coherence.trustedSince(),
-    refreshAheadMinHits: 1,
-    staleAfterMs: 1_000_000,
+  const settings = partial<Live<Config>>({
+    current: {
+      upstream: { retryAfterMs: 0, staleAfterMs: 1_000_000 },
+      cache: {
+        found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+        notFound: { ttlMs: 30_000 },
+        refreshAhead: { minHits: 1 },
+      },
+    },
+  });
+  const clock = { ...systemClock, now: () => now, wall: () => now };
+  const store = makeStore({ memory, coherence, now: () => now });
+  const resolver = new Resolver(settings, partial({ clock, hooks }), {
+    cache: partial({ store, memory, trustedSince: () => coherence.trustedSince() }),
+    upstream: { resolve: () => upstream.load(), preferPrimary: undefined },
+    staleIfErrorMs: () => 86_400_000,
+    slicer: partial({}),
     refOf: (text) => handleRef(text, false),
-    now: () => now,
-    wall: () => now,
   });
 
   async function race(scheduler: fc.Scheduler, chosen: Act[]): Promise<Outdated[]> {

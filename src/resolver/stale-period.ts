@@ -1,24 +1,8 @@
-// The TTL bounds of a key: those of `cache`, some of which depend on its prefix, and those that plugins add.
-import type { TtlBounds } from '../cache/policy.js';
+// How long a key may be served stale: `cache.staleIfError` by prefix, and the periods of plugins.
 import type { Config, Live } from '../config/schema.js';
 import { refOfKey } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
 import { createPrefixRouting } from '../upstream/routing.js';
-
-/** Creates the function that returns the TTL bounds of a key. `staleIfErrorMs`: see `createStalePeriod`. */
-export function createTtlBounds(
-  settings: Live<Config>,
-  { notFoundTtlMs }: Hooks,
-  staleIfErrorMs: (key: string) => number,
-): (key: string) => TtlBounds {
-  const { secondaryMaxTtlMs } = settings.current.upstream;
-  return function ttlBoundsOf(key) {
-    const { found, notFound } = settings.current.cache;
-    const ttlMs =
-      notFound.ttlMs === 0 ? 0 : Math.max(notFound.ttlMs, ...notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key)));
-    return { found, notFound: { ttlMs }, staleIfErrorMs: staleIfErrorMs(key), secondaryMaxTtlMs };
-  };
-}
 
 /**
  * Creates a lookup of `cache.staleIfError` (ms) by the longest matching prefix of a key, 0 without a match. The prefixes
