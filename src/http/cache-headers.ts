@@ -101,7 +101,7 @@ export function createHitLines(freshness: Freshness): (entry: Times, now: number
   const shared = new Map<number, HeaderLines>();
   let second = 0;
   const newHitLines = (entry: Times, now: number): HeaderLines => {
-    const resolution = { entry, from: 'memory', collapsed: false } as const;
+    const resolution = { entry, from: 'memory' } as const;
     return linesOf(Object.entries(cacheHeaders({ resolution, authoritative: false, now, freshness })).flat());
   };
   return function hitLines(entry, now) {

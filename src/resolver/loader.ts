@@ -116,10 +116,10 @@ export class Loader {
     const state = judge(entry, readAt, this.#parts.cache.trustedSince());
     if (state === 'fresh' && entry.requestedAt > task.newerThan) {
       for (const onHit of this.#context.hooks.hit) onHit(task.handle, entry);
-      return { kind: 'entry', entry, from, readAt, collapsed: false };
+      return { kind: 'entry', entry, from, readAt };
     }
     if (state === 'stale' && this.#failures.has(task.handle.key)) {
-      return { kind: 'entry', entry, from, readAt, collapsed: false, stale: 'backoff' };
+      return { kind: 'entry', entry, from, readAt, stale: 'backoff' };
     }
     return undefined;
   }
@@ -128,10 +128,17 @@ export class Loader {
     const { key } = task.handle;
     const wallTime = this.#context.clock.wall();
     const outcome = await this.#readUpstream(task);
-    if (outcome.isFromSecondary && kept.entry && this.#isNewerThanSecondary(key, kept.entry, requestedAt)) {
+    const { entry } = kept;
+    // An entry that a secondary may not have seen yet is served stale instead of the secondary's answer.
+    if (
+      outcome.isFromSecondary &&
+      entry !== undefined &&
+      this.judge(entry) === 'stale' &&
+      isNewerThanSecondary(entry, requestedAt, this.#ttlBoundsOf(key))
+    ) {
       this.#failures.add(key);
       const readAt = this.#context.clock.now();
-      return { kind: 'entry', entry: kept.entry, from: kept.from, readAt, collapsed: false, stale: 'error' };
+      return { kind: 'entry', entry, from: kept.from, readAt, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
     return this.#storeAnswer(task, kept, outcome, { requestedAt, wallTime });
@@ -153,7 +160,11 @@ export class Loader {
     const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
     const stored = isKept && store.accepts(key, kept.ticket);
     const storing = authoritative
-      ? this.#replace(key, { entry, isKept, kept })
+      ? store.replace(key, {
+          entry: isKept ? entry : undefined,
+          ticket: kept.ticket,
+          isUnchanged: kept.entry !== undefined && hasSameContent(kept.entry, entry),
+        })
       : isKept
         ? store.set(key, entry, kept.ticket)
         : kept.entry && store.forget(key);
@@ -163,7 +174,6 @@ export class Loader {
       entry,
       from: 'upstream',
       readAt,
-      collapsed: false,
       stored,
     };
     if (!(storing instanceof Promise)) return resolution;
@@ -187,11 +197,6 @@ export class Loader {
     }
   }
 
-  /** Whether a stale entry may be newer than a secondary's answer. */
-  #isNewerThanSecondary(key: string, entry: Entry, requestedAt: number): boolean {
-    return this.judge(entry) === 'stale' && isNewerThanSecondary(entry, requestedAt, this.#ttlBoundsOf(key));
-  }
-
   /** Returns the TTL bounds of a key: those of `cache`, some of which depend on its prefix, and those of plugins. */
   #ttlBoundsOf(key: string): TtlBounds {
     const { cache, upstream } = this.#settings.current;
@@ -201,24 +206,10 @@ export class Loader {
     const staleIfErrorMs = this.#parts.staleIfErrorMs(key);
     return { found, notFound: { ttlMs }, staleIfErrorMs, secondaryMaxTtlMs: upstream.secondaryMaxTtlMs };
   }
-
-  #replace(key: string, { entry, isKept, kept }: LoadedEntry): Promise<void> {
-    return this.#parts.cache.store.replace(key, {
-      entry: isKept ? entry : undefined,
-      ticket: kept.ticket,
-      isUnchanged: kept.entry !== undefined && hasSameContent(kept.entry, entry),
-    });
-  }
 }
 
 /** Returns the error for a request that wants only a stored response (RFC 9111 section 5.2.1.7). */
 export const notCached = (): ServiceError => new ServiceError('NOT_CACHED', { retryAfterMs: 'never' });
-
-interface LoadedEntry {
-  entry: Entry;
-  isKept: boolean;
-  kept: Lookup;
-}
 
 /**
  * Ignores a ServiceError, such as an unconfirmed invalidation after a read: the read changed no record.
@@ -274,7 +265,7 @@ export interface FromEntry {
   /** The time of the read (ms), from which its age and its freshness count. */
   readAt: number;
   /** Whether this caller joined the load of a different caller. */
-  collapsed: boolean;
+  collapsed?: boolean;
   stale?: StaleReason;
   /** Whether the upstream answer was stored. */
   stored?: boolean;

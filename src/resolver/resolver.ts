@@ -131,7 +131,7 @@ export class Resolver {
     const isDue = isNearEnd(entry, now);
     for (const onHit of this.#hooks.hit) onHit(handle, entry);
     if (isDue) this.#refreshAhead(handle, entry);
-    return { kind: 'entry', entry, from: 'memory', readAt: now, collapsed: false };
+    return { kind: 'entry', entry, from: 'memory', readAt: now };
   }
 
   #load(task: LoadTask, entry: Entry | undefined): Promise<Resolution> {
@@ -235,7 +235,7 @@ export class Resolver {
     }
     const stale = (reason: StaleReason): FromEntry => {
       const readAt = this.#clock.now();
-      return { kind: 'entry', entry: staleEntry, from, readAt, collapsed: false, stale: reason };
+      return { kind: 'entry', entry: staleEntry, from, readAt, stale: reason };
     };
     const waitMs = load.startedAt + this.#settings.current.upstream.staleAfterMs - this.#clock.now();
     const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#clock);
@@ -248,7 +248,7 @@ export class Resolver {
     const state = this.#loader.judge(entry);
     if (entry === undefined || state === 'none') throw failure;
     const stale = state === 'stale' ? { stale: 'error' as const } : {};
-    return { kind: 'entry', entry, from: 'memory', readAt: this.#clock.now(), collapsed: false, ...stale };
+    return { kind: 'entry', entry, from: 'memory', readAt: this.#clock.now(), ...stale };
   }
 
   /** Refreshes a popular entry in the background before it expires. */
