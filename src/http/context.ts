@@ -96,7 +96,7 @@ export const requestIdOf = (context: RequestContext): string => (context.request
 /** Whether the request has a context; on the admin listener, Express sets other `locals`. */
 export const hasContext = (res: ServerResponse): boolean => {
   const { locals } = res as unknown as { locals?: Partial<RequestContext> };
-  return locals?.target !== undefined;
+  return locals?.client !== undefined;
 };
 
 /** The parameters and the format of requests without a query, which most are. */

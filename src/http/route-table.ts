@@ -87,22 +87,14 @@ export interface Place {
  * but a path that another one also matches before that one.
  */
 export function pathsOf(routes: readonly Route[]): readonly RoutedPath[] {
-  const paths = [...new Set(routes.map(({ path }) => path))];
-  const ordered = new Set<string>();
-  const addPath = (path: string): void => {
-    const pattern = patternOf(path);
-    for (const other of paths) {
-      if (other !== path && !ordered.has(other) && pattern.test(sampleOf(other))) addPath(other);
-    }
-    ordered.add(path);
-  };
-  paths.forEach(addPath);
-  return [...ordered].map((path) =>
-    routedPath(
-      path,
-      routes.filter((route) => route.path === path),
-    ),
-  );
+  const ordered: RoutedPath[] = [];
+  for (const path of new Set(routes.map((route) => route.path))) {
+    const sample = sampleOf(path);
+    const at = ordered.findIndex(({ pattern }) => pattern.test(sample));
+    const ofPath = routes.filter((route) => route.path === path);
+    ordered.splice(at === -1 ? ordered.length : at, 0, routedPath(path, ofPath));
+  }
+  return ordered;
 }
 
 function routedPath(path: string, routes: readonly Route[]): RoutedPath {
@@ -147,25 +139,9 @@ function patternOf(path: string): RegExp {
   return new RegExp(isPair(path) ? `^${literal}(?=[^]*(?:/.|%2[fF]))` : `^${literal}(?=[^])`);
 }
 
-/** Returns the first of the paths that matches a raw path, if any. */
-export const findPath = (paths: readonly RoutedPath[], rawPath: string): RoutedPath | undefined =>
-  paths.find(({ pattern }) => pattern.test(rawPath));
-
-/** Asserts that every route has a handler. @throws Error for a missing handler */
-export function assertHandled(routes: readonly Route[], handlers: Readonly<Record<string, unknown>>): void {
-  const missing = routes.find(({ handler }) => handlers[handler] === undefined);
-  if (missing) throw new Error(`no handler ${missing.handler} for ${missing.method} ${missing.path}`);
-}
-
 /** Returns GET for HEAD, whose errors are those of GET too: their headers must be equal (RFC 9110 §9.3.2). */
 export const routedMethod = ({ method = '' }: IncomingMessage): string =>
   method === 'HEAD' ? 'GET' : method;
-
-/** Returns the first route with a matching method and condition, if any. */
-export function routeFor({ routes }: RoutedPath, req: IncomingMessage, target: Target): Route | undefined {
-  const method = routedMethod(req);
-  return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
-}
 
 /** Methods in the order of `Allow`. */
 const ALLOWED: Readonly<Record<Method, readonly string[]>> = {

@@ -1,9 +1,9 @@
 // Creates the Express router of the public listener: for each route its steps and its handler, in a fixed order;
-// also the listener and the calls of the admin listener.
+// also adds the routes of the admin listener to its router.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ErrorRequestHandler,
-  type Express,
+  type IRouter,
   type NextFunction,
   type Request,
   type RequestHandler,
@@ -20,14 +20,10 @@ import {
   type Place,
   type Route,
   type RoutedPath,
-  assertHandled,
-  findPath,
   pathsOf,
-  restOf,
-  routeFor,
   routedMethod,
 } from './route-table.js';
-import { type Target, assertPlain, originForm, ownerOf, readTarget } from './target.js';
+import { type Target, assertPlain, ownerOf } from './target.js';
 
 /** The handlers of all interfaces, which each reload creates. */
 export interface Interfaces {
@@ -58,16 +54,11 @@ export function createRouter(
   { handlers, otherwise, sendError }: Interfaces,
   steps: RequestSteps,
 ): FailingListener {
-  assertHandled(routes, handlers);
   const { sendPrepared, open, judgeHits } = steps;
   const router = Router();
-  for (const path of pathsOf(routes)) {
-    const place = router.route(path.pattern);
-    for (const route of path.routes)
-      place[METHODS[route.method]](handleBy(handlers[route.handler] ?? otherwise, steps, path, route));
-    place.all(handleBy(otherwise, steps, path));
-  }
-  router.use(handleBy(otherwise, steps));
+  addRoutes(router, routes, handlers, (handler = otherwise, path, route) =>
+    handleBy(handler, steps, path, route),
+  );
   router.use(errorHandler(sendError));
   return function route(req, res, fail) {
     // A repeated request for a record in memory needs neither a context nor a route.
@@ -76,6 +67,30 @@ export function createRouter(
     open(req, res);
     router(req as Request, res as Response, fail as NextFunction);
   };
+}
+
+/**
+ * Adds a handler to a router for each route, for each path with any other method, and for any other path. `handlers`: by
+ * the `handler` of a route.
+ *
+ * @throws Error for a route without a handler
+ */
+export function addRoutes<Handling>(
+  router: IRouter,
+  routes: readonly Route[],
+  handlers: Readonly<Record<string, Handling | undefined>>,
+  handle: (handler?: Handling, path?: RoutedPath, route?: Route) => RequestHandler,
+): void {
+  for (const path of pathsOf(routes)) {
+    const place = router.route(path.pattern);
+    for (const route of path.routes) {
+      const handler = handlers[route.handler];
+      if (handler === undefined) throw new Error(`no handler ${route.handler} for ${route.path}`);
+      place[METHODS[route.method]](handle(handler, path, route));
+    }
+    place.all(handle(undefined, path));
+  }
+  router.use(handle());
 }
 
 const METHODS = { GET: 'get', PUT: 'put', POST: 'post', DELETE: 'delete' } as const;
@@ -144,37 +159,14 @@ const haveConditions = (routes: readonly Route[]): boolean => routes.every(({ wh
 /** A handler on the admin listener. */
 export type AdminHandler = RequestHandler;
 
-/**
- * Converts absolute targets to origin form, because Express cannot parse an
- * absolute URL with an invalid host.
- */
-export function expressListener(app: Express): FailingListener {
-  return function listen(req, res, fail) {
-    const { url: originalUrl = '' } = req;
-    if (!originalUrl.startsWith('/')) {
-      const { path, query } = readTarget(originalUrl);
-      Object.assign(req, { originalUrl, url: originForm(path, query) });
-    }
-    app(req as Request, res as Response, fail);
-  };
-}
-
-interface Call {
-  match: RoutedPath | undefined;
+/** A call of the admin listener. */
+interface Call extends Place {
   /** Undefined for an unknown path or an unsupported method. */
-  route: Route | undefined;
-  /** The path parameter, still percent-encoded. */
-  rest: string;
+  route?: Route | undefined;
   /** Log field with the call's handle, purge, log level, prefix or import counts. */
   details?: unknown;
   /** Error that the response reports. */
   failure?: ServiceError;
-}
-
-export function readCall(paths: readonly RoutedPath[], req: Request): Call {
-  const target = readTarget(req.url);
-  const match = findPath(paths, target.path);
-  return { match, route: match && routeFor(match, req, target), rest: restOf({ match, target }) };
 }
 
 export const callOf = (res: Response): Call => res.locals as Call;

@@ -7,7 +7,7 @@ import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
 import { nativeRoutes } from '../../src/plugins/native/plugin.js';
 import { prefixPageRoutes } from '../../src/plugins/prefix-page/plugin.js';
 import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
-import { type Route, findPath, pathsOf } from '../../src/http/route-table.js';
+import { type Route, pathsOf } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
   type OpenApiFile,
@@ -80,7 +80,7 @@ const PATHS = new Map([
 /** Returns the document's operation for a request; undefined if there is none. */
 export function operationOf(method: string, target: string, document = DOCUMENT): Operation | undefined {
   const [path = ''] = target.split('?', 1);
-  const [route] = findPath(PATHS.get(document) ?? [], path)?.routes ?? [];
+  const [route] = PATHS.get(document)?.find(({ pattern }) => pattern.test(path))?.routes ?? [];
   return route && document.paths[documentPath(route.path)]?.[method.toLowerCase() as OperationMethod];
 }
 

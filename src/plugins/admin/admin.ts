@@ -17,6 +17,7 @@ import {
   createSendError,
   errorHeaders,
   type ErrorReply,
+  type FailingListener,
   guard,
   problemOf,
 } from '../../http/error-reply.js';
@@ -28,8 +29,9 @@ import {
   parseJsonBytes,
   type WithBody,
 } from '../../http/request-body.js';
-import { assertHandled, pathsOf, routedMethod } from '../../http/route-table.js';
-import { callOf, errorHandler, expressListener, readCall } from '../../http/router.js';
+import { routedMethod } from '../../http/route-table.js';
+import { addRoutes, callOf, errorHandler } from '../../http/router.js';
+import { readTarget, routableTarget } from '../../http/target.js';
 import { createHistory } from './history.js';
 import { type AdminId, ERRORS, isProbe } from './plugin.js';
 import { createEventStream, createStatusFiles, statusIcon, statusPage } from './status/page.js';
@@ -45,21 +47,30 @@ export function createAdmin(host: Host, interfaces: AdminInterfaces): RequestLis
   };
   const handlers = { ...handlersOf(interfaces), ...createHandlers(host, onUnexpected) };
   const routes = interfaces.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes);
-  assertHandled(routes, handlers);
-  const paths = pathsOf(routes);
+  const assertAccess = createAccessCheck(host.settings.current.admin.token);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use((req: Request, res: Response, next: NextFunction) => {
-    Object.assign(res.locals, readCall(paths, req));
-    res.set({ 'Cache-Control': 'no-store', ...NOSNIFF });
-    next();
-  });
-  app.use(createCallLog(host)); // Precedes the token check, so that rejected calls are logged.
-  app.use(createTokenCheck(host.settings.current.admin.token)); // Precedes every route.
-  app.use(createDispatch(handlers));
+  app.use(createCallLog(host)); // Precedes the access check, so that rejected calls are logged.
+  addRoutes<RequestHandler>(
+    app,
+    routes,
+    handlers,
+    (handler = answerUnroutedCall, match, route) =>
+      function handleCall(req, res, next) {
+        Object.assign(res.locals, { match, route });
+        res.set({ 'Cache-Control': 'no-store', ...NOSNIFF });
+        if (route === undefined || !isProbe(route)) assertAccess(req, res);
+        return handler(req, res, next);
+      },
+  );
   app.use(errorHandler(createSendError(onUnexpected, renderAdminProblem, sendAdminProblem)));
-  return guard({ listener: expressListener(app) }, onUnexpected);
+  const listener: FailingListener = (req, res, fail) => {
+    const target = readTarget(req.url ?? '');
+    req.url = routableTarget(target);
+    app(req as Request, Object.assign(res, { locals: { target } }) as unknown as Response, fail);
+  };
+  return guard({ listener }, onUnexpected);
 }
 
 /** Returns the handlers of the routes of plugins; those of a plugin that is off fail with its error. */
@@ -119,20 +130,16 @@ function createHandlers(
   };
 }
 
-function createDispatch(handlers: Readonly<Record<string, RequestHandler>>): RequestHandler {
-  return function dispatch(req: Request, res: Response, next: NextFunction): unknown {
-    const { match, route } = callOf(res);
-    if (route !== undefined) return handlers[route.handler]?.(req, res, next);
-    if (match === undefined) {
-      throw new ServiceError('UNKNOWN_ENDPOINT', {
-        detail: `${routedMethod(req)} ${req.path} is not served here`,
-      });
-    }
-    if (req.method !== 'OPTIONS') {
-      throw new ServiceError('METHOD_NOT_ALLOWED', { detail: routedMethod(req), allow: match.allow });
-    }
-    return res.set('Allow', match.allow.join(', ')).status(204).end();
-  };
+function answerUnroutedCall(req: Request, res: Response): void {
+  const { match } = callOf(res);
+  const method = routedMethod(req);
+  if (match === undefined) {
+    throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `${method} ${req.path} is not served here` });
+  }
+  if (method !== 'OPTIONS') {
+    throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
+  }
+  res.set('Allow', match.allow.join(', ')).status(204).end();
 }
 
 /** Collects the status page's data: statistics since startup and for the last minute, and those of plugins. */
@@ -175,25 +182,20 @@ const handleInQuery = ({ query: { handle } }: Request): unknown =>
   typeof handle === 'string' ? { handle } : undefined;
 
 /** Creates the access check. If no token is configured, it allows only requests to a loopback host. */
-export function createTokenCheck(token: string | undefined): RequestHandler {
+function createAccessCheck(token: string | undefined): (req: Request, res: Response) => void {
   const isExpected = token === undefined ? undefined : secretEquals(token);
-  return function checkToken(req: Request, res: Response, next: NextFunction): void {
-    const { route } = callOf(res);
-    if (route !== undefined && isProbe(route)) next();
-    else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
-      next(
-        new ServiceError(ERRORS.ADMIN_CROSS_ORIGIN, {
-          detail: 'the Origin or Host does not match the admin listener',
-        }),
-      );
-    } else if (isExpected === undefined || isExpected(givenToken(req))) next();
-    else {
-      // Sends one header per scheme, because browsers ignore a header that starts with an unknown scheme.
-      res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
-      next(
-        new ServiceError(ERRORS.ADMIN_TOKEN_NEEDED, { detail: 'send "Authorization: Bearer <admin.token>"' }),
-      );
+  return function assertAccess(req, res) {
+    if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
+      throw new ServiceError(ERRORS.ADMIN_CROSS_ORIGIN, {
+        detail: 'the Origin or Host does not match the admin listener',
+      });
     }
+    if (isExpected === undefined || isExpected(givenToken(req))) return;
+    // Sends one header per scheme, because browsers ignore a header that starts with an unknown scheme.
+    res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
+    throw new ServiceError(ERRORS.ADMIN_TOKEN_NEEDED, {
+      detail: 'send "Authorization: Bearer <admin.token>"',
+    });
   };
 }
 

@@ -4,8 +4,7 @@ import type { Host } from '../../host.js';
 import type { Config } from '../../config/schema.js';
 import { HTML_TYPE, brandingOf, createPageLayout } from '../../html/html.js';
 import type { Listener } from '../../http/route-table.js';
-import { contextOf, hasContext } from '../../http/context.js';
-import { readTarget } from '../../http/target.js';
+import { contextOf } from '../../http/context.js';
 import { sendText } from '../../http/reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { Description } from './description.js';
@@ -43,7 +42,7 @@ function createOpenApi(config: Config, cacheControl: string, describe: () => Pro
   return async function openApi(req, res): Promise<void> {
     // Not before the first request, because most proxies are never asked.
     const { text, page, tryUrl } = await (description ??= describe());
-    const { path, query } = hasContext(res) ? contextOf(res).target : readTarget(req.url ?? '');
+    const { path, query } = contextOf(res).target;
     const url = tryUrl(new URLSearchParams(query));
     if (url !== undefined) {
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
+import { restOf } from '../../http/route-table.js';
 import { type AdminHandler, callOf, decodeParameter } from '../../http/router.js';
 import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../http/client-address.js';
@@ -84,7 +85,7 @@ const createUnblock =
   (networks: LimitedNetworks): AdminHandler =>
   async (_req, res) => {
     // The slash of the network may be percent-encoded.
-    const network = networkNamed(decodeParameter(callOf(res).rest));
+    const network = networkNamed(decodeParameter(restOf(callOf(res))));
     if (network === undefined || !(await networks.lift(network))) {
       throw new ServiceError(ERRORS.ADMIN_NOT_BLOCKED, {
         detail: 'GET /traffic lists limited networks as blocked',

@@ -4,6 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../../errors.js';
 import { html, type Html, renderDocument, securityHeaders } from '../../../html/html.js';
 import { baseStyle } from '../../../html/style.js';
+import { restOf } from '../../../http/route-table.js';
 import { callOf, decodeParameter } from '../../../http/router.js';
 
 const CHART_WIDTH = 300;
@@ -177,7 +178,7 @@ export function createStatusFiles(): RequestHandler {
   const files = new Map(SCRIPTS.map((name) => [name, readScript(name)]));
   files.set('style.css', STATUS_STYLE);
   return function statusFile(req: Request, res: Response): void {
-    const name = decodeParameter(callOf(res).rest);
+    const name = decodeParameter(restOf(callOf(res)));
     const text = files.get(name);
     if (text === undefined) throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `no file ${req.path}` });
     res.set(HEADERS).type(name).send(text);
