@@ -2,8 +2,7 @@
 import type { Fence, Store } from '../../src/cache/store.js';
 import { partial } from './partial.js';
 import { systemClock } from '../../src/cache/clock.js';
-import type { Live } from '../../src/config/live.js';
-import type { Config } from '../../src/config/schema.js';
+import type { Config, Live } from '../../src/config/schema.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/link/hub.js';
