@@ -123,9 +123,10 @@ function assemble(
     operations,
     addStartChecks: () => addStartChecks(config, host),
     reload(next) {
-      // A log level set on the admin listener persists unless the key itself has changed.
-      if (next.log.level !== settings.current.log.level) logger.level = next.log.level;
+      const { level } = settings.current.log;
       settings.reload(next);
+      // A log level set on the admin listener persists unless the key itself has changed.
+      if (next.log.level !== level) logger.level = next.log.level;
     },
     async close() {
       eventLoop.close();

@@ -4,6 +4,7 @@ import { isatty } from 'node:tty';
 import { format } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import closeWithGrace from 'close-with-grace';
+import { readRegularText } from '../config/given-files.js';
 import { ConfigError, type ConfigSources, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { errorText } from '../errors.js';
@@ -106,7 +107,7 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
 /** Reloads on SIGHUP. A SIGHUP during startup takes effect afterwards. */
 function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): void {
   const reload = (service: Service): void => {
-    service.reload(() => loadStartConfig({ ...sources, isReload: true }));
+    service.reload(() => loadStartConfig({ ...sources, readFile: readRegularText, isReload: true }));
   };
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }

@@ -127,24 +127,20 @@ export function createReload(
 ): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
-    let next: StartConfig;
+    // Assigned, because a child that is created with the level of its parent follows it.
+    const before = Object.assign(logger.child({}), { level: logger.level });
     try {
-      next = read();
+      const next = read();
+      const plan = planReload(running, next.config);
+      const isFileRead = PLUGINS.some((each) => each.reloadsFile?.(plan.config));
+      // A file may have been replaced since it was checked.
+      if (plan.changed.length > 0 || isFileRead) apply(plan.config);
+      running = plan.config;
+      // At the more verbose of the old and new levels.
+      logReload(plan, next, before.isLevelEnabled('info') ? before : logger);
     } catch (error) {
-      const reason = errorText(error);
-      logger.error({ reason }, 'reload failed, keeping the current configuration');
-      return;
+      logger.error({ reason: errorText(error) }, 'reload failed, keeping the current configuration');
     }
-    const plan = planReload(running, next.config);
-    const log = (): void => {
-      logReload(plan, next, logger);
-    };
-    // The reload is logged at the more verbose of the old and new levels.
-    const isLogged = logger.isLevelEnabled('info');
-    if (isLogged) log();
-    running = plan.config;
-    if (plan.changed.length > 0 || PLUGINS.some((each) => each.reloadsFile?.(plan.config))) apply(running);
-    if (!isLogged) log();
   };
 }
 

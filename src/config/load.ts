@@ -8,6 +8,7 @@ import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import { parseUrl } from './addresses.js';
 import { type Blame, type ConfigPart, MAPPING, joinSections } from './fields.js';
+import { readRegularText } from './given-files.js';
 import { type ConfigKey, type ConfigProblem, isTree, keysIn, valueAt, withValue } from './keys.js';
 import { outgoingProxyProblems } from './outgoing-proxy.js';
 import type { Config } from './schema.js';
@@ -43,10 +44,13 @@ export interface ConfigSources {
 }
 
 /** Returns this process's environment and files. `file` takes precedence over the variable `CONFIG`. */
-export const processSources = (file?: string): ConfigSources => ({
-  env: { ...process.env, ...(file !== undefined && { CONFIG: file }) },
-  readFile: (path) => readFileSync(path, 'utf8'),
-});
+export function processSources(file = process.env['CONFIG']): ConfigSources {
+  return {
+    env: { ...process.env, CONFIG: file },
+    // A start may read its configuration from a pipe, once; the other files are read again.
+    readFile: (path) => (path === file ? readFileSync(path, 'utf8') : readRegularText(path)),
+  };
+}
 
 /** File and environment values before validation. */
 interface Given {
@@ -179,8 +183,12 @@ function readTree(
   throw new ConfigError([{ source: `file ${file}`, text }]);
 }
 
-/** @throws SyntaxError with the line */
+/** Maximum length of a YAML file (characters), because requests wait while a reload parses it. */
+const MAX_YAML_CHARS = 1024 * 1024;
+
+/** @throws SyntaxError with the line, or if the text is too long */
 export function parseYaml(text: string): Yaml.Document {
+  if (text.length > MAX_YAML_CHARS) throw new SyntaxError(`it has more than ${MAX_YAML_CHARS} characters`);
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
   // Pretty errors would quote the line, which could contain a password.
@@ -189,15 +197,35 @@ export function parseYaml(text: string): Yaml.Document {
     prettyErrors: false,
     // A prefix such as 10.1000 must not become a number.
     stringKeys: true,
+    // The check of the library compares each key with all keys before it: 10 s for 20,000.
+    uniqueKeys: false,
   });
   const [broken] = document.errors;
   if (broken) throw new SyntaxError(`line ${lines.linePos(broken.pos[0]).line}, ${broken.message}`);
+  const repeated = repeatedKey(document);
+  if (repeated?.range)
+    throw new SyntaxError(`line ${lines.linePos(repeated.range[0]).line}, Map keys must be unique`);
   return document;
+}
+
+function repeatedKey(document: Yaml.Document): Yaml.Scalar | undefined {
+  let repeated: Yaml.Scalar | undefined;
+  yaml().visit(document, {
+    Map(_key, { items }) {
+      const keys = items.map(({ key }) => key as Yaml.Scalar);
+      const names = new Set<unknown>();
+      repeated ??= keys.find(({ value }) => names.size === names.add(value).size);
+    },
+  });
+  return repeated;
 }
 
 /** Returns the values without keys that lack one (`url:`), because they set nothing, like empty variables. */
 const treeOf = (document: Yaml.Document): unknown =>
   document.toJS({ reviver: (_key, value: unknown) => value ?? undefined }) ?? {};
+
+/** Maximum reported unknown keys of a section: a file of another kind may have thousands, each of which needs a hint. */
+const MAX_UNKNOWN = 100;
 
 function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   const key = issue.path.join('.');
@@ -206,7 +234,7 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
     const isOther = other !== undefined && sourceOf(key, given) === 'default';
     return [isOther ? problemAt(...other, given) : problemAt(key, issue.message, given)];
   }
-  return issue.keys.map((name) => {
+  return issue.keys.slice(0, MAX_UNKNOWN).map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
     const text = successorOf(unknown) ?? `unknown key${hintFor(unknown, given.keys)}`;
     return { key: unknown, source: `file ${given.file ?? ''}`, text };

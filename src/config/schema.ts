@@ -41,9 +41,21 @@ export class Live<T> {
     this.#listeners.push(listener);
   }
 
+  /** @throws the error of a listener; the settings are then as before */
   reload(next: T): void {
+    const before = this.current;
     this.current = next;
-    for (const listener of this.#listeners) listener();
+    const notified: (() => void)[] = [];
+    try {
+      for (const listener of this.#listeners) {
+        listener();
+        notified.push(listener);
+      }
+    } catch (error) {
+      this.current = before;
+      for (const listener of notified) listener();
+      throw error;
+    }
   }
 }
 

@@ -30,15 +30,19 @@ export function canReusePort(
 /** Returns what is wrong with the text of a file. */
 export type Judge = (text: string, path: string) => string | undefined;
 
-/** Returns what is wrong with a file; undefined if none is given. */
-export function fileProblem(
+/** Returns what is wrong with a file; undefined if none is given. `check` reads it. */
+export const pathProblem = (
   path: string | undefined,
+  check: (path: string) => string | undefined,
+): string | undefined =>
+  path === undefined ? undefined : failureOf(`${path} cannot be read`, () => check(path));
+
+/** Returns what is wrong with the text of a file; undefined if none is given. */
+export const fileProblem = (
+  given: string | undefined,
   readFile: (path: string) => string,
   judge: Judge,
-): string | undefined {
-  if (path === undefined) return undefined;
-  return failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
-}
+): string | undefined => pathProblem(given, (path) => judge(readFile(path), path));
 
 export function startProblems(config: Config, readFile: (path: string) => string): readonly StartProblem[] {
   return [
@@ -107,10 +111,9 @@ const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: fal
 
 /** Checks access to a file that is read later, because it may be gigabytes long. `remedy`: for a folder. */
 export function accessProblem(path: string | undefined, remedy: string): string | undefined {
-  if (path === undefined) return undefined;
-  return failureOf(`${path} cannot be read`, () => {
-    accessSync(path, constants.R_OK);
-    return isFolder(path) ? `${path} is a folder: ${remedy}` : undefined;
+  return pathProblem(path, (given) => {
+    accessSync(given, constants.R_OK);
+    return isFolder(given) ? `${given} is a folder: ${remedy}` : undefined;
   });
 }
 

@@ -1,10 +1,12 @@
 // Configuration reload of the built program on SIGHUP.
+import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { writeCountryDatabase } from '../support/country-database.js';
 import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
@@ -78,6 +80,45 @@ describe('reload of the built program (SIGHUP)', () => {
     expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
     await rewrite('http: { clientMaxAge: 5s }');
     await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
+  });
+
+  describe('leaves a running proxy as it is, and answering,', () => {
+    const broken = 'reload failed, keeping the current configuration';
+    const replaceByPipe = async (path: string): Promise<void> => {
+      await rm(path);
+      expect(spawnSync('mkfifo', [path]).status).toBe(0);
+    };
+
+    test.each<[name: string, reason: string, replace: (file: string, config: string) => Promise<void>]>([
+      [
+        'the configuration is a named pipe that nobody writes to',
+        'proxy.yaml: cannot be read: it is not a regular file',
+        (_file, config) => replaceByPipe(config),
+      ],
+      [
+        'a file that it names is such a pipe',
+        'countries.mmdb cannot be read: it is not a regular file',
+        replaceByPipe,
+      ],
+      [
+        'a country database has only the mark of one',
+        'countries.mmdb is not a database in the MaxMind format',
+        (file) => writeFile(file, `${'x'.repeat(1000)}\xab\xcd\xefMaxMind.com${'x'.repeat(100)}`),
+      ],
+    ])('if %s', async (_name, reason, replace) => {
+      const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const CONFIG = join(folder, 'proxy.yaml');
+      const file = writeCountryDatabase({ '127.0.0.0/8': 'DE' }, join(folder, 'countries.mmdb'));
+      await writeFile(CONFIG, `http: { clientMaxAge: 7s }\nredirect: { countryDatabase: ${file} }`);
+      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, CONFIG });
+      await replace(file, CONFIG);
+      proxy.hangUp();
+      await expect.poll(() => linesOf(proxy, broken)).toHaveLength(1);
+      expect(linesOf(proxy, broken)[0]?.['reason']).toContain(reason);
+      expect(linesOf(proxy, READ)).toEqual([]);
+      expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
+    });
   });
 
   test('does not affect requests in flight', async () => {

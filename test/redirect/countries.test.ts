@@ -1,10 +1,11 @@
 // The operator may provide a database of client countries.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { loadStartConfig } from '../../src/app/config.js';
 import { createReload } from '../../src/app/serve.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { writeCountryDatabase } from '../support/country-database.js';
-import { startLeads, value } from '../support/leads.js';
+import { type Leads, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
 useNock();
@@ -57,25 +58,60 @@ describe('location selection by country', () => {
     expect((await leads.get('abroad')).headers['cache-control']).toBe('public, max-age=60');
   });
 
-  const sourcesOf = (file: string, path: string) => ({
-    env: { UPSTREAM_URL: 'http://upstream.test:8000', LOG_LEVEL: 'silent', REDIRECT_COUNTRY_DATABASE: path },
-    readFile: () => file,
+  const sourcesOf = (path: string, env: Record<string, string> = {}) => ({
+    env: {
+      ...{ UPSTREAM_URL: 'http://upstream.test:8000', LOG_LEVEL: 'silent', REDIRECT_COUNTRY_DATABASE: path },
+      ...env,
+    },
+    readFile: () => '',
   });
+  /** Reads the configuration, then replaces the database, then applies the configuration. */
+  function reloadWith(leads: Leads, path: string, replace: () => void, env?: Record<string, string>): void {
+    const running = loadStartConfig(sourcesOf(path)).config;
+    const start = loadStartConfig(sourcesOf(path, env));
+    replace();
+    createReload(running, createLogger({ level: 'silent' }), leads.app.reload)(() => start);
+  }
 
   test('uses a new database after a reload', async () => {
     const path = writeCountryDatabase({ '127.0.0.0/8': 'DE' });
     const leads = await startLeads(records, { REDIRECT_COUNTRY_DATABASE: path });
     expect(await leads.to('abroad')).toEqual(at('de'));
-    writeCountryDatabase({ '127.0.0.0/8': 'US' }, path);
-    const start = loadStartConfig(sourcesOf('MaxMind.com', path));
-    const logger = createLogger({ level: 'silent' });
-    createReload(start.config, logger, leads.app.reload)(() => start);
+    reloadWith(leads, path, () => writeCountryDatabase({ '127.0.0.0/8': 'US' }, path));
     expect(await leads.to('abroad')).toEqual(at('us'));
   });
 
+  test('keeps the database, and all other settings, if the file breaks after it was checked', async () => {
+    const path = writeCountryDatabase({ '127.0.0.0/8': 'DE' });
+    const leads = await startLeads(records, { REDIRECT_COUNTRY_DATABASE: path });
+    expect(await leads.to('abroad')).toEqual(at('de'));
+    const changed = { HTTP_TRUSTED_PROXIES: 'loopback', HTTP_CLIENT_MAX_AGE: '7s' };
+    reloadWith(
+      leads,
+      path,
+      () => {
+        writeFileSync(path, 'MaxMind.com');
+      },
+      changed,
+    );
+    const headers = { 'X-Forwarded-For': '198.51.100.1' };
+    expect(await leads.to('abroad', { headers })).toEqual(at('de'));
+    expect((await leads.get('plain')).headers['cache-control']).toBe('public, max-age=60');
+  });
+
+  test('knows no country in a damaged part of the database', async () => {
+    const path = writeCountryDatabase({ '127.0.0.0/8': 'DE' });
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0x7f, 0, bytes.indexOf('MaxMind.com') - 3));
+    const leads = await startLeads(records, { REDIRECT_COUNTRY_DATABASE: path });
+    expect(await leads.to('abroad')).toEqual(at('plain'));
+  });
+
   test('rejects an invalid country database at startup', () => {
-    expect(() => loadStartConfig(sourcesOf('another format', 'GeoIP.dat'))).toThrow(
-      /redirect\.countryDatabase .*GeoIP\.dat is not a database in the MaxMind format/,
+    const path = writeCountryDatabase({});
+    writeFileSync(path, 'another format');
+    expect(() => loadStartConfig(sourcesOf(path))).toThrow(
+      /redirect\.countryDatabase .*country\.mmdb is not a database in the MaxMind format/,
     );
   });
 });

@@ -4,6 +4,25 @@ import { withValue } from '../../src/config/keys.js';
 import { problemsFrom } from '../support/load-config.js';
 
 describe('configuration validation', () => {
+  it('names the line of a key that is given twice', () => {
+    const yaml = 'server:\n  port: 1\n  host: a\nlog: {}\nserver: {}\n';
+    expect(problemsFrom({ yaml })).toEqual([
+      '  file /etc/proxy.yaml: invalid YAML: line 5, Map keys must be unique',
+    ]);
+    expect(problemsFrom({ yaml: 'server: { port: 1, port: 1 }' })).toHaveLength(1);
+  });
+
+  it('reports a hundred unknown keys of a file that is no configuration', () => {
+    const yaml = Array.from({ length: 300 }, (_, at) => `20.500.1/${at}: https://example.org/`).join('\n');
+    expect(problemsFrom({ yaml })).toHaveLength(100);
+  });
+
+  it('rejects a file that would take long to parse', () => {
+    expect(problemsFrom({ yaml: '\n'.repeat(1024 * 1024 + 1) })).toEqual([
+      '  file /etc/proxy.yaml: invalid YAML: it has more than 1048576 characters',
+    ]);
+  });
+
   it('reports every problem with its key, source, value and allowed values', () => {
     const problems = problemsFrom({ yaml: 'admin: { port: 70000 }', env: { LOG_LEVEL: 'loud' } });
     expect(problems).toEqual([

@@ -1,11 +1,8 @@
-// Parses the `addresses` attribute of locations into sorted intervals, and looks up countries by address.
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+// Parses the `addresses` attribute of locations into sorted intervals.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type * as Maxmind from 'maxmind';
-import type { CountryResponse } from 'maxmind';
 import { type Steps, groupsOf, mapInSteps } from '../../time-slicer.js';
+import { bareAddress } from './countries.js';
 
 /** The number of 0.0.0.0: IPv4 addresses are numbered after all IPv6 addresses. */
 const IPV4_FROM = 1n << 128n;
@@ -59,9 +56,6 @@ function readRange(text: string): Interval | undefined {
   return [first, first + (1n << hostBits) - 1n];
 }
 
-/** Unwraps the IPv4-mapped IPv6 address that a dual-stack socket reports for an IPv4 client. */
-const bareAddress = (text: string): string => text.replace(/^::ffff:(?=\d+\.)/i, '');
-
 /** Converts an address to its number; returns undefined for an invalid address. */
 export function readAddress(text: string): bigint | undefined {
   const plain = bareAddress(text);
@@ -84,21 +78,4 @@ export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   }
   const nearest = ranges[low - 1];
   return nearest !== undefined && address <= nearest[1];
-}
-
-/** Loads maxmind only when a database is configured, because the import slows down startup. */
-const maxmind = (): typeof Maxmind => createRequire(import.meta.url)('maxmind') as typeof Maxmind;
-
-type CountryOf = (address: string) => string | undefined;
-
-/** Loads the whole database into memory, so lookups need no file access. */
-export function openCountries(path: string): CountryOf {
-  const { Reader, validate } = maxmind();
-  const reader = new Reader<CountryResponse>(readFileSync(path));
-  return function countryOf(address) {
-    const text = bareAddress(address);
-    if (!validate(text)) return undefined;
-    const found = reader.get(text);
-    return found?.country?.iso_code ?? found?.registered_country?.iso_code;
-  };
 }

@@ -1,7 +1,7 @@
 // Redirects by locations: reads the prefix and the lists of a request, and finds its target.
-import { readFileSync } from 'node:fs';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
+import { readRegularText } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import { hasPrefix, prefixRecordOf } from '../../handle/handle.js';
 import type {
@@ -12,7 +12,7 @@ import type {
 } from '../../redirect/extension.js';
 import { createRedirectValues, hasFamily, textsOf } from '../../redirect/values.js';
 import { runToEnd } from '../../time-slicer.js';
-import { openCountries } from './addresses.js';
+import { openCountries } from './countries.js';
 import { candidatesOf } from './select.js';
 import { type ListSources, type ReadingRequest, RequestListReader, gatherLists } from './gather.js';
 import {
@@ -52,7 +52,7 @@ function createLocations(config: LocationsConfig, host: Host): RedirectExtension
 
 /** Returns the lists of a file that was checked when the configuration was read, by the key of the prefix record. */
 function listsOfFile(path: string | undefined): ReadonlyMap<string, HandleLists> {
-  const texts = path === undefined ? [] : readLocationsFile(readFileSync(path, 'utf8'));
+  const texts = path === undefined ? [] : readLocationsFile(readRegularText(path));
   if (typeof texts === 'string') throw new TypeError(`${path}: ${texts}`);
   return new Map(
     [...texts].map(([prefix, text]) => [

@@ -4,8 +4,9 @@ import { type SectionsOf, list, readPrefixName, reloadable, text } from '../../c
 import { isTree } from '../../config/keys.js';
 import { parseYaml } from '../../config/load.js';
 import type { Config } from '../../config/schema.js';
-import { type Judge, fileProblem } from '../../config/start-problems.js';
+import { type Judge, fileProblem, pathProblem } from '../../config/start-problems.js';
 import { defineErrors } from '../../errors.js';
+import { databaseProblem } from './countries.js';
 
 export const ERRORS = defineErrors({
   REDIRECT_INACTIVE: { status: 404, responseCode: 100, title: 'This prefix is inactive' },
@@ -49,12 +50,6 @@ const SECTIONS = {
 };
 
 export type LocationsConfig = Config & SectionsOf<typeof SECTIONS>;
-
-/** Marker that precedes the metadata in the MaxMind format. */
-const DATABASE_MARK = 'MaxMind.com';
-
-const databaseProblem: Judge = (content, path) =>
-  content.includes(DATABASE_MARK) ? undefined : `${path} is not a database in the MaxMind format`;
 
 /** Bounds the ranges of a list, each of which has at least a comma, to those that are read. */
 const MAX_LIST_CHARS = 10_000;
@@ -102,7 +97,7 @@ export const locations: Plugin<LocationsConfig> = {
   sections: SECTIONS,
   errors: ERRORS,
   startProblems: ({ redirect }, readFile) => [
-    ['redirect.countryDatabase', fileProblem(redirect.countryDatabase, readFile, databaseProblem)],
+    ['redirect.countryDatabase', pathProblem(redirect.countryDatabase, databaseProblem)],
     ['redirect.locationsFile', fileProblem(redirect.locationsFile, readFile, locationsProblem)],
   ],
   reloadsFile: ({ redirect: { countryDatabase, locationsFile } }) =>
