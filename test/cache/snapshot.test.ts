@@ -1,5 +1,5 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
-import { readFileSync, readdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { KeyedEntry } from '../../src/cache/entry.js';
@@ -173,6 +173,27 @@ describe('snapshot', () => {
     await second.snapshot.start();
     expect(second.loaded).toMatchObject([{ records: 2000, restored: 1999 }]);
     expect(restored.peek('21.T1/0')).toBeUndefined();
+  });
+
+  test('does not restore a record whose deletion could not be logged while the file is written', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const log = `${file}.deleted`;
+    const memory = memoryOf(2000);
+    const first = trace(file, memory, (rests) => {
+      if (rests !== 1) return;
+      memory.forget('21.T1/0');
+      // No line can be appended to a folder, as on a full disk; then there is room again.
+      mkdirSync(log);
+      first.snapshot.recordDeletion({ key: '21.T1/0' });
+      rmdirSync(log);
+    });
+    await first.snapshot.start();
+    await expect.poll(() => first.written).toMatchObject([{ records: 1999 }]);
+    expect(first.errors).toHaveLength(1);
+    const restored = memoryOf(0);
+    await trace(file, restored).snapshot.start();
+    expect(restored.peek('21.T1/0')).toBeUndefined();
+    expect(restored.peek('21.T1/1')).toBeDefined();
   });
 
   describe('at shutdown', () => {

@@ -1,7 +1,7 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs';
-import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -48,6 +48,8 @@ export class Snapshot {
   readonly #host: Host;
   readonly #deletions: DeletionLog;
   readonly #ending = new AbortController();
+  /** Aborted when a deletion could not be logged: the snapshot in progress may contain the record. */
+  #unlogged = new AbortController();
   #loading: Promise<void> | undefined;
   #writing: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
@@ -91,7 +93,8 @@ export class Snapshot {
     } catch (error) {
       this.#reportNotWritten(error);
       // A snapshot that may restore a deleted record is worse than no snapshot.
-      void unlink(this.#options.file).catch(() => undefined);
+      this.#unlogged.abort(error);
+      tryRemove(this.#options.file);
     }
   }
 
@@ -123,10 +126,12 @@ export class Snapshot {
     const { file, identity } = this.#options;
     const { clock, log } = this.#host;
     const startedAt = clock.monotonic();
+    this.#unlogged = new AbortController();
     try {
       const forgetOlder = this.#deletions.startLog();
       const readSlice: SnapshotSource['readSlice'] = (from) => this.#readSlice(from);
-      const written = await writeSnapshot(file, { identity, readSlice, pace, signal });
+      const either = AbortSignal.any([signal, this.#unlogged.signal]);
+      const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either });
       forgetOlder();
       this.#isFailing = false;
       this.#writtenAt = clock.wall();
@@ -262,7 +267,8 @@ async function writeSnapshot(file: string, source: SnapshotSource): Promise<Writ
   try {
     const written = await writeFile(temporary, source);
     source.signal.throwIfAborted();
-    await rename(temporary, file);
+    // In this turn: a deletion that cannot be logged removes the file.
+    renameSync(temporary, file);
     await syncFolder(dirname(file));
     return written;
   } catch (error) {
@@ -424,7 +430,7 @@ function tryRemove(file: string): void {
   try {
     unlinkSync(file);
   } catch {
-    // The log remains, so its keys are not restored, but loaded on use.
+    // A log remains, so its keys are not restored, but loaded on use.
   }
 }
 
