@@ -1,4 +1,5 @@
 // Moved handles: a table of new URLs that answers before the repository, for every interface.
+import { spawnSync } from 'node:child_process';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import nock from 'nock';
@@ -136,6 +137,17 @@ describe('a changed file', () => {
     await proxy.lineOf('moved handles rejected, keeping the current table', 1);
     expect(proxy.log.at(-1)).toMatchObject({ reason: 'it has more than 16777216 bytes' });
     expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
+  });
+
+  it('is not read while it is a named pipe, and is read once it is a file again', async () => {
+    const proxy = await startWith([`123456/1,${NEW}`]);
+    expect(spawnSync('mkfifo', [`${proxy.file}.pipe`]).status).toBe(0);
+    renameSync(`${proxy.file}.pipe`, proxy.file);
+    await proxy.lineOf('moved handles rejected, keeping the current table', 1);
+    expect(proxy.log.at(-1)).toMatchObject({ reason: 'it is not a regular file' });
+    write(proxy.file, ['123456/1,https://other.test/']);
+    await proxy.lineOf('moved handles loaded', 2);
+    expect(await locationOf(proxy, '/123456/1')).toBe('https://other.test/');
   });
 
   it('is left to the running proxy when the configuration is reloaded, even if it is bad', () => {

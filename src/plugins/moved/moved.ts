@@ -41,7 +41,7 @@ export function start(host: Host, settings: MovedConfig): Started {
     // Before the file is read: a change while it is read is noticed later. `watchFile` would miss a change before its first check.
     const found = await stat(file).catch(() => undefined);
     version = versionOf(found);
-    void table.use(await table.readInSlices(found?.size ?? 0));
+    void table.use(await table.readInSlices(found));
   }
 
   void table.use(table.readNow());
@@ -88,8 +88,10 @@ function createUsedTable({ log, operations, refOf, slicer }: Host, settings: Mov
         return { reason: errorText(error) };
       }
     },
-    async readInSlices(bytes: number): Promise<NextTable> {
-      const reason = sizeProblem(bytes);
+    async readInSlices(found: Stats | undefined): Promise<NextTable> {
+      // Reading a named pipe would wait for ever.
+      if (found?.isFile() === false) return { reason: 'it is not a regular file' };
+      const reason = sizeProblem(found?.size ?? 0);
       if (reason !== undefined) return { reason };
       try {
         return await slicer.run(prepare(await readFile(file, 'utf8')), { client: 'background' });
