@@ -18,13 +18,13 @@ useNock();
 
 const HANDLE = '21.T11998/page';
 
-/** Starts a proxy for one handle whose prefix record has `namespace` as its HS_NAMESPACE. */
-async function startWith(namespace: string): Promise<Proxy & { targets: string[] }> {
+/** Starts a proxy for one handle whose prefix record has `namespace` as its HS_NAMESPACE, and other values. */
+async function startWith(namespace: string, other: object[] = []): Promise<Proxy & { targets: string[] }> {
   const upstream = mockUpstream((target) => {
     const handle = decodeURIComponent(target.slice('/api/handles/'.length));
     if (handle === HANDLE) return recordOf([value(1, 'URL', 'https://example.org/')], handle);
     const isPrefix = handle === '0.NA/21.T11998';
-    return isPrefix ? recordOf([value(3, 'HS_NAMESPACE', namespace)], handle) : notFound(handle);
+    return isPrefix ? recordOf([value(3, 'HS_NAMESPACE', namespace), ...other], handle) : notFound(handle);
   });
   return { ...(await startProxy()), targets: upstream.targets };
 }
@@ -44,6 +44,15 @@ describe('prefix status and contact', () => {
       expect(JSON.parse(json.text)).toMatchObject({ detail: '21.T11998: Closed & gone' });
     }
     expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
+  });
+
+  test.each([
+    [404, 'a record of less than 128 KiB', 120],
+    [302, 'a longer one, which every redirect of the prefix would parse', 128],
+  ])('cause %d in %s', async (status, _record, kib) => {
+    const inactive = '<namespace><status>inactive</status></namespace>';
+    const proxy = await startWith(inactive, [value(4, 'DESC', 'x'.repeat(kib * 1024))]);
+    expect((await proxy.ask(`/${HANDLE}`)).status).toBe(status);
   });
 
   test('add the contact to the page of an unknown handle', async () => {

@@ -284,6 +284,11 @@ function isPlainRecord({ record, hasFailed }: OtherRecord): boolean {
   return !hasFailed && !isInactive && listHandles.length === 0;
 }
 
+/** Longer prefix records count as plain, because every redirect of the prefix searches and parses its record in one step. */
+const MAX_RECORD_CHARS = 128 * 1024;
+
 /** Parses only records with HS_NAMESPACE, because most prefix records contain only keys and sites. */
 export const namespaceOf = (entry: Entry | undefined): Namespace =>
-  entry !== undefined && /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;
+  entry !== undefined && entry.values.length <= MAX_RECORD_CHARS && /HS_NAMESPACE/i.test(entry.values)
+    ? namespaceIn(valuesOf(entry))
+    : NO_NAMESPACE;
