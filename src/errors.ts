@@ -1,6 +1,5 @@
 // The catalogue of the core's errors, and the error class. Table: config/troubleshooting.md.
 
-/** HTTP status, Handle response code (record interface) and title of an error. */
 interface ErrorDefinition {
   status: number;
   responseCode: number;

@@ -209,7 +209,6 @@ function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: H
   return prepared;
 }
 
-/** Returns the members of plugins in `GET /stats`. */
 const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object =>
   Object.assign(
     {},

@@ -83,7 +83,6 @@ function redisProbes(config: Config): Probe[] {
   return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address, keyPrefix) }];
 }
 
-/** Returns the Redis addresses without credentials. */
 const redisServer = ({ url, sentinels, cluster }: RedisAddress): string =>
   (cluster ?? sentinels ?? [url ?? '']).map(withoutCredentials).join(',');
 

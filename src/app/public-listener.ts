@@ -98,7 +98,6 @@ interface InterfaceParts extends KeptParts, Admission {
   routes: readonly Route[];
 }
 
-/** Creates the enabled interfaces. */
 function createInterfaces(config: Config, host: Host, parts: InterfaceParts): Interfaces {
   const carryOut = createCarryOut(config.deletion, parts.lock, host);
   const forwardRead = createForwardRead(host, parts.forward);

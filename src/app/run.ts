@@ -129,7 +129,6 @@ const REPEATED_SIGNAL_MS = 1000;
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Returns the maximum duration of a graceful stop (ms). */
 const maxStopMs = (config: Config): number =>
   config.server.shutdownDelayMs +
   config.server.shutdownTimeoutMs +

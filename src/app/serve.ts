@@ -67,7 +67,6 @@ export async function serve(
   };
 }
 
-/** Opens the public listener and those of plugins. */
 async function servePublic(config: Config, logger: Logger) {
   const app = await createApp({ config, logger, metrics: createMetrics() });
   const upstreamAnswered = app.addStartChecks();

@@ -319,7 +319,6 @@ function maskText(key: string, text: string): string {
   return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 }
 
-/** Masks the credentials and query of a URL. */
 function maskUrl(text: string): string {
   // Masks up to the last `@` first, because a password may contain a question mark.
   const masked = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1***@');

@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs';
 
 const ROOT = findRoot(new URL('.', import.meta.url));
 
-/** Returns the closest ancestor folder with a package.json. */
 function findRoot(folder: URL): URL {
   if (existsSync(new URL('package.json', folder))) return folder;
   const above = new URL('..', folder);

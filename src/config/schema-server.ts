@@ -19,7 +19,6 @@ const MIB = 1024 * KIB;
 
 /** Log levels from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-/** Values of `log.requests`. */
 const LOGGED_REQUESTS = ['all', 'misses-and-errors', 'none'] as const;
 
 const host = text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ });

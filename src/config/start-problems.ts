@@ -54,7 +54,6 @@ export function startProblems(config: Config, readFile: (path: string) => string
   ];
 }
 
-/** Returns what is wrong with the PEM files of the server at a section key. */
 function trustProblems(
   key: string,
   { caFile, clientCertificateFile, clientKeyFile }: Config['upstream'] | Config['upstreams'][number],
@@ -82,7 +81,6 @@ function clientCertificateProblem(text: string, path: string): string | undefine
     : undefined;
 }
 
-/** Checks a private key, and that it belongs to the first certificate of its file. */
 function clientKeyProblem(
   text: string,
   path: string,

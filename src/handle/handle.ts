@@ -135,7 +135,6 @@ const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
 /** The record whose namespace applies to all prefixes: 0.NA/0.NA. */
 export const GLOBAL_NAMESPACE = foldedRef(PREFIX_RECORDS + GLOBAL_PREFIX);
 
-/** Matches resolver URLs that may precede a handle. */
 const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
 const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
 

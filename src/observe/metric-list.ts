@@ -83,7 +83,6 @@ export interface MetricEntry {
   readonly buckets?: readonly number[];
 }
 
-/** Response kinds and error codes. */
 const OUTCOMES = [
   ...['found', 'empty', 'not-found', 'refused'],
   ...Object.keys(CATALOGUE).filter((code) => code.startsWith('UPSTREAM_')),

@@ -32,7 +32,6 @@ export interface StoreUsage {
   bytes: number;
 }
 
-/** Usage of a Handle server's concurrency limit. */
 interface LimitUsage {
   server: string;
   /** `read` or `forwarded`. */
@@ -133,7 +132,6 @@ type OnlyLabel<M> = M extends { labelNames: readonly [infer Label]; fromStart: r
   ? Series[Label & keyof Series]
   : never;
 
-/** Creates the counters with at most one label. */
 function createCounters({ valuesOf }: AllSeries) {
   const counts = (metric: MetricEntry): (() => void) => {
     const series = valuesOf(metric).of([]);
@@ -158,7 +156,6 @@ function createCounters({ valuesOf }: AllSeries) {
   };
 }
 
-/** Gauges that are set, and gauges that are read at each scrape by registered functions. */
 function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
   const certificateExpiry = valuesOf(METRICS.certificateExpiry);
   const redisUp = valuesOf(METRICS.redisUp);

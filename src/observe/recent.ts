@@ -18,7 +18,6 @@ interface ClientRequest {
 
 const MAX_ERRORS = 20;
 const MAX_RANKED = 20;
-/** Maximum characters stored of a User-Agent header. */
 const MAX_AGENT_LENGTH = 200;
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];
@@ -69,7 +68,6 @@ export interface Ranked {
 const MAX_NAMES = 500;
 const GENERATION_MS = 5 * 60_000;
 
-/** Creates a list that counts names over the last five to ten minutes. */
 function createTopList(now: () => number) {
   let [young, old] = [new TopCounts(MAX_NAMES), new TopCounts(MAX_NAMES)];
   let bornAt = now();

@@ -19,7 +19,6 @@ interface Reading {
   metricName?: string;
 }
 
-/** Adds a metric to the registry. Each scrape calls `read`. */
 function publish(
   registry: Registry,
   { name, help, type }: MetricEntry,

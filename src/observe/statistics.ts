@@ -4,7 +4,6 @@ import { type MetricEntry, METRICS, VALUES } from './metric-list.js';
 import type { Metrics, StoreUsage } from './metrics.js';
 import type { Distribution, LabelledValue } from './series.js';
 
-/** Instance properties without a metric. */
 interface InstanceFacts {
   version: string;
   startedAt: Date;
