@@ -152,11 +152,6 @@ function cacheStatus(resolution: CacheFacts['resolution'], authoritative: boolea
 export const recordLines = (
   { hooks }: Context,
   { from, stored }: FromEntry,
-  handles: () => readonly HandleRef[],
-): readonly string[] => {
-  if (hooks.recordHeaders.length === 0 || (from === 'upstream' && stored !== true)) return NO_LINES;
-  const named = handles();
-  return hooks.recordHeaders.flatMap((each) => each(named)).flat();
-};
-
-const NO_LINES: readonly string[] = [];
+  handles: readonly HandleRef[],
+): readonly string[] =>
+  from === 'upstream' && stored !== true ? [] : hooks.recordHeaders.flatMap((each) => each(handles)).flat();

@@ -36,7 +36,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
       return sendReply(req, res, reply, runSteps);
     }
     const { entry, from, stale } = resolution;
-    const lines = recordLines(host, resolution, () => [handle]);
+    const lines = recordLines(host, resolution, [handle]);
     const rendering = renderRecord(entry, { handle: handle.text, selection: query, format });
     const representing = representInSteps(req, rendering, { lines, gzipMinBytes });
     const made = await runSteps(representing, entry.values.length);

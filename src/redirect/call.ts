@@ -90,11 +90,12 @@ export async function sendRedirect(call: RedirectCall, to: RecordRedirect): Prom
   const { req, res, context, redirects } = call;
   const { handle, resolution, dependencyOf } = to;
   const { host, prepared } = redirects;
-  const ofRecord = dependencyOf ? recordLines(host, resolution, () => [handle, prefixRecordOf(handle)]) : [];
   const isRepeatable = isPreparable(call, to);
-  const dependency = isRepeatable || ofRecord.length > 0 ? dependencyOf?.() : undefined;
-  const lines = combineHeaderLines(to.lines).flat();
-  const made = representRedirect(to, to.varies, dependency ? [...lines, ...ofRecord] : lines);
+  const hasLines = host.hooks.recordHeaders.length > 0;
+  const dependency = isRepeatable || hasLines ? dependencyOf?.() : undefined;
+  const ofRecord =
+    hasLines && dependency ? recordLines(host, resolution, [handle, prefixRecordOf(handle)]) : [];
+  const made = representRedirect(to, to.varies, [...combineHeaderLines(to.lines).flat(), ...ofRecord]);
   await sendMade(req, res, to, made);
   if (!isRepeatable || dependency === undefined) return;
   const { raw: target } = context.target;
