@@ -26,15 +26,6 @@ export function headerOf({ headers }: ResponseHead, name: string): string | unde
 export const NO_HANDLE_SERVER =
   'check that upstream.url is the address of a Handle server over HTTP, not of a gateway or another service';
 
-/** Parses a JSON body. @throws ServiceError UPSTREAM_INVALID_RESPONSE for invalid JSON, or JSON beyond the limits */
-export function parseBody(response: UpstreamResponse, remedy: string): unknown {
-  try {
-    return parseJson(response.body);
-  } catch (cause) {
-    throw invalidJson(response, remedy, cause);
-  }
-}
-
 /** Parses a list of texts in a JSON body, in steps. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
 export function* parseList(response: UpstreamResponse, remedy: string): ReturnType<typeof parseTexts> {
   try {
@@ -61,7 +52,12 @@ export function parseMembers(response: UpstreamResponse): HandleJson {
   if (response.status >= 300 && response.body.length > MAX_ANSWER_BYTES) {
     throw invalidResponse('a refusal that is too long', response, { remedy: NO_HANDLE_SERVER });
   }
-  const parsed = parseBody(response, NO_HANDLE_SERVER);
+  let parsed: unknown;
+  try {
+    parsed = parseJson(response.body);
+  } catch (cause) {
+    throw invalidJson(response, NO_HANDLE_SERVER, cause);
+  }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidResponse('no JSON object', response, { remedy: NO_HANDLE_SERVER });
   }

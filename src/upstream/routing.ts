@@ -8,7 +8,7 @@ import type {
   RecordSource,
   UpstreamClient,
 } from './contract.js';
-import { type RecordAnswer, answerWith } from './reply.js';
+import { answerWith } from './reply.js';
 import { GLOBAL_PREFIX, type HandleRef, exactRef, foldedRef, refOfKey } from '../handle/handle.js';
 
 /** Handle server response for a foreign prefix (recording "resolve: handle of unknown prefix"). */
@@ -17,8 +17,7 @@ const STATUS = 400;
 
 const NO_SERVER: Outcome = { kind: 'refused', status: STATUS, members: MEMBERS, namesHandle: true };
 
-const NO_ANSWER = answerWith(STATUS, MEMBERS);
-const NO_RECORD: RecordRead = { ...NO_ANSWER, values: undefined };
+export const NO_ANSWER = answerWith(STATUS, MEMBERS);
 
 interface ReadRoutes {
   servers: readonly OriginServer[];
@@ -61,22 +60,16 @@ export const routeReads = ({ servers, findServers, roots, aroundRead }: ReadRout
 export const isRefusedElsewhere = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && isElsewhere(Number(outcome.members['responseCode']));
 
-/**
- * Creates the record client for a handle's servers: reads try each in order; writes and lists use the first.
- */
-export function recordsAt(servers: readonly OriginServer[]): RecordClient {
-  const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
-  return {
-    ...{ write: nowhere, list: nowhere },
-    ...servers[0]?.records,
-    get: (handle, options) =>
-      askInTurn(servers, {
-        ask: ({ records }) => records.get(handle, options),
-        isElsewhere: ({ responseCode }) => isElsewhere(responseCode),
-        otherwise: NO_RECORD,
-      }),
-  };
-}
+/** Reads a record at the servers of its handle, in order. */
+export const readAtServers = (
+  servers: readonly OriginServer[],
+  ...given: Parameters<RecordClient['get']>
+): Promise<RecordRead> =>
+  askInTurn(servers, {
+    ask: ({ records }) => records.get(...given),
+    isElsewhere: ({ responseCode }) => isElsewhere(responseCode),
+    otherwise: { ...NO_ANSWER, values: undefined },
+  });
 
 interface Asking<Answer> {
   ask: (server: OriginServer) => Promise<Answer>;

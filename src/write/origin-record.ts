@@ -18,7 +18,7 @@ import type {
   SendOptions,
 } from '../upstream/contract.js';
 import { type ListAnswer, type RecordAnswer, answerWith } from '../upstream/reply.js';
-import { recordsAt } from '../upstream/routing.js';
+import { NO_ANSWER, readAtServers } from '../upstream/routing.js';
 import { type Upstreams, assertFound } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
@@ -65,7 +65,6 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
       const { list } = server;
       return { handle, server, refusal, caller: given, identity: undefined, get, write, list };
     }
-    const records = recordsAt(servers);
     // The miss limit ignores a read whose login the Handle server checks.
     const isChecked = identity !== undefined && servers.every(({ checksLogins }) => checksLogins);
     const caller = isChecked ? given && { ...given, network: undefined } : given;
@@ -76,19 +75,20 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
       caller,
       identity,
       async get(options) {
-        const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
+        const read = (): Promise<RecordRead> => readAtServers(servers, handle, { ...options, ...login });
         const answer = await aroundMiss(caller, read, showsUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;
       },
       write: (change) => async (beforeSend) => {
+        const { records } = assertFound(server);
         const answer = await records.write(handle, change, { ...login, beforeSend }).catch(throwAsLost);
         if (answer.responseCode === RESPONSE_CODE.handleExists)
           await resolver.learn(handle, { exists: true });
         return answer;
       },
-      list: (prefix, options) => records.list(prefix, { ...options, ...login }),
+      list: async (prefix, options) => server?.list(prefix, { ...options, ...login }) ?? NO_ANSWER,
     };
   };
 }
