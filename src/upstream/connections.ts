@@ -128,7 +128,7 @@ export function createPools(
     dispatch(request, handler) {
       const origin = String(request.origin);
       if (request.reset !== true) return poolOf(origin).dispatch(request, handler);
-      // A retry has a pool of its own, because the idle connections of the other may be dead too.
+      // A retry has its own pool, because the idle connections of the other may be dead too.
       const pool = new Pool(origin, options);
       const isReady = pool.dispatch(request, handler);
       closeLater(pool);
