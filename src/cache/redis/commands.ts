@@ -23,7 +23,7 @@ import {
   riskyEviction,
   timeoutError,
 } from './errors.js';
-import { type NamespaceOptions, RedisNamespace } from './namespace.js';
+import { type NamespaceOptions, claimPrefix, stateName } from './namespace.js';
 
 /** Metric labels of commands and of other operations that can fail. */
 type CommandName =
@@ -62,8 +62,9 @@ const MAX_FAILED_CHECKS = 6;
 export class RedisCommands {
   readonly redis: Redis;
   readonly connections: RedisConnections;
+  /** Prefix of every key. It may change while commands are paused. */
+  keyPrefix: string;
   readonly #options: RedisCommandsOptions;
-  readonly #namespace: RedisNamespace;
   readonly #troubles: TroubleReporter;
   readonly #runs: ServerRuns;
   readonly #clock: Clock;
@@ -81,7 +82,7 @@ export class RedisCommands {
     this.connections = open(options);
     this.redis = this.connections.commands;
     this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
-    this.#namespace = new RedisNamespace(options, this.connections.database);
+    this.keyPrefix = options.keyPrefix;
     this.watch(this.redis);
     this.#scheduleCheck();
   }
@@ -90,18 +91,14 @@ export class RedisCommands {
     return this.#isUp;
   }
 
-  /** Prefix of every key. It may change while commands are paused. */
-  get keyPrefix(): string {
-    return this.#namespace.keyPrefix;
-  }
-
   /** Name of the state of the bans. */
   get bansName(): string {
-    return this.#namespace.bansName;
+    return stateName(this.keyPrefix, 'bans');
   }
 
+  /** Prefix of every channel, with the database number, because all databases share the channels. */
   get channelPrefix(): string {
-    return this.#namespace.channelPrefix;
+    return `${this.keyPrefix}${this.connections.database}:`;
   }
 
   /** Returns the current masters. @throws Error when a master is not connected */
@@ -240,7 +237,10 @@ export class RedisCommands {
 
   async #probe(): Promise<void> {
     await this.#runs.check();
-    if (await this.#namespace.claim(this.redis)) this.#setUp(false);
+    // Redis may lose the marker, so it is claimed periodically; a foreign prefix is tried again only after a restart.
+    if (this.keyPrefix !== this.#options.keyPrefix) return;
+    this.keyPrefix = await claimPrefix(this.redis, this.#options);
+    if (this.keyPrefix !== this.#options.keyPrefix) this.#setUp(false);
   }
 
   #setUp(isUp: boolean): void {

@@ -44,45 +44,18 @@ redis.call('SET', KEYS[1], ARGV[1])
 return {ARGV[1], 1}`;
 
 /**
- * Assigns a prefix to the first upstream that claims it. Instances of a different upstream append a hash of
- * its address, and try the configured prefix again only after a restart.
+ * Returns the prefix to use: the configured one belongs to the first upstream that claims it, and instances of a
+ * different upstream append a hash of its address.
  */
-export class RedisNamespace {
-  readonly #options: NamespaceOptions;
-  readonly #database: number;
-  keyPrefix: string;
-  bansName: string;
-
-  constructor(options: NamespaceOptions, database: number) {
-    this.#options = options;
-    this.#database = database;
-    this.keyPrefix = options.keyPrefix;
-    this.bansName = stateName(this.keyPrefix, 'bans');
-  }
-
-  /**
-   * Prefix of every channel. It contains the database number, because Redis channels are shared by all
-   * databases.
-   */
-  get channelPrefix(): string {
-    return `${this.keyPrefix}${this.#database}:`;
-  }
-
-  /**
-   * Claims the prefix before the first read, and periodically, because Redis may lose the marker. Returns
-   * whether the prefix has changed.
-   */
-  async claim(redis: Redis): Promise<boolean> {
-    const { keyPrefix, upstream, onForeign, onClaimed } = this.#options;
-    if (upstream === undefined || this.keyPrefix !== keyPrefix) return false;
-    const [other, isNew] = (await redis.eval(CLAIM, 1, `${keyPrefix}upstream`, upstream)) as [string, number];
-    if (isNew === 1) onClaimed?.();
-    if (other === upstream) return false;
-    this.keyPrefix = `${keyPrefix}${shortHash(upstream)}:`;
-    this.bansName = stateName(this.keyPrefix, 'bans');
-    onForeign?.({ keyPrefix, upstream, other, instead: this.keyPrefix });
-    return true;
-  }
+export async function claimPrefix(redis: Redis, options: NamespaceOptions): Promise<string> {
+  const { keyPrefix, upstream, onForeign, onClaimed } = options;
+  if (upstream === undefined) return keyPrefix;
+  const [other, isNew] = (await redis.eval(CLAIM, 1, `${keyPrefix}upstream`, upstream)) as [string, number];
+  if (isNew === 1) onClaimed?.();
+  if (other === upstream) return keyPrefix;
+  const instead = `${keyPrefix}${shortHash(upstream)}:`;
+  onForeign?.({ keyPrefix, upstream, other, instead });
+  return instead;
 }
 
 /** Returns the configured key prefix, or a default derived from the Handle servers. */
