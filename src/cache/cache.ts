@@ -17,7 +17,7 @@ import { EVICTION_REMEDY, redisRemedy } from './redis/errors.js';
 import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
-import type { Store, StoreEvents } from './store.js';
+import type { StoreEvents } from './store.js';
 import { TieredStore } from './tiered-store.js';
 
 export interface RedisOptions extends RedisCommandsOptions {
@@ -42,7 +42,7 @@ interface CacheDeps {
 }
 
 export interface Cache {
-  store: Store;
+  store: TieredStore;
   memory: MemoryStore;
   /** Returns the time (ms since the epoch) before which entries may have missed an invalidation. */
   trustedSince: () => number;

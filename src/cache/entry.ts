@@ -48,8 +48,8 @@ export const isSame = (one: Entry, other: Entry): boolean =>
   one.deleteAt === other.deleteAt &&
   hasSameContent(one, other);
 
-export const hasSameContent = (one: Entry, other: Entry): boolean =>
-  one.kind === other.kind && one.values === other.values && one.message === other.message;
+export const hasSameContent = (one: Entry | undefined, other: Entry): boolean =>
+  one?.kind === other.kind && one.values === other.values && one.message === other.message;
 
 // Increment VERSION with every layout change: an entry of a different version is a miss.
 const VERSION = 5;

@@ -1,9 +1,6 @@
-// The store contract: looks up, stores and invalidates entries by key, without freshness rules or HTTP.
+// What a store returns and takes: lookups and their tickets, fences, pins, and the events of entries.
 import type { WriteOutcome } from '../handle/outcome.js';
-import type { Ban } from './coherence/bans.js';
 import type { Entry, LoadOrigin } from './entry.js';
-
-type Awaitable<T> = T | Promise<T>;
 
 export interface KeptEntry {
   entry: Entry | undefined;
@@ -58,29 +55,6 @@ export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
    * the write.
    */
   unknown(): Promise<void>;
-}
-
-/**
- * A ticket becomes invalid when its key is invalidated, so that a record read before a write is never stored
- * after it (the caches of undici and async-cache-dedupe lose that race). Invalidations settle once no
- * instance serves invalidated entries.
- */
-export interface Store {
-  get(key: string): Awaitable<Lookup>;
-  /** Whether `set` would store with this ticket, as far as this process knows. */
-  accepts(key: string, ticket: Ticket): boolean;
-  /** Stores the entry if the ticket is still valid. */
-  set(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean>;
-  /** Stores an authoritative answer, and invalidates other copies and loads in flight, which are older. */
-  replace(key: string, answer: AuthoritativeAnswer): Promise<void>;
-  /** Deletes the entry and invalidates all tickets of the key. */
-  forget(key: string): Promise<void>;
-  /** Makes the entry stale and invalidates all tickets of the key. */
-  soften(key: string): Promise<void>;
-  /** Deletes all entries with a prefix, or makes them stale. */
-  ban(ban: Ban): Promise<void>;
-  /** Raises a fence. Await it before sending the write. */
-  fence(key: string): Promise<Fence>;
 }
 
 /** Identifies an entry in memory, which can then be used again without a lookup. */

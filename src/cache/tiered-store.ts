@@ -5,7 +5,7 @@ import { type Entry, hasSameContent } from './entry.js';
 import type { Hub } from './link/hub.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore } from './redis/store.js';
-import type { AuthoritativeAnswer, Deleted, Fence, Lookup, Store, StoreEvents, Ticket } from './store.js';
+import type { AuthoritativeAnswer, Deleted, Fence, Lookup, StoreEvents, Ticket } from './store.js';
 
 interface TieredStoreDeps {
   memory: MemoryStore;
@@ -19,7 +19,12 @@ interface TieredStoreDeps {
   now: () => number;
 }
 
-export class TieredStore implements Store {
+/**
+ * Looks up, stores and invalidates entries by key, without freshness rules. A ticket becomes invalid when its key is
+ * invalidated, so that a record read before a write is never stored after it (the caches of undici and
+ * async-cache-dedupe lose that race). Invalidations settle once no instance serves invalidated entries.
+ */
+export class TieredStore {
   readonly #deps: TieredStoreDeps;
   #fences = 0;
 
@@ -49,6 +54,7 @@ export class TieredStore implements Store {
     return { entry: far.entry, from: 'redis', ticket };
   }
 
+  /** Whether `set` would store with this ticket, as far as this process knows. */
   accepts(key: string, { memory, redis }: Ticket): boolean {
     if (!this.#deps.memory.accepts(key, memory)) return false;
     return redis === undefined || (this.#deps.redis?.accepts(key, redis) ?? true);
@@ -60,6 +66,7 @@ export class TieredStore implements Store {
     return this.#store(key, entry, ticket);
   }
 
+  /** Stores an authoritative answer, and invalidates other copies and loads in flight, which are older. */
   async replace(key: string, answer: AuthoritativeAnswer): Promise<void> {
     const { redis } = this.#deps;
     const { entry, ticket, isUnchanged } = answer;
@@ -89,8 +96,7 @@ export class TieredStore implements Store {
   }
 
   #holds(key: string, entry: Entry | undefined): boolean {
-    const kept = entry && this.#deps.memory.peek(key);
-    return entry !== undefined && kept !== undefined && hasSameContent(kept, entry);
+    return entry !== undefined && hasSameContent(this.#deps.memory.peek(key), entry);
   }
 
   /**
@@ -147,6 +153,7 @@ export class TieredStore implements Store {
     return this.#publish({ kind: 'ban', ...ban, number: 0 });
   }
 
+  /** Raises a fence. Await it before sending the write. */
   async fence(key: string): Promise<Fence> {
     const { coherence, fenceLifeMs, now } = this.#deps;
     const fence = String(++this.#fences);

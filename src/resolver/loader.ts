@@ -162,7 +162,7 @@ export class Loader {
       ? store.replace(key, {
           entry: isKept ? entry : undefined,
           ticket: kept.ticket,
-          isUnchanged: kept.entry !== undefined && hasSameContent(kept.entry, entry),
+          isUnchanged: hasSameContent(kept.entry, entry),
         })
       : isKept
         ? store.set(key, entry, kept.ticket)

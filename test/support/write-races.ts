@@ -1,5 +1,5 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
-import type { Fence, Store } from '../../src/cache/store.js';
+import type { Fence } from '../../src/cache/store.js';
 import { partial } from './partial.js';
 import { systemClock } from '../../src/cache/clock.js';
 import type { Config, Live } from '../../src/config/schema.js';
@@ -13,6 +13,7 @@ import { toText } from '../../src/handle/bytes.js';
 import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import { createHooks } from '../../src/hooks.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
+import type { Store } from './store-contract.js';
 import { RaceUpstream, type Step } from './race-upstream.js';
 
 const FENCE_LIFE_MS = 45_000;
