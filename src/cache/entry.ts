@@ -39,7 +39,6 @@ export interface KeyedEntry {
   entry: Entry;
 }
 
-/** Marks the entry as permanently stale. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
 
 export const isSame = (one: Entry, other: Entry): boolean =>

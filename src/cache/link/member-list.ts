@@ -161,7 +161,7 @@ export class MemberList {
     await this.#commands.script(EXPEL, [this.#name], members);
   }
 
-  /** Removes this member permanently, so that the others stop waiting for it. */
+  /** The others stop waiting for this member. */
   async leave(): Promise<void> {
     this.#hasLeft = true;
     await this.#commands.command('ZREM', this.#name, this.#id);

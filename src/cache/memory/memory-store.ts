@@ -128,7 +128,6 @@ export class MemoryStore {
     return isKept;
   }
 
-  /** Returns the ticket of a restore that starts now. */
   moment(): number {
     return this.#log.currentMoment();
   }
@@ -185,7 +184,6 @@ export class MemoryStore {
     if (kind === 'unknown' || kind === 'soften') this.#makeStale(key);
   }
 
-  /** Deletes the entry and invalidates the tickets of its loads in flight. */
   forget(key: string): void {
     this.applyChange({ kind: 'forget', key });
   }
@@ -298,7 +296,6 @@ export class InvalidationLog {
     this.#moments.set(key, ++this.#moment);
   }
 
-  /** Starts a new moment and returns it. */
   startMoment(): number {
     return ++this.#moment;
   }

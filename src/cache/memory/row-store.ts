@@ -21,7 +21,6 @@ const MESSAGE_LENGTH = 52;
 const VALUES_LENGTH = 56;
 /** Four times the length of the key, plus the kind. */
 const KEY_AND_KIND = 60;
-/** Bytes per row. */
 export const ROW_BYTES = 64;
 
 const MAX_HITS = 2 ** 32 - 1;
@@ -200,7 +199,6 @@ export class RowStore {
     this.#viewOf(at).setFloat64((at % ROWS_PER_PAGE) * ROW_BYTES + SINCE, since);
   }
 
-  /** Returns the size of the row and its blocks (bytes). */
   bytes(at: number): number {
     const view = this.#viewOf(at);
     const row = (at % ROWS_PER_PAGE) * ROW_BYTES;

@@ -101,7 +101,7 @@ export class RedisCommands {
     return `${this.keyPrefix}${this.connections.database}:`;
   }
 
-  /** Returns the current masters. @throws Error when a master is not connected */
+  /** @throws Error when a master is not connected */
   masters(): RedisMaster[] {
     return this.connections.masters();
   }
@@ -250,7 +250,6 @@ export class RedisCommands {
     if (!this.#isClosed) this.#options.onState?.(isUp);
   }
 
-  /** Looks up the masters again. */
   rediscover(): void {
     if (!this.#isClosed) this.connections.rediscover();
   }
@@ -274,15 +273,11 @@ class ServerRuns {
   readonly #runs = new Map<Redis, string>();
   #hasWarned = false;
 
-  /**
-   * `onEvictionPolicy`: called at most once, with an eviction policy that may evict keys other than entries.
-   */
   constructor(connections: RedisConnections, onEvictionPolicy: ((policy: string) => void) | undefined) {
     this.#connections = connections;
     this.#onEvictionPolicy = onEvictionPolicy;
   }
 
-  /** Whether every master is connected and has a known run. */
   areKnown(): boolean {
     try {
       return this.#connections.masters().every(({ client }) => this.#runs.has(client));
@@ -291,7 +286,6 @@ class ServerRuns {
     }
   }
 
-  /** Returns the run of the server that holds the key; undefined if unknown. */
   ofKey(name: string): string | undefined {
     const client = this.#connections.clientOf(name);
     return client && this.#runs.get(client);

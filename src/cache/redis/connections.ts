@@ -230,7 +230,6 @@ const serverName = ({ options: { host = '', port = 0 } }: Redis): string => `${h
 export const databaseNumber = ({ url, cluster }: RedisAddress): number =>
   cluster === undefined && url !== undefined ? (parseRedisUrl(url, undefined).db ?? 0) : 0;
 
-/** Parses an address into ioredis options. */
 function parseRedisUrl(address: string, ca: string | undefined): RedisOptions {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
   const db = Number(pathname.slice(1));

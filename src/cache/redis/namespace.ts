@@ -58,7 +58,6 @@ export async function claimPrefix(redis: Redis, options: NamespaceOptions): Prom
   return instead;
 }
 
-/** Returns the configured key prefix, or a default derived from the Handle servers. */
 export const keyPrefixOf = (servers: readonly ServerConfig[], redis: Config['redis']): string =>
   redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
 
@@ -94,7 +93,6 @@ const ENTRY = ':entry:';
 export const entryPattern = (keyPrefix: string): string =>
   `${keyPrefix.replace(/[\\*?[\]]/g, '\\$&')}{*}${ENTRY}*`;
 
-/** Extracts the cache key from an entry name. */
 export const keyOfEntry = (keyPrefix: string, name: string): string =>
   name.slice(name.indexOf(ENTRY, keyPrefix.length) + ENTRY.length);
 

@@ -62,7 +62,6 @@ export class RedisStore {
     };
   }
 
-  /** Whether reads currently use Redis. */
   isReadable(): boolean {
     return this.#deps.commands.isUp() && this.#currentBans() !== undefined;
   }
