@@ -4,7 +4,7 @@ import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { HandleRef } from '../handle/handle.js';
-import type { FromEntry } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/resolution.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
 /** This cache's name in Cache-Status (RFC 9211 §2). */

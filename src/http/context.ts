@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
-import type { Resolution } from '../resolver/loader.js';
+import type { Resolution } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ClientPeer } from '../upstream/contract.js';
 import type { SendRaw } from './raw-response.js';

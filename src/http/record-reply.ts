@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.js';
 import { type Body, type Refused, bodyOfMembers, bodyOfRecord } from '../handle/outcome.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Selection } from '../handle/value.js';
-import type { Resolution } from '../resolver/loader.js';
+import type { Resolution } from '../resolver/resolution.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import { cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';

@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import type { FromEntry, Resolution } from '../resolver/loader.js';
+import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import type { RedirectCall } from './call.js';
 import { isOfType, textOf } from './values.js';
 

@@ -29,7 +29,7 @@ import { prepareResponse } from '../http/prepared-responses.js';
 import { linesOf } from '../http/raw-response.js';
 import type { AnswerRecord } from '../http/record-reply.js';
 import { type ReplyHead, type Representation, type TextReply, sendMade, sendText } from '../http/reply.js';
-import type { FromEntry } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/resolution.js';
 import type { Extensions, HeaderLine } from './extension.js';
 import { combineHeaderLines } from './link-header.js';
 import { type RedirectQuery, prefersJson, readShow } from './request.js';

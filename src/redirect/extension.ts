@@ -5,7 +5,7 @@ import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import type { RequestContext } from '../http/context.js';
-import type { FromEntry } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';
 import type { RedirectQuery } from './request.js';
 

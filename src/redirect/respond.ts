@@ -5,7 +5,7 @@ import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
 import { noteRead, resultOf } from '../http/context.js';
 import { type ReplyHead, renderRecord, sendMade } from '../http/reply.js';
-import type { FromEntry } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/resolution.js';
 import { type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import {
   type RedirectCall,

@@ -14,11 +14,12 @@ import type { KeptEntry, Lookup } from '../cache/store.js';
 import type { Config, Live } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import type { Answer, Outcome, Refused } from '../handle/outcome.js';
+import type { Answer, Outcome } from '../handle/outcome.js';
 import type { HandleRead, UpstreamClient } from '../upstream/contract.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import { scopeOf } from '../upstream/failure.js';
 import { keepLoaded } from './parsed-records.js';
+import type { FromEntry, Resolution } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
 
 export interface LoaderParts {
@@ -252,23 +253,3 @@ function withinBounds(failure: ServiceError): ServiceError {
   const isShort = JSON.stringify(upstreamAnswer?.members ?? {}).length <= MAX_ANSWER_CHARS;
   return isShort ? failure : new ServiceError(failure, { message });
 }
-
-/** The reason for a stale response: the load failed, timed out, or is not retried yet after a failure. */
-export type StaleReason = 'error' | 'timeout' | 'backoff';
-
-export interface FromEntry {
-  kind: 'entry';
-  entry: Entry;
-  /** The source of the entry. */
-  from: 'memory' | 'redis' | 'upstream';
-  /** The time of the read (ms), from which its age and its freshness count. */
-  readAt: number;
-  /** Whether this caller joined the load of a different caller. */
-  collapsed?: boolean;
-  stale?: StaleReason;
-  /** Whether the upstream answer was stored. */
-  stored?: boolean;
-}
-
-/** An entry, or a refusal by the server. Failures are thrown as ServiceError. */
-export type Resolution = FromEntry | { kind: 'refused'; refused: Refused };

@@ -11,16 +11,8 @@ import { type AroundMiss, type Caller, OWN_WORK } from '../upstream/caller.js';
 import type { ResolveOptions } from '../upstream/contract.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { TimeSlicer } from '../time-slicer.js';
-import {
-  type EntryLoad,
-  Loader,
-  type LoaderParts,
-  type LoadTask,
-  exceptServiceError,
-  type FromEntry,
-  type Resolution,
-  type StaleReason,
-} from './loader.js';
+import { type EntryLoad, Loader, type LoaderParts, type LoadTask, exceptServiceError } from './loader.js';
+import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SerialFlight } from './single-flight.js';
 
 interface ResolverParts extends LoaderParts {

@@ -8,7 +8,7 @@ import { cacheHeaders } from '../http/cache-headers.js';
 import { noteRead } from '../http/context.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
-import type { FromEntry } from '../resolver/loader.js';
+import type { FromEntry } from '../resolver/resolution.js';
 import { readValues } from '../resolver/parsed-records.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';

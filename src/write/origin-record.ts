@@ -5,7 +5,7 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
 import type { Hooks } from '../hooks.js';
 import { identityOf } from '../http/identity.js';
-import type { Resolution } from '../resolver/loader.js';
+import type { Resolution } from '../resolver/resolution.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import { type Resolver, createAroundMiss } from '../resolver/resolver.js';
 import type { Caller } from '../upstream/caller.js';

@@ -9,7 +9,7 @@ import type { MirrorConfig } from '../../src/plugins/mirror/plugin.js';
 import { start } from '../../src/plugins/mirror/mirror.js';
 import { ListRefused } from '../../src/plugins/mirror/names.js';
 import { PrefixMirror } from '../../src/plugins/mirror/prefix-mirror.js';
-import type { FromEntry } from '../../src/resolver/loader.js';
+import type { FromEntry } from '../../src/resolver/resolution.js';
 import { testContext } from '../support/context.js';
 import { createManualClock, settled } from '../support/manual-clock.js';
 

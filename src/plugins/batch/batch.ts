@@ -29,7 +29,7 @@ import { FIRST_ISSUE, parseJsonBytes } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readRecordQuery, type RecordQuery } from '../../http/target.js';
-import type { Resolution, StaleReason } from '../../resolver/loader.js';
+import type { Resolution, StaleReason } from '../../resolver/resolution.js';
 import { createHoldFor, type HoldFor, type HoldUnsent } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';

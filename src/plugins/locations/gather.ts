@@ -1,6 +1,6 @@
 // Gathers the location lists of a handle: its own, included lists, and those of its prefix.
 import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
-import type { FromEntry } from '../../resolver/loader.js';
+import type { FromEntry } from '../../resolver/resolution.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { RedirectRequest } from '../../redirect/extension.js';
 import { type RedirectValues, textsOf } from '../../redirect/values.js';

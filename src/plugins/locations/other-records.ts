@@ -16,7 +16,7 @@ import {
 } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
-import type { FromEntry } from '../../resolver/loader.js';
+import type { FromEntry } from '../../resolver/resolution.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { ResolveOptions } from '../../upstream/contract.js';
 import { runToEnd } from '../../time-slicer.js';

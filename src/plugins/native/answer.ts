@@ -10,7 +10,7 @@ import { createValueFilter, type HandleValue, type Selection } from '../../handl
 import { type Result, resultOf } from '../../http/context.js';
 import { asServiceError, createReportUnexpected } from '../../http/error-reply.js';
 import { maybe } from '../../maybe.js';
-import type { Resolution } from '../../resolver/loader.js';
+import type { Resolution } from '../../resolver/resolution.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import type { Resolver, ResolverRead } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';

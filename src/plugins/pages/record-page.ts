@@ -2,7 +2,7 @@
 import { handleToPath } from '../../handle/handle.js';
 import { DEFAULT_PERMISSIONS, type HandleValue } from '../../handle/value.js';
 import { type Html, type SitePage, html } from '../../html/html.js';
-import type { FromEntry, StaleReason } from '../../resolver/loader.js';
+import type { FromEntry, StaleReason } from '../../resolver/resolution.js';
 import type { ChosenTarget, RecordView, RedirectTarget, RedirectUrl } from '../../redirect/extension.js';
 import { type ShownValue, describeAccess, joinedItems, renderData, shownPart } from './value-html.js';
 import { type Steps, mapInSteps } from '../../time-slicer.js';

@@ -7,7 +7,7 @@ import type { buildConnector } from 'undici';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { HandleRef } from '../../handle/handle.js';
-import type { Resolution } from '../../resolver/loader.js';
+import type { Resolution } from '../../resolver/resolution.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
 import { type ClosableDispatcher, createConnector, createPools } from '../../upstream/connections.js';
