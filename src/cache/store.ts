@@ -1,4 +1,4 @@
-// What a store returns and takes: lookups and their tickets, fences, pins, and the events of entries.
+// Types of the store: lookups and their tickets, fences, pins, and the events of entries.
 import type { WriteOutcome } from '../handle/outcome.js';
 import type { Entry, LoadOrigin } from './entry.js';
 
