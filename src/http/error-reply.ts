@@ -4,11 +4,10 @@ import type { Context } from '../context.js';
 import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { HandleRef } from '../handle/handle.js';
-import { indentJson } from '../handle/json.js';
 import { runToEnd } from '../time-slicer.js';
 import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
 import { NOSNIFF } from './raw-response.js';
-import { JSON_TYPE, type Reply, type TextReply, frameText, sendText } from './reply.js';
+import { JSON_TYPE, type Reply, type TextReply, renderBody, sendText } from './reply.js';
 import type { Listener } from './route-table.js';
 
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
@@ -121,9 +120,8 @@ export interface ErrorReply extends TextReply {
 
 /** Renders an error in the format of the record interface, as the request asks (JSONP, indented). */
 export function renderRecordError(failure: ServiceError, call: FailedCall): ErrorReply {
-  const { json, ...head } = renderError(failure, call);
-  const { format } = contextOf(call.res);
-  return { ...head, ...frameText(format.pretty ? runToEnd(indentJson(json)) : json, format) };
+  const { headers, ...body } = renderError(failure, call);
+  return { headers, ...runToEnd(renderBody(body, contextOf(call.res).format)) };
 }
 
 /** Sends an error, or throws it if a response has started, because only the guard can end that response. */

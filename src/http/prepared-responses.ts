@@ -145,12 +145,11 @@ export function createSendPrepared(
 ): SendPrepared {
   const { clock } = host;
   const cache = host.preparedCache.current;
-  const scanHeaders = createScanHeaders(host.pseudonym);
   const sendHit = createSendHit(config, host, sendRaw);
   return function sendPrepared(req, res, target) {
     const { method } = req;
     if (method !== 'GET' && method !== 'HEAD') return false;
-    const headers = scanHeaders(req.rawHeaders);
+    const headers = scanHeaders(req.rawHeaders, host.pseudonym);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
     const at = clock.now();
     const prepared = cache.get(target as PreparedName<PreparedResponse>, at);
@@ -170,11 +169,10 @@ interface FastHeaders {
 }
 
 /**
- * Creates a scanner, which returns the same object on every call; copy it to retain it. `pseudonym` is this proxy's name
- * in `Via`.
+ * Reads the few headers that matter. Avoids `req.headers`: an object of all headers would be a large part of a hit's
+ * cost. `pseudonym`: this proxy's name in `Via`.
  */
-function createScanHeaders(pseudonym: string): (raw: readonly string[]) => FastHeaders {
-  // Avoids `req.headers`: an object of all headers would be a large part of a hit's cost.
+function scanHeaders(raw: readonly string[], pseudonym: string): FastHeaders {
   const found: FastHeaders = {
     acceptEncoding: undefined,
     ifNoneMatch: undefined,
@@ -183,31 +181,23 @@ function createScanHeaders(pseudonym: string): (raw: readonly string[]) => FastH
     hasCredentials: false,
     isLoop: false,
   };
-
-  function noteScanned(name: string, value: string): void {
-    if (name === 'via') found.isLoop ||= value.includes(pseudonym);
-    else if (name === 'authorization') found.hasCredentials = true;
-    const field = FIELDS.get(name);
-    if (field === undefined) return;
-    const before = found[field];
-    // Joins repeated headers like `req.headers`.
-    found[field] = before === undefined ? value : `${before}, ${value}`;
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] as string;
+    // Skips most headers, such as Host, User-Agent and Connection, by length alone.
+    if (NAME_LENGTHS[name.length] === 1)
+      noteScanned(found, name.toLowerCase(), raw[at + 1] as string, pseudonym);
   }
+  return found;
+}
 
-  return function scanHeaders(raw) {
-    found.acceptEncoding = undefined;
-    found.ifNoneMatch = undefined;
-    found.origin = undefined;
-    found.requestId = undefined;
-    found.hasCredentials = false;
-    found.isLoop = false;
-    for (let at = 0; at < raw.length; at += 2) {
-      const name = raw[at] as string;
-      // Skips most headers, such as Host, User-Agent and Connection, by length alone.
-      if (NAME_LENGTHS[name.length] === 1) noteScanned(name.toLowerCase(), raw[at + 1] as string);
-    }
-    return found;
-  };
+function noteScanned(found: FastHeaders, name: string, value: string, pseudonym: string): void {
+  if (name === 'via') found.isLoop ||= value.includes(pseudonym);
+  else if (name === 'authorization') found.hasCredentials = true;
+  const field = FIELDS.get(name);
+  if (field === undefined) return;
+  const before = found[field];
+  // Joins repeated headers like `req.headers`.
+  found[field] = before === undefined ? value : `${before}, ${value}`;
 }
 
 const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 'requestId'>([

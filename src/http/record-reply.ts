@@ -33,7 +33,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     if (resolution.kind !== 'entry') {
       const { refused } = resolution;
       const reply = { ...bodyOfRefusal(refused, handle), headers: headersOfRefusal(refused), gzipMinBytes };
-      return sendReply(req, res, reply, runSteps);
+      return sendReply(req, res, reply);
     }
     const { entry, from, stale } = resolution;
     const lines = recordLines(host, resolution, [handle]);

@@ -9,13 +9,12 @@ import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { indentJson } from '../handle/json.js';
 import type { Selection } from '../handle/value.js';
 import { selectJson } from '../resolver/parsed-records.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
+import type { Steps } from '../time-slicer.js';
 import { varyOf } from './cache-headers.js';
 import { contextOf } from './context.js';
 import { exposing } from './cors.js';
 import { isNotModified } from './preconditions.js';
 import { type HeaderLines, linesOf, sendByNode } from './raw-response.js';
-import type { RunSteps } from './request-work.js';
 import type { Format } from './target.js';
 
 /** Spelled as in the recordings (Jetty 9). */
@@ -41,14 +40,11 @@ export function* recordEtag(record: RecordContent, form: EncodedForm): Steps<str
   return etagOf(text, form.encoding);
 }
 
-interface Framed {
+/** A body as it is sent, before compression. */
+interface Rendered {
+  status: number;
   contentType: string;
   text: string;
-}
-
-/** A body as it is sent, before compression. */
-interface Rendered extends Framed {
-  status: number;
 }
 
 /** Renders a record in the given form, in steps. */
@@ -65,13 +61,8 @@ export function* renderRecord(
 export function* renderBody({ status, json }: Body, format: Format): Steps<Rendered> {
   const text = format.pretty ? yield* indentJson(json) : json;
   yield;
-  return { status, ...frameText(text, format) };
-}
-
-/** Wraps JSON as JSONP for a callback. */
-export function frameText(json: string, format: Format): Framed {
   const { contentType, before, after } = frameOf(format);
-  return { contentType, text: before + json + after };
+  return { status, contentType, text: before + text + after };
 }
 
 /** Returns the media type of a body, and the text around its JSON. */
@@ -196,7 +187,9 @@ export interface Reply extends ReplyHead, Body {
   gzipMinBytes?: number;
 }
 
-export interface TextReply extends ReplyHead, Framed, TextOptions {
+export interface TextReply extends ReplyHead, TextOptions {
+  contentType: string;
+  text: string;
   /** Default: 200. */
   status?: number;
 }
@@ -240,12 +233,8 @@ export async function sendText(req: IncomingMessage, res: ServerResponse, reply:
 }
 
 /** Sends JSON in the requested format. */
-export async function sendReply(
-  req: IncomingMessage,
-  res: ServerResponse,
-  reply: Reply,
-  runSteps: RunSteps = runToEnd,
-): Promise<void> {
-  const rendering = renderBody(reply, contextOf(res).format);
+export async function sendReply(req: IncomingMessage, res: ServerResponse, reply: Reply): Promise<void> {
+  const { format, runSteps } = contextOf(res);
+  const rendering = renderBody(reply, format);
   await sendMade(req, res, reply, await runSteps(representInSteps(req, rendering, reply), reply.json.length));
 }

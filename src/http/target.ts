@@ -1,5 +1,5 @@
 // Parses the raw request target: the path, which is not decoded because paths are bytes, and the query parameters.
-import { ServiceError } from '../errors.js';
+import { type ErrorCode, ServiceError } from '../errors.js';
 import { type ParsedHandle, parseHandle } from '../handle/handle.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
@@ -90,21 +90,18 @@ export const isOfSessions = (target: string): boolean => OF_SESSIONS.test(target
 export function readHandle(rawPath: string): string {
   const parsed = parseHandle(rawPath);
   if (parsed.ok) return parsed.handle;
-  throw handleError(parsed.problem);
+  const [code, detail] = HANDLE_ERRORS[parsed.problem];
+  throw new ServiceError(code, detail === undefined ? {} : { detail });
 }
 
-function handleError(problem: Extract<ParsedHandle, { ok: false }>['problem']): ServiceError {
-  switch (problem) {
-    case 'empty':
-      return new ServiceError('EMPTY_HANDLE');
-    case 'too-long':
-      return new ServiceError('HANDLE_TOO_LONG');
-    case 'bad-escape':
-      return new ServiceError('BAD_PATH', { detail: 'a % is not followed by two hex digits' });
-    case 'null-byte':
-      return new ServiceError('BAD_PATH', { detail: '%00 cannot be part of a handle' });
-  }
-}
+const HANDLE_ERRORS: Readonly<
+  Record<Extract<ParsedHandle, { ok: false }>['problem'], [code: ErrorCode, detail?: string]>
+> = {
+  empty: ['EMPTY_HANDLE'],
+  'too-long': ['HANDLE_TOO_LONG'],
+  'bad-escape': ['BAD_PATH', 'a % is not followed by two hex digits'],
+  'null-byte': ['BAD_PATH', '%00 cannot be part of a handle'],
+};
 
 /**
  * Asserts a plain path, because a request without a handle is forwarded unchanged. A server that
