@@ -10,11 +10,11 @@ import { useRedis } from '../support/use-redis.js';
 /** The first entry of each epoch. */
 const GAP = 'gap 0';
 
-const createLogAt = (now: number, cache: Cache): ChangeLog =>
+const createLog = (cache: Cache): ChangeLog =>
   createChangeLog(
     cache,
     100,
-    () => now,
+    () => 1000,
     (count) => `gap ${count}`,
   );
 const linesAfter = async (log: ChangeLog, id: string): Promise<string[] | undefined> =>
@@ -61,7 +61,7 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
 
 describe('change log in memory', () => {
   const cache = { commands: undefined, era: () => undefined };
-  testChangeLog(() => Promise.resolve(createLogAt(1000, partial(cache))));
+  testChangeLog(() => Promise.resolve(createLog(partial(cache))));
 });
 
 describeWithRedis('change log in Redis', () => {
@@ -76,14 +76,25 @@ describeWithRedis('change log in Redis', () => {
     era = 'first';
   });
 
-  async function createAt(now: number): Promise<ChangeLog> {
+  async function create(): Promise<ChangeLog> {
     const commands = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
     onTestFinished(() => commands.close());
     await expect.poll(() => commands.isUp()).toBe(true);
     const eraOfInstance = () => (era === undefined ? undefined : { name: era, since: 0 });
-    return createLogAt(now, partial({ commands: partial(commands), era: eraOfInstance }));
+    return createLog(partial({ commands: partial(commands), era: eraOfInstance }));
   }
-  const create = (): Promise<ChangeLog> => createAt(1000);
+
+  /** An epoch of a server whose clock is ahead. */
+  const AHEAD = 999_999_999_999_990;
+  async function addOfClockAhead(): Promise<void> {
+    const fields = { run: 'of-another-server', line: 'old', era: 'first' };
+    await redis.client.xadd('t:{changes}', `${AHEAD}-9`, ...Object.entries(fields).flat());
+  }
+  /** Returns the Redis clock (ms). */
+  async function redisTime(): Promise<number> {
+    const [seconds = 0, micros = 0] = await redis.client.time();
+    return seconds * 1000 + Math.floor(micros / 1000);
+  }
 
   testChangeLog(create);
 
@@ -148,35 +159,36 @@ describeWithRedis('change log in Redis', () => {
 
   test('reports a gap after a restart or failover of Redis, which may have lost entries', async () => {
     const log = await create();
-    await redis.client.xadd(
-      't:{changes}',
-      '5000-9',
-      'run',
-      'of-another-server',
-      'line',
-      'old',
-      'era',
-      'first',
-    );
+    await addOfClockAhead();
     await log.append(['new']);
-    expect(await log.read('5000-9')).toEqual({
+    expect(await log.read(`${AHEAD}-9`)).toEqual({
       missed: 0,
       entries: [
-        { id: '5001-1', line: GAP },
-        { id: '5001-2', line: 'new' },
+        { id: `${AHEAD + 1}-1`, line: GAP },
+        { id: `${AHEAD + 1}-2`, line: 'new' },
       ],
     });
   });
 
   test('reports a gap to a reader of a log that was lost, before and after the next change', async () => {
-    const [one, other] = [await createAt(9000), await createAt(1000)];
+    const [one, other] = [await create(), await create()];
+    await addOfClockAhead();
     await one.append(['1', '2']);
     const id = (await one.tail()) ?? '';
+    // The clock of the server that now is the master is behind.
     await redis.client.del('t:{changes}');
-    // The clock of this instance is behind.
     expect(await linesAfter(other, id)).toEqual([GAP]);
     await other.append(['3']);
     expect(await linesAfter(one, id)).toEqual([GAP, '3']);
+  });
+
+  test('reports a gap for a log that was lost, though the clock of its instance stands still', async () => {
+    const log = await create();
+    const id = (await log.tail()) ?? '';
+    await redis.client.del('t:{changes}');
+    await expect.poll(redisTime).toBeGreaterThan(Number.parseInt(id));
+    await log.append(['1']);
+    expect(await linesAfter(log, id)).toEqual([GAP, '1']);
   });
 
   test('accepts entries when the memory of Redis is full', async () => {

@@ -82,13 +82,15 @@ function createLocalChangeLog(maxEntries: number, now: () => number, formatGap: 
 }
 
 /**
- * Appends lines, and returns 1. KEYS: the stream. ARGV: its maximum length, now, the Redis run id, the era if
- * the instance has entered it since its last append, otherwise '', a gap, lines. A different run or era starts
- * a new epoch, because Redis may have lost entries. An instance that stays in an earlier era starts none, or
- * it would alternate with the others. The trim is first, because a full Redis (noeviction) rejects a script
- * whose first write needs memory.
+ * Appends lines, and returns 1. KEYS: the stream. ARGV: its maximum length, the Redis run id, the era if the
+ * instance has entered it since its last append, otherwise '', a gap, lines. A different run or era starts a
+ * new epoch, because Redis may have lost entries. An instance that stays in an earlier era starts none, or it
+ * would alternate with the others. An epoch is named by the Redis clock (ms): the clocks of instances may
+ * differ, and two epochs with one name would hide the gap. The trim is first, because a full Redis
+ * (noeviction) rejects a script whose first write needs memory.
  */
 const APPEND = `
+local time = redis.call('TIME')
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local epoch, number, run, era = 0, 0, '', ''
@@ -99,14 +101,14 @@ end
 local function add(line)
   number = number + 1
   local id = string.format('%.0f-%.0f', epoch, number)
-  redis.call('XADD', KEYS[1], id, 'run', ARGV[3], 'line', line, 'era', era)
+  redis.call('XADD', KEYS[1], id, 'run', ARGV[2], 'line', line, 'era', era)
 end
-if run ~= ARGV[3] or (ARGV[4] ~= '' and ARGV[4] ~= era) then
-  epoch, number = math.max(tonumber(ARGV[2]), epoch + 1), 0
-  if ARGV[4] ~= '' then era = ARGV[4] end
-  add(ARGV[5])
+if run ~= ARGV[2] or (ARGV[3] ~= '' and ARGV[3] ~= era) then
+  epoch, number = math.max(time[1] * 1000 + math.floor(time[2] / 1000), epoch + 1), 0
+  if ARGV[3] ~= '' then era = ARGV[3] end
+  add(ARGV[4])
 end
-for i = 6, #ARGV do add(ARGV[i]) end
+for i = 5, #ARGV do add(ARGV[i]) end
 return 1`;
 
 /** KEYS: the lease owner, the acknowledged id. ARGV: an instance, the lease (ms), a new acknowledged id or ''. */
@@ -123,7 +125,7 @@ type StreamEntry = [id: string, fields: string[]];
 const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
 
 function createSharedChangeLog(
-  [maxEntries, now, formatGap]: Parameters<typeof createLocalChangeLog>,
+  [maxEntries, , formatGap]: Parameters<typeof createLocalChangeLog>,
   shared: RedisCommands,
   era: Cache['era'],
 ): ChangeLog {
@@ -135,7 +137,7 @@ function createSharedChangeLog(
     const [run, name] = [shared.runOf(stream()), era()?.name];
     // The server may lack entries of a different master until this instance has entered its era.
     if (run === undefined || name === undefined) throw new Error('redis is unavailable');
-    const args = [maxEntries, now(), run, name === knownEra ? '' : name, formatGap(0)];
+    const args = [maxEntries, run, name === knownEra ? '' : name, formatGap(0)];
     const done = await shared.run('changes', () => shared.script(APPEND, [stream()], [...args, ...lines]));
     if (done === undefined) throw new Error('redis is unavailable');
     knownEra = name;
@@ -156,7 +158,7 @@ function createSharedChangeLog(
     async read(after) {
       await enterEra();
       const found = await readAfter(after);
-      // The stream was lost, and possibly restarted by an instance whose clock is behind.
+      // The stream was lost, and possibly restarted on a server whose clock is behind.
       const isLost = found !== undefined && isBefore(found.last, after);
       // The epoch that is due in an era still to be entered saves the reader all retained entries.
       if (isLost && era() === undefined) return undefined;
