@@ -109,7 +109,8 @@ describe('check-links', () => {
     const file = exportOf(Object.fromEntries(paths.map((path, at) => [`21.T1/${at}`, `${site.url}${path}`])));
     const args = ['check-links', '--rate', '6000', file, '--state', stateFile()];
     const { code, stderr } = await cli(args, { NODE_OPTIONS: '--max-old-space-size=128' });
-    expect([code, stderr]).toEqual([0, '3 links: 0 dead, 3 not, 0 left\n']);
+    // Lines of the progress precede it on a slow machine.
+    expect([code, stderr.trimEnd().split('\n').at(-1)]).toEqual([0, '3 links: 0 dead, 3 not, 0 left']);
     expect(site.asked).toEqual(['GET /robots.txt', 'HEAD /free']);
   });
 

@@ -180,11 +180,16 @@ describe('a list of a mirror with a login', () => {
     expect(await statusOf(proxy)).toBe(HIT);
   });
 
-  it('comes from the server after a write, until the next list', async () => {
-    const { proxy } = await startMirror({ MIRROR_INTERVAL: '1s' });
+  it('comes from the server after a write', async () => {
+    const { proxy } = await startMirror();
     expect((await write(proxy, 'NEW')).status).toBe(201);
     expect((await proxy.ask(LIST, { headers: { authorization } })).text).toContain('/NEW');
     expect(await statusOf(proxy)).toBe(RELAYED);
+  });
+
+  it('comes from the mirror again after the next list, with the handle that was written', async () => {
+    const { proxy } = await startMirror({ MIRROR_INTERVAL: '1s' });
+    expect((await write(proxy, 'NEW')).status).toBe(201);
     await expect.poll(() => statusOf(proxy)).toBe(HIT);
     expect((await proxy.ask(LIST)).text).toContain('/NEW');
   });
