@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
+import { startHttpServer } from '../support/http-server.js';
 import { startProxy } from '../support/proxy.js';
+import { HANDLE } from '../support/upstream.js';
 
 const demo = await startDemoServer();
 /** Simulates a Handle server on plain HTTP, which ignores logins. */
@@ -68,4 +70,16 @@ describe('warning about logins ignored over plain HTTP', () => {
     expect(await send('/api/handles/21.T11998/demo', BODY, other)).toMatchObject({ status: 403 });
     expect(warnings()).toEqual([]);
   });
+});
+
+test('a refusal of a write without a login is forwarded as it comes, even if it is cut off', async () => {
+  const upstream = await startHttpServer((_req, res) => {
+    res.setHeader('Content-Type', 'application/json');
+    res.writeHead(403, { 'Content-Length': 51 }).write('{"responseCode"', () => res.destroy());
+  });
+  const { url } = await startProxy({ UPSTREAM_URL: upstream });
+  const headers = { 'Content-Type': 'application/json' };
+  const response = await fetch(`${url}/api/handles/${HANDLE}`, { method: 'PUT', headers, body: BODY });
+  expect(response.status).toBe(403);
+  await expect(response.text()).rejects.toThrow('terminated');
 });
