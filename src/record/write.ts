@@ -57,7 +57,8 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
         const forward = async (beforeSend?: () => void): Promise<ForwardedResponse> => {
           const server = assertFound(origin.server);
           const response = await server.forward(req, res, { ...message, body, beforeSend });
-          const mayIgnoreLogin = server.onIgnoredLogin !== undefined && req.headers.authorization !== undefined;
+          const mayIgnoreLogin =
+            server.onIgnoredLogin !== undefined && req.headers.authorization !== undefined;
           return readWritten(response, { isMinted, mayIgnoreLogin });
         };
         return send([forward], { indexes });
