@@ -5,10 +5,12 @@ import { ServiceError } from '../errors.js';
 import { matchesInSequence, upperAscii } from '../handle/handle.js';
 import { charsIn, writeTexts } from '../handle/json-texts.js';
 import { writeJson } from '../handle/json.js';
+import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, mapGroups, mapInSteps } from '../time-slicer.js';
+import type { ListAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { isHidden } from './translation/data.js';
@@ -179,8 +181,27 @@ async function handlesUnder(
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<readonly string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
-  const answer = await originFor(call, call.v2.host.refOf(`${prefix}/`)).list(prefix, paging);
-  if (answer.handles !== undefined) return answer.handles;
+  const { handles } = await readList(call, { prefix, ...paging });
+  return handles;
+}
+
+/** Counts handles by requesting an empty page, which contains only the total. */
+async function countHandles(call: V2Call, prefix: string): Promise<number> {
+  const { members } = await readList(call, { prefix, page: 0, pageSize: 0 });
+  const { totalCount } = members;
+  // The server sends the count as a string (recording "list: page=0&pageSize=3").
+  const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
+  if (typeof count === 'number' && Number.isInteger(count)) return count;
+  throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without totalCount' } });
+}
+
+async function readList(
+  call: V2Call,
+  { prefix, ...page }: ListPage & { prefix: string },
+): Promise<Required<Pick<ListAnswer, 'handles' | 'members'>>> {
+  const answer = await originFor(call, call.v2.host.refOf(`${prefix}/`)).list(prefix, page);
+  const { members, handles } = answer;
+  if (handles !== undefined) return { members, handles };
   throw refusalError(answer, 'read');
 }
 
@@ -229,17 +250,20 @@ const pageOfHandles = (handles: readonly string[], { limit, page }: Paging): str
 /** Lists handles with the caller's rights, and matches the public record of each. */
 async function scanPrefix(call: V2Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
   const { maxHandles } = call.v2.config.v2.search;
-  // One more handle than allowed shows that there are too many.
-  const handles = await handlesUnder(call, { prefix, limit: maxHandles + 1, page: 1 });
-  if (handles.length > maxHandles) {
-    const detail =
-      `at most ${maxHandles} are read for one search, and the prefix has more handles;` +
-      ' the operator can set reverseLookup.url';
-    throw new ServiceError('V2_NOT_SUPPORTED', { detail });
-  }
+  assertScannable(await countHandles(call, prefix), maxHandles);
+  const handles = await handlesUnder(call, { prefix, limit: 0, page: 1 });
+  assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
   const matches = await mapRecords(call, handles, (values, handle) => meetsAll(criteria, handle, values));
   return handles.filter((_handle, at) => matches[at]);
+}
+
+function assertScannable(count: number, maxHandles: number): void {
+  if (count <= maxHandles) return;
+  const detail =
+    `the prefix has ${count} handles, and at most ${maxHandles} are read for one search;` +
+    ' the operator can set reverseLookup.url';
+  throw new ServiceError('V2_NOT_SUPPORTED', { detail });
 }
 
 /** Literals between the asterisks of a pattern. */

@@ -28,6 +28,11 @@ const listed = (...suffixes: string[]): Scripted => ({
     handles: suffixes.map((s) => `${PREFIX}/${s}`),
   },
 });
+const counted = (count: number): Scripted => ({
+  status: 200,
+  body: { responseCode: 1, totalCount: String(count), page: 0, pageSize: 0, handles: [] },
+});
+
 async function found(query: string, script: Scripted[], env: Record<string, string> = {}, maxHandles = 2000) {
   const { sent } = scriptUpstream(...script);
   const { url } = await startProxy({ ...fixed({ v2: { search: { concurrency: 1, maxHandles } } }), ...env });
@@ -35,6 +40,7 @@ async function found(query: string, script: Scripted[], env: Record<string, stri
 }
 
 const three = [
+  counted(3),
   listed('A', 'B', 'C'),
   urlRecord('A', 'https://example.org/one'),
   urlRecord('B', 'https://example.org/two', 'https://other.org/'),
@@ -42,11 +48,12 @@ const three = [
 ];
 
 describe('ePIC v2 search without a reverse lookup service', () => {
-  test("lists handles with the caller's login, one more than it reads at most, and reads them through the cache", async () => {
+  test("counts and lists handles with the caller's login, and reads them through the cache", async () => {
     const { answer, sent } = await found('URL=*example*', three);
     expect([answer.status, read(answer)]).toEqual([200, ['A', 'B']]);
     expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
-      [`/api/handles?prefix=${PREFIX}&page=0&pageSize=2001`, USER01],
+      [`/api/handles?prefix=${PREFIX}&page=0&pageSize=0`, USER01],
+      [`/api/handles?prefix=${PREFIX}`, USER01],
       ...['A', 'B', 'C'].map((suffix) => [`/api/handles/${PREFIX}/${suffix}`, undefined]),
     ]);
   });
@@ -69,19 +76,19 @@ describe('ePIC v2 search without a reverse lookup service', () => {
   });
 
   test('returns 501 for too many handles, and names the key to set', async () => {
-    const { answer, sent } = await found('URL=*', [listed('A', 'B', 'C')], {}, 2);
+    const { answer, sent } = await found('URL=*', [counted(3)], {}, 2);
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
     expect(answer.text).toContain('at most 2 are read for one search');
   });
 
   test('fails when one record is unreadable', async () => {
-    const script = [...three.slice(0, 2), { status: 500, body: { responseCode: 2 } }];
+    const script = [...three.slice(0, 3), { status: 500, body: { responseCode: 2 } }];
     expect((await found('URL=*', script)).answer.status).toBe(502);
   });
 
   test('omits a handle deleted during the search', async () => {
-    const script = [...three.slice(0, 3), { status: 404, body: { responseCode: 100 } }];
+    const script = [...three.slice(0, 4), { status: 404, body: { responseCode: 100 } }];
     expect(read((await found('URL=*', script)).answer)).toEqual(['A', 'B']);
   });
 
