@@ -1,14 +1,14 @@
 // Tracks what metrics cannot show: top handles, networks and agents, recent errors, and causes of server
 // failures.
 /** A server's state after its last request, with the error's code, cause and remedy if it failed. */
-interface ServerState {
+export interface ServerState {
   state: 'unknown' | 'working' | 'failing';
   code?: string;
   cause?: string;
   remedy?: string | undefined;
 }
 
-interface ClientRequest {
+export interface ClientRequest {
   network: string | undefined;
   agent: string;
   result: string;
