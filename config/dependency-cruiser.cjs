@@ -1,7 +1,7 @@
 // Allowed imports between modules, enforced by `npm run lint`.
 const FILES = ['errors', 'maybe', 'time-slicer', 'context', 'hooks', 'host', 'plugin'];
 // Files that contain only types, and describe what any module may use.
-const TYPES = ['config/schema', 'config/upstream-servers', 'context', 'host', 'plugin'].map(
+const TYPES = ['config/live', 'config/schema', 'config/upstream-servers', 'context', 'host', 'plugin'].map(
   (name) => `^src/${name}\\.ts$`,
 );
 const KERNEL = ['errors', 'maybe', 'handle', 'time-slicer', 'context', 'hooks'];

@@ -1,7 +1,8 @@
 // The parts of the core, which interfaces and plugins share.
 import type { Cache } from './cache/cache.js';
 import type { PreparedCache } from './cache/prepared-cache.js';
-import type { Config, Live } from './config/schema.js';
+import type { Live } from './config/live.js';
+import type { Config } from './config/schema.js';
 import type { Context } from './context.js';
 import type { MemoryBudget } from './http/request-body.js';
 import type { RunStepsOf } from './http/request-work.js';

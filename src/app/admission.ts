@@ -41,7 +41,6 @@ export interface Admission {
 /** Creates the admission. All judges judge each request; the first refusal and the first class count. */
 export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedProxy): Admission {
   const judges = admission.flatMap((create) => create() ?? []);
-  const callerOf = createCallerOf(isTrustedProxy);
   const judged = new WeakMap<IncomingMessage, readonly Judgement[]>();
   const judgementsOf = (req: IncomingMessage): readonly Judgement[] => judged.get(req) ?? [];
 
@@ -66,10 +65,12 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
     admit(req, res, context) {
       const { client, caller } = context;
       if (caller !== undefined) return caller;
+      // The address is that of the peer, unless a trusted peer names another.
+      const isProxy = client.peer.isTrusted && isTrustedProxy(client.address);
       // The target of a miss is not parsed a second time if there is no judge.
-      if (judges.length === 0) return (context.caller = callerOf(client, req.headers));
+      if (judges.length === 0) return (context.caller = callerOf(client, isProxy, req.headers));
       return maybe(judgeOnce(req, res, context), (judgements) => {
-        context.caller = callerOf(client, req.headers, admittedClass(judgements));
+        context.caller = callerOf(client, isProxy, req.headers, admittedClass(judgements));
         return context.caller;
       });
     },
@@ -80,7 +81,7 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
       if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
       return maybe(
         maybeAll(judges.map(({ judgeMessage }) => judgeMessage({ address, handle }))),
-        (judgements) => callerOf(client, {}, admittedClass(judgements)),
+        (judgements) => callerOf(client, false, {}, admittedClass(judgements)),
       );
     },
     refusalOfHandle: judges.some(({ judgesHandles }) => judgesHandles)
@@ -107,24 +108,22 @@ function admittedClass(judgements: readonly Judgement[]): CallerClass | undefine
   return firstOf(judgements, ({ callerClass }) => callerClass);
 }
 
-function createCallerOf(isTrustedProxy: IsTrustedProxy) {
-  // Excludes trusted proxies, which are not clients, and local programs, which belong to the operator.
-  const isCharged = (address: string): boolean =>
-    isIP(address) !== 0 && !isLoopback(address) && !isTrustedProxy(address);
-
-  return function callerOf(
-    { address, network }: { address: string; network: string },
-    { priority, via }: IncomingHttpHeaders,
-    given: CallerClass = isBackground(priority) ? 'background' : 'normal',
-  ): Caller {
-    const caller: Caller = {
-      class: given,
-      client: isIPv4(address) ? address : network,
-      network: given !== 'preferred' && isCharged(address) ? network : undefined,
-    };
-    const proxies = via === undefined ? undefined : proxiesIn(via);
-    return proxies === undefined ? caller : { ...caller, via: proxies };
+/** `isProxy`: whether the address is that of a trusted proxy. */
+function callerOf(
+  { address, network }: { address: string; network: string },
+  isProxy: boolean,
+  { priority, via }: IncomingHttpHeaders,
+  given: CallerClass = isBackground(priority) ? 'background' : 'normal',
+): Caller {
+  // Trusted proxies are not clients, and local programs belong to the operator.
+  const isCharged = given !== 'preferred' && !isProxy && isIP(address) !== 0 && !isLoopback(address);
+  const caller: Caller = {
+    class: given,
+    client: isIPv4(address) ? address : network,
+    network: isCharged ? network : undefined,
   };
+  const proxies = via === undefined ? undefined : proxiesIn(via);
+  return proxies === undefined ? caller : { ...caller, via: proxies };
 }
 
 /** Urgency 7 is for background tasks (RFC 9218 §4.1). A client may only lower its own class. */

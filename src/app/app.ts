@@ -4,7 +4,8 @@ import type { RequestListener } from 'node:http';
 import { type Cache, createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../cache/clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
-import { type Config, Live } from '../config/schema.js';
+import { Live } from '../config/live.js';
+import type { Config } from '../config/schema.js';
 import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createMemoryBudget } from '../http/request-body.js';
@@ -178,7 +179,7 @@ function createCore(
     cache,
     resolver,
     upstreams,
-    originOf: createOriginOf(upstreams, resolver, context.hooks),
+    originOf: createOriginOf(upstreams, resolver),
     refOf,
     preparedCache: createPreparedCache(settings, cache, context.hooks),
     hits: createHits(context),

@@ -1,4 +1,4 @@
-// The sections of the core, the rules that involve several of their keys, and settings that a reload replaces.
+// The sections of the core, and the rules that involve several of their keys.
 import { isLoopback, isSameListener, readOrigin } from './addresses.js';
 import { cache, redis } from './schema-cache.js';
 import { deletion, page, redirect, v2 } from './schema-interfaces.js';
@@ -25,39 +25,6 @@ export const SECTIONS = {
 
 /** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */
 export type Config = SectionsOf<typeof SECTIONS>;
-
-/** Settings that a reload replaces. A part that reads them at each use needs no other notice. */
-export class Live<T> {
-  /** Assigned only by `reload`. A field, because each request reads it several times. */
-  current: T;
-  readonly #listeners: (() => void)[] = [];
-
-  constructor(initial: T) {
-    this.current = initial;
-  }
-
-  /** Calls `listener` after each reload, in the order of the calls. */
-  onReload(listener: () => void): void {
-    this.#listeners.push(listener);
-  }
-
-  /** @throws the error of a listener; the settings are then as before */
-  reload(next: T): void {
-    const before = this.current;
-    this.current = next;
-    const notified: (() => void)[] = [];
-    try {
-      for (const listener of this.#listeners) {
-        listener();
-        notified.push(listener);
-      }
-    } catch (error) {
-      this.current = before;
-      for (const listener of notified) listener();
-      throw error;
-    }
-  }
-}
 
 /** Rules that involve several keys. */
 export function rules({ server: listener, ...config }: Config): Rule[] {

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import proxyAddr from 'proxy-addr';
-import type { Live } from '../config/schema.js';
+import type { Live } from '../config/live.js';
 import type { Context } from '../context.js';
 import type { Client } from './context.js';
 

@@ -3,7 +3,8 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
-import type { Config, Live } from '../config/schema.js';
+import type { Live } from '../config/live.js';
+import type { Config } from '../config/schema.js';
 import { printableText } from '../handle/handle.js';
 
 export { LOG_LEVELS } from '../config/schema-server.js';

@@ -8,7 +8,6 @@ import { identityOf } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { assertEscaped, readHandle, readRecordQuery } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
-import { createAroundMiss } from '../resolver/resolver.js';
 import type { Forward } from './forward.js';
 import { sendAnswer } from './list.js';
 
@@ -47,8 +46,7 @@ const WHOLE_RECORD = readRecordQuery(new URLSearchParams());
  * They count as misses unless the server checks the login.
  */
 export function createForwardRead(host: Host, forward: Forward): Handler {
-  const { refOf, upstreams, hooks } = host;
-  const aroundMiss = createAroundMiss(hooks.aroundMiss);
+  const { refOf, upstreams, resolver } = host;
   return async function forwardRead(req, res, context) {
     const handle = refOf(readHandle(context.target.rawHandle ?? ''));
     context.handle = handle;
@@ -69,7 +67,7 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
     };
     // A client that disconnects early learns nothing, so the result does not count.
     const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
-    return aroundMiss(context.caller, forwardWhole, () =>
+    return resolver.aroundMiss(context.caller, forwardWhole, () =>
       isAnswered() ? res.statusCode === 404 : undefined,
     );
   };

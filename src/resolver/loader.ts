@@ -11,7 +11,8 @@ import {
 } from '../cache/policy.js';
 import type { Cache } from '../cache/cache.js';
 import type { KeptEntry, Lookup } from '../cache/store.js';
-import type { Config, Live } from '../config/schema.js';
+import type { Live } from '../config/live.js';
+import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import type { Answer, Outcome } from '../handle/outcome.js';

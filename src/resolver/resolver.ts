@@ -3,7 +3,8 @@ import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd, judge } from '../cache/policy.js';
 import type { Fence, KeptEntry } from '../cache/store.js';
-import type { Config, Live } from '../config/schema.js';
+import type { Live } from '../config/live.js';
+import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type HandleRef, upperAscii } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
@@ -49,8 +50,12 @@ export class Resolver {
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
   readonly #rechecks = new SerialFlight();
-  readonly #aroundMiss: AroundMiss;
   readonly refOf: RefOf;
+  /** Runs a read that misses in memory inside the hooks of plugins, which add theirs before the first read. */
+  aroundMiss: AroundMiss = (caller, read, isUnknown) => {
+    this.aroundMiss = composeAroundMiss(this.#hooks.aroundMiss);
+    return this.aroundMiss(caller, read, isUnknown);
+  };
 
   constructor(settings: Live<Config>, context: Context, parts: ResolverParts) {
     this.#settings = settings;
@@ -60,7 +65,6 @@ export class Resolver {
     this.refOf = parts.refOf;
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
-    this.#aroundMiss = createAroundMiss(this.#hooks.aroundMiss);
     this.#hooks.invalidated.push((key) => {
       this.#detachLoads(key);
     });
@@ -99,7 +103,7 @@ export class Resolver {
     // Otherwise memory has not changed since it was read.
     const task = { handle, authoritative, noFallback, onlyIfCached, caller, newerThan: 0 };
     const read = authoritative ? () => this.#readAuthoritatively(task) : () => this.#load(task, entry);
-    return this.#aroundMiss(caller, read, isUnknown);
+    return this.aroundMiss(caller, read, isUnknown);
   }
 
   /**
@@ -252,16 +256,14 @@ export class Resolver {
   }
 }
 
-/** Runs reads inside all functions of a list, the first outermost. Plugins may add theirs until the first read. */
-export function createAroundMiss(all: readonly AroundMiss[]): AroundMiss {
-  let composed: AroundMiss | undefined;
-  return (caller, read, isUnknown) => {
-    composed ??= all.reduceRight<AroundMiss>(
-      (inner, outer) => (of, load, unknown) => outer(of, () => inner(of, load, unknown), unknown),
-      (_caller, load) => load(),
-    );
-    return composed(caller, read, isUnknown);
-  };
+/** Returns a single function for all of a list, the first outermost. */
+function composeAroundMiss([first, ...others]: readonly AroundMiss[]): AroundMiss {
+  if (first === undefined) return (_caller, read) => read();
+  return others.reduce(
+    (outer, inner) => (caller, read, isUnknown) =>
+      outer(caller, () => inner(caller, read, isUnknown), isUnknown),
+    first,
+  );
 }
 
 const isUnknown = (resolution: Resolution): boolean =>

@@ -1,5 +1,6 @@
 // How long a key may be served stale: `cache.staleIfError` by prefix, and the periods of plugins.
-import type { Config, Live } from '../config/schema.js';
+import type { Live } from '../config/live.js';
+import type { Config } from '../config/schema.js';
 import { refOfKey } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
 import { createPrefixRouting } from '../upstream/routing.js';

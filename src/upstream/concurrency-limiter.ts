@@ -239,11 +239,7 @@ const isOverload = (error: unknown): boolean =>
   error instanceof ServiceError && (error.code === 'UPSTREAM_TIMEOUT' || error.code === 'UPSTREAM_BUSY');
 
 /** Changes the count of a name; requests without a name are not counted. */
-export function changeCount(
-  counts: Map<string | undefined, number>,
-  name: string | undefined,
-  by: 1 | -1,
-): void {
+function changeCount(counts: Map<string | undefined, number>, name: string | undefined, by: 1 | -1): void {
   if (name === undefined) return;
   const count = (counts.get(name) ?? 0) + by;
   if (count > 0) counts.set(name, count);

@@ -21,19 +21,14 @@ import type { HoldFor } from '../server/unsent.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
+import type { UnclaimedNames } from './unclaimed-names.js';
 
 /** The parts that only writes use. */
 export interface V2Writes {
   withBody: WithBody;
   carryOut: CarryOut;
+  /** Minted names whose response was lost, reused for a repeated POST. */
   unclaimed: UnclaimedNames;
-}
-
-/** Minted names whose response was lost, by `request`, a digest of the request in one word. */
-export interface UnclaimedNames {
-  add: (request: string, name: string) => Promise<void>;
-  /** Removes and returns the oldest name of the request; undefined if there is none. */
-  take: (request: string) => Promise<string | undefined>;
 }
 
 /** The ePIC v2 interface, which each reload creates. */

@@ -1,14 +1,11 @@
-// POST to a prefix: creates a handle with a minted name. A repeated POST creates no second handle:
-// names whose response was lost are stored for it.
+// POST to a prefix: creates a handle with a minted name. A repeated POST creates no second handle.
 import { createHash, randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
-import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { isConditional } from '../http/preconditions.js';
 import { noBody } from '../write/write.js';
-import { type UnclaimedNames, type V2Call, originFor } from './call.js';
+import { type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, etagOfValues } from './read.js';
 import { assertJson, holdsValues, readBack, sendCreation, sendWritten, withInputs } from './write.js';
@@ -163,45 +160,3 @@ async function leaveNameIfLost(
 /** Whether the handle may have been created. A refusal (4xx) creates nothing. */
 const isOutcomeUnknown = (failure: unknown): boolean =>
   !(failure instanceof ServiceError) || failure.status >= 500;
-
-// Minted names whose response was lost, stored so that a repeated request gets the same name.
-
-/** Stores a name. ARGV: name, TTL (ms). */
-export const STORE_UNCLAIMED = `
-redis.call('RPUSH', KEYS[1], ARGV[1])
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
-
-/** TTL of a name: programs retry within minutes, or later if they are restarted. */
-const LIFE_MS = 3_600_000;
-const MAX_REQUESTS = 10_000;
-
-/** Stores names in Redis, if it is given and available, otherwise in this process. */
-export function createUnclaimedNames(now: () => number, shared?: RedisCommands): UnclaimedNames {
-  const local = new LRUCache<string, string[]>({
-    // The `max` option would preallocate memory for all requests.
-    maxSize: MAX_REQUESTS,
-    sizeCalculation: () => 1,
-    ttl: LIFE_MS,
-    ttlResolution: 0,
-    perf: { now },
-  });
-  const runShared: RedisCommands['run'] = (name, command) =>
-    shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
-  const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
-  return {
-    async add(request, name) {
-      const isShared = await runShared('leave', (redis) =>
-        redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
-      );
-      if (isShared === undefined) local.set(request, [...(local.get(request) ?? []), name]);
-    },
-    async take(request) {
-      const name = await runShared('claim', (redis) => redis.lpop(redisKey(request)));
-      if (name != null) return name;
-      const [first, ...others] = local.get(request) ?? [];
-      if (others.length === 0) local.delete(request);
-      else local.set(request, others);
-      return first;
-    },
-  };
-}

@@ -6,8 +6,6 @@ import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import { changeCount } from '../upstream/concurrency-limiter.js';
-import { ExpiringMap } from '../upstream/expiring-map.js';
 import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
 
 /** The state of a granted lock. */
@@ -143,8 +141,8 @@ export class LockQueue {
   /** The waiters by key and client. The first waiter of the first client holds the lock. */
   readonly #queues = new Map<string, Map<string, Grant[]>>();
   /** The number of waiters of each login under a prefix, each network and each key. */
-  readonly #waiters = new Map<string | undefined, number>();
-  readonly #refused: ExpiringMap<true>;
+  readonly #waiters = new Map<string, number>();
+  readonly #refused: LRUCache<string, true>;
   /** Release times by key, oldest first (ms). */
   readonly #releases = new LRUCache<string, number>({
     max: MAX_RELEASES,
@@ -159,7 +157,14 @@ export class LockQueue {
   constructor(now: () => number) {
     this.#now = now;
     this.#releasedBefore = now();
-    this.#refused = new ExpiringMap({ ttlMs: REFUSED_FOR_MS, maxEntries: MAX_REFUSED, now });
+    this.#refused = new LRUCache({
+      // The `max` option would preallocate memory for all logins.
+      maxSize: MAX_REFUSED,
+      sizeCalculation: () => 1,
+      ttl: REFUSED_FOR_MS,
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
   /**
@@ -177,12 +182,12 @@ export class LockQueue {
     ];
     const isFull = bounds.some(([name, max]) => (this.#waiters.get(name) ?? 0) >= max);
     if (isFull || own.length >= MAX_WAITERS_OF_CLIENT) return undefined;
-    for (const [name] of bounds) changeCount(this.#waiters, name, 1);
+    for (const [name] of bounds) this.#count(name, 1);
     own.push(grant);
     this.#queues.set(key, queue.set(client, own));
     if (queue.size === 1 && own.length === 1) grant(this.#releases.peek(key) ?? this.#releasedBefore);
     return () => {
-      for (const [name] of bounds) changeCount(this.#waiters, name, -1);
+      for (const [name] of bounds) this.#count(name, -1);
       this.#remove(key, client, grant);
     };
   }
@@ -190,6 +195,12 @@ export class LockQueue {
   /** Records that the Handle server has refused a write with 401 or 403. */
   refuse(writer: Writer): void {
     this.#refused.set(loginKeyOf(writer), true);
+  }
+
+  #count(name: string, change: number): void {
+    const count = (this.#waiters.get(name) ?? 0) + change;
+    if (count > 0) this.#waiters.set(name, count);
+    else this.#waiters.delete(name);
   }
 
   #remove(key: string, client: string, grant: Grant): void {

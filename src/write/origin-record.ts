@@ -3,11 +3,10 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
-import type { Hooks } from '../hooks.js';
 import { identityOf } from '../http/identity.js';
 import type { Resolution } from '../resolver/resolution.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import { type Resolver, createAroundMiss } from '../resolver/resolver.js';
+import type { Resolver } from '../resolver/resolver.js';
 import type { Caller } from '../upstream/caller.js';
 import type {
   ListOptions,
@@ -52,8 +51,7 @@ export type OriginOf = (
 ) => OriginRecord;
 
 /** Creates origin records; each looks up the servers of its handle once. */
-export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: Hooks): OriginOf {
-  const aroundMiss = createAroundMiss(hooks.aroundMiss);
+export function createOriginOf(upstreams: Upstreams, resolver: Resolver): OriginOf {
   return function originOf(handle, { authorization, caller: given }) {
     const identity = identityOf(authorization);
     const servers = upstreams.findServers(handle);
@@ -76,7 +74,7 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver, hooks: 
       identity,
       async get(options) {
         const read = (): Promise<RecordRead> => readAtServers(servers, handle, { ...options, ...login });
-        const answer = await aroundMiss(caller, read, showsUnknown);
+        const answer = await resolver.aroundMiss(caller, read, showsUnknown);
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;
@@ -129,9 +127,9 @@ function readOf(resolution: Resolution, handle: string, selection: Selection): R
 
 /** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
 export function writableServer({ server }: OriginRecord): OriginServer {
-  const found = assertFound(server);
-  if (found.readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
-  return found;
+  if (server?.readOnly === false) return server;
+  assertFound(server);
+  throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 
 /**

@@ -8,7 +8,8 @@ import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseSize } from '../../src/config/fields.js';
 import { configKeys } from '../../src/app/config.js';
-import { type Config, Live } from '../../src/config/schema.js';
+import { Live } from '../../src/config/live.js';
+import type { Config } from '../../src/config/schema.js';
 import { createProxyTrust } from '../../src/http/client-address.js';
 import {
   type Budget,

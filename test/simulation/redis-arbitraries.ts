@@ -2,7 +2,7 @@
 import { fc } from '../support/property.js';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/write/redis-lock.js';
-import { STORE_UNCLAIMED } from '../../src/v2/mint.js';
+import { STORE_UNCLAIMED } from '../../src/v2/unclaimed-names.js';
 import { LIFE_STEP_MS } from './redis-pair.js';
 
 /** A command, or a script with its keys and arguments, as byte strings (latin1, one character per byte). */

@@ -4,7 +4,8 @@ import { systemClock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
-import type { Config, Live } from '../../src/config/schema.js';
+import type { Live } from '../../src/config/live.js';
+import type { Config } from '../../src/config/schema.js';
 import type { Context } from '../../src/context.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
@@ -20,6 +21,19 @@ interface LoneParts {
   trustedSince?: () => number;
   staleIfErrorMs?: number;
 }
+
+/** `minHits`: hits from which an entry is refreshed ahead; 0 for none. */
+export const resolverSettings = (minHits: number): Live<Config> =>
+  partial({
+    current: {
+      upstream: { retryAfterMs: 0, staleAfterMs: 1_000_000 },
+      cache: {
+        found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+        notFound: { ttlMs: 30_000 },
+        refreshAhead: { minHits },
+      },
+    },
+  });
 
 export const startMemory = (now: () => number): MemoryStore =>
   new MemoryStore({
@@ -42,18 +56,8 @@ export function createLoneResolver({
     fenceLifeMs: 1000,
     now,
   });
-  const settings = partial<Live<Config>>({
-    current: {
-      upstream: { retryAfterMs: 0, staleAfterMs: 1_000_000 },
-      cache: {
-        found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-        notFound: { ttlMs: 30_000 },
-        refreshAhead: { minHits: 0 },
-      },
-    },
-  });
   const context = partial<Context>({ clock: { ...systemClock, now, wall: now }, hooks: createHooks() });
-  const resolver = new Resolver(settings, context, {
+  const resolver = new Resolver(resolverSettings(0), context, {
     cache: partial({ store, memory, trustedSince }),
     upstream: { resolve: load, preferPrimary: undefined },
     staleIfErrorMs: () => staleIfErrorMs,

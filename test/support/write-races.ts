@@ -2,7 +2,6 @@
 import type { Fence } from '../../src/cache/store.js';
 import { partial } from './partial.js';
 import { systemClock } from '../../src/cache/clock.js';
-import type { Config, Live } from '../../src/config/schema.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/link/hub.js';
@@ -14,6 +13,7 @@ import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import { createHooks } from '../../src/hooks.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import type { Store } from './store-contract.js';
+import { resolverSettings } from './lone-resolver.js';
 import { RaceUpstream, type Step } from './race-upstream.js';
 
 const FENCE_LIFE_MS = 45_000;
@@ -90,19 +90,9 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
   const pending = new PendingInvalidations();
   const remote = { member, pending, disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0 } as const;
   const coherence = new Hub({ now: () => now, deliver: apply, remote });
-  const settings = partial<Live<Config>>({
-    current: {
-      upstream: { retryAfterMs: 0, staleAfterMs: 1_000_000 },
-      cache: {
-        found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
-        notFound: { ttlMs: 30_000 },
-        refreshAhead: { minHits: 1 },
-      },
-    },
-  });
   const clock = { ...systemClock, now: () => now, wall: () => now };
   const store = makeStore({ memory, coherence, now: () => now });
-  const resolver = new Resolver(settings, partial({ clock, hooks }), {
+  const resolver = new Resolver(resolverSettings(1), partial({ clock, hooks }), {
     cache: partial({ store, memory, trustedSince: () => coherence.trustedSince() }),
     upstream: { resolve: () => upstream.load(), preferPrimary: undefined },
     staleIfErrorMs: () => 86_400_000,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Live } from '../../src/config/schema.js';
+import { Live } from '../../src/config/live.js';
 import { createProxyTrust } from '../../src/http/client-address.js';
 
 describe('trusted proxies', () => {

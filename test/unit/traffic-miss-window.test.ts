@@ -3,7 +3,7 @@ import { partial } from '../support/partial.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Host } from '../../src/host.js';
-import { Live } from '../../src/config/schema.js';
+import { Live } from '../../src/config/live.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { LimitedNetworks } from '../../src/plugins/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';

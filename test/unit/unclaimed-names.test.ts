@@ -1,7 +1,6 @@
 // Minted names whose response was lost: stored for a limited time, and assigned once.
 import { describe, expect, test } from 'vitest';
-import type { UnclaimedNames } from '../../src/v2/call.js';
-import { createUnclaimedNames } from '../../src/v2/mint.js';
+import { type UnclaimedNames, createUnclaimedNames } from '../../src/v2/unclaimed-names.js';
 import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import { partial } from '../support/partial.js';
 

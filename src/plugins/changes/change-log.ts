@@ -125,7 +125,8 @@ type StreamEntry = [id: string, fields: string[]];
 const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
 
 function createSharedChangeLog(
-  [maxEntries, , formatGap]: Parameters<typeof createLocalChangeLog>,
+  maxEntries: number,
+  formatGap: FormatGap,
   shared: RedisCommands,
   era: Cache['era'],
 ): ChangeLog {
@@ -183,6 +184,10 @@ function createSharedChangeLog(
 /** Creates the log: in Redis if it is configured, otherwise in memory. */
 export const createChangeLog = (
   { commands, era }: Cache,
-  ...settings: Parameters<typeof createLocalChangeLog>
+  maxEntries: number,
+  now: () => number,
+  formatGap: FormatGap,
 ): ChangeLog =>
-  commands ? createSharedChangeLog(settings, commands, era) : createLocalChangeLog(...settings);
+  commands
+    ? createSharedChangeLog(maxEntries, formatGap, commands, era)
+    : createLocalChangeLog(maxEntries, now, formatGap);

@@ -1,8 +1,8 @@
 // Parses the `addresses` attribute of locations into sorted intervals.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { plainAddress } from '../../http/client-address.js';
 import { type Steps, groupsOf, mapInSteps } from '../../time-slicer.js';
-import { bareAddress } from './countries.js';
 
 /** The number of 0.0.0.0: IPv4 addresses are numbered after all IPv6 addresses. */
 const IPV4_FROM = 1n << 128n;
@@ -58,7 +58,7 @@ function readRange(text: string): Interval | undefined {
 
 /** Converts an address to its number; returns undefined for an invalid address. */
 export function readAddress(text: string): bigint | undefined {
-  const plain = bareAddress(text);
+  const plain = plainAddress(text);
   const version = isIP(plain);
   if (version === 0 || plain.includes('%')) return undefined;
   // ipaddr.js parses `::1.2.3.4` as `::ffff:1.2.3.4` unless a zero precedes it.

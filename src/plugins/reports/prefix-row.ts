@@ -1,6 +1,6 @@
 // The counts of one prefix in bounded memory.
 import { type NameCounts, type PrefixCounts, MAX_REPORTED_NAMES } from './redis-store.js';
-import { TopCounts } from '../../observe/recent.js';
+import { TopCounts } from '../../observe/top-counts.js';
 
 /** Maximum length of a handle in a top list (characters); longer handles are cut. */
 const MAX_NAME_CHARS = 250;
