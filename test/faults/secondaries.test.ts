@@ -14,6 +14,7 @@ const PATH = `${PREFIX}/kept`;
 
 const primary = await startDemoServer();
 const secondary = await startDemoServer();
+const another = await startDemoServer();
 
 const start = (env: Record<string, string> = {}): Promise<Proxy> =>
   startProxy({
@@ -32,7 +33,7 @@ function prepare(): void {
 }
 
 afterEach(() => {
-  for (const server of [primary, secondary]) {
+  for (const server of [primary, secondary, another]) {
     server.heal();
     server.reset();
   }
@@ -77,6 +78,18 @@ describe('read with secondaries (failover)', () => {
     expect(primary.asked).toBe(0);
     proxy.pass(RETRY_AFTER);
     expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
+  });
+
+  test('tries a server that has failed recently after all others', async () => {
+    prepare();
+    another.put('21.T11998/third', numbered(1));
+    const proxy = await start({ UPSTREAM_SECONDARIES: `${secondary.url},${another.url}` });
+    primary.fail('reset');
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    const { asked } = primary;
+    secondary.fail('reset');
+    expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(1);
+    expect([primary.asked, another.asked]).toEqual([asked, 1]);
   });
 
   test('does not divert other reads to the secondary when its own record is broken', async () => {

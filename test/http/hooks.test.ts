@@ -214,6 +214,13 @@ describe('hooks of reads', () => {
     expect(upstream.asked).toBe(1);
   });
 
+  it('notFoundTtlMs: a "not found" with a TTL of 0 is not kept', async () => {
+    const upstream = mockUpstream(notFound());
+    const proxy = await startWith({ notFoundTtlMs: () => 60_000 }, { CACHE_NOT_FOUND_TTL: '0s' });
+    await askTimes(2, proxy);
+    expect(upstream.asked).toBe(2);
+  });
+
   it('stalePeriod: a stale record of the prefix is served for longer while the server fails', async () => {
     const upstream = mockUpstream();
     const stalePeriod = { prefixes: ['21.T11998'], ms: 7_200_000 };
