@@ -137,8 +137,6 @@ async function reply(request: WriteRequest, forwarded: ForwardedResponse, resolv
     response.resume();
     throw new ServiceError('PRECONDITION_FAILED', { detail: 'it exists already' });
   }
-  // The minted handle may be cached as not found.
-  if (forwarded.minted !== undefined) await resolver.forget(resolver.refOf(forwarded.minted));
   await forwardResponse(response, res, forwarded);
 }
 

@@ -121,6 +121,7 @@ function createSendWrite<Body, Current, Result>(
     const last = await sendFenced(await resolver.fence(handle), requests, {
       assertHeld: held?.assertHeld,
       isStored,
+      forgetMinted: (minted) => resolver.forget(resolver.refOf(minted)),
       async onChanged({ isAccepted, answer }, outcome) {
         if (hooks.changed.length === 0) return;
         // `isStored` is defined only for creations.
@@ -153,6 +154,8 @@ const ignoresLogin = ({ headers }: IncomingMessage, { responseCode }: WriteAnswe
 interface Settlement {
   assertHeld?: (() => void) | undefined;
   isStored?: WriteEffect['isStored'];
+  /** Invalidates a minted handle, which may be cached as not found. */
+  forgetMinted?: (handle: string) => Promise<void>;
   /** Called after the settlement if the record was changed, or may have been. Never throws. */
   onChanged?: (sent: Sent<WriteAnswer>, outcome: LoggedChange['outcome']) => Promise<void>;
 }
@@ -172,7 +175,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
   const sent = await sendSequentially(requests, settlement);
   const { outcome, isAccepted, answer, failed } = sent;
   try {
-    await fence[outcome]();
+    await settle(fence, sent, settlement);
     if (failed !== undefined) throw failed.failure;
   } catch (failure) {
     throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
@@ -183,6 +186,16 @@ export async function sendFenced<Answer extends WriteAnswer>(
       await settlement.onChanged?.(sent, outcome);
   }
   return answer;
+}
+
+/** Settles once no instance serves the record before the write, or the absence of a minted one. */
+async function settle(
+  fence: Record<WriteOutcome, () => Promise<void>>,
+  { outcome, answer }: Sent<WriteAnswer>,
+  { forgetMinted }: Settlement,
+): Promise<void> {
+  await fence[outcome]();
+  if (answer?.minted !== undefined) await forgetMinted?.(answer.minted);
 }
 
 interface Sent<Answer> {

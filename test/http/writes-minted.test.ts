@@ -1,6 +1,7 @@
 // Minting a handle invalidates the negative-cache entry of its name.
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type MockUpstream, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -50,6 +51,23 @@ describe('minted handle', () => {
     });
     expect(written.status).toBe(201);
     expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
+  });
+
+  test('is found by a subscriber to changes', async () => {
+    const { proxy } = await notFoundBefore(minting(BODY));
+    const found: number[] = [];
+    proxy.app.context.hooks.changed.push(async () => void found.push((await proxy.ask(MINTED_PATH)).status));
+    await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
+    expect(found).toEqual([200]);
+  });
+
+  test('is not to be created again if its invalidation is unconfirmed', async () => {
+    const { proxy } = await notFoundBefore(minting(BODY));
+    const unconfirmed = new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
+    vi.spyOn(proxy.app.host.resolver, 'forget').mockRejectedValue(unconfirmed);
+    const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
+    expect(answer.status).toBe(503);
+    expect(answer.headers).not.toHaveProperty('retry-after');
   });
 
   test('remains in the negative cache when minting is refused', async () => {
