@@ -4,6 +4,7 @@ import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { isConditional } from '../http/preconditions.js';
+import { judgeWrite } from '../write/decisions.js';
 import { noBody } from '../write/write.js';
 import { type V2Call, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
@@ -127,19 +128,16 @@ async function mintRandom(
 }
 
 /**
- * Marks the name as unclaimed, for the next equal POST, if the client disconnects or the outcome is unknown.
+ * Marks the name as unclaimed, for the next equal POST, if the client disconnects or the outcome is unknown. A name
+ * whose creation was refused is unmarked: a client without a valid login could otherwise fill Redis.
  */
 async function leaveNameIfLost(
   { v2, res }: V2Call,
   { fingerprint, handle, isClaimed }: { fingerprint: string; handle: string; isClaimed: boolean },
   work: () => Promise<boolean>,
 ): Promise<boolean> {
-  let isLeft = false;
-  const leave = async (): Promise<void> => {
-    if (isLeft) return;
-    isLeft = true;
-    await v2.unclaimed.add(fingerprint, handle);
-  };
+  let leaving: Promise<void> | undefined;
+  const leave = (): Promise<void> => (leaving ??= v2.unclaimed.add(fingerprint, handle));
   const leaveIfLost = (): void => {
     // A client that closed its connection while waiting is indistinguishable from a half-closed client.
     const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
@@ -152,11 +150,16 @@ async function leaveNameIfLost(
     if (!isDone) res.off('close', leaveIfLost);
     return isDone;
   } catch (failure) {
-    if (isClaimed || isOutcomeUnknown(failure)) await leave();
+    if (isClaimed || mayBeCreated(failure)) await leave();
+    else {
+      res.off('close', leaveIfLost);
+      await leaving;
+      if (leaving !== undefined) await v2.unclaimed.remove(fingerprint, handle);
+    }
     throw failure;
   }
 }
 
-/** Whether the handle may have been created. A refusal (4xx) creates nothing. */
-const isOutcomeUnknown = (failure: unknown): boolean =>
-  !(failure instanceof ServiceError) || failure.status >= 500;
+/** Whether the handle may have been created. A refusal (4xx) creates nothing, nor does a request that was not sent. */
+const mayBeCreated = (failure: unknown): boolean =>
+  judgeWrite({ failure }) === 'unknown' && !(failure instanceof ServiceError && failure.status < 500);

@@ -12,6 +12,7 @@ export interface UnclaimedNames {
   add: (request: string, name: string) => Promise<void>;
   /** Removes and returns the oldest name of the request; undefined if there is none. */
   take: (request: string) => Promise<string | undefined>;
+  remove: (request: string, name: string) => Promise<void>;
 }
 
 /** TTL of a name: programs retry within minutes, or later if they are restarted. */
@@ -31,20 +32,30 @@ export function createUnclaimedNames(now: () => number, shared?: RedisCommands):
   const runShared: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
+  const setLocal = (request: string, names: string[]): void => {
+    if (names.length === 0) local.delete(request);
+    else local.set(request, names);
+  };
   return {
     async add(request, name) {
       const isShared = await runShared('leave', (redis) =>
         redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
       );
-      if (isShared === undefined) local.set(request, [...(local.get(request) ?? []), name]);
+      if (isShared === undefined) setLocal(request, [...(local.get(request) ?? []), name]);
     },
     async take(request) {
       const name = await runShared('claim', (redis) => redis.lpop(redisKey(request)));
       if (name != null) return name;
       const [first, ...others] = local.get(request) ?? [];
-      if (others.length === 0) local.delete(request);
-      else local.set(request, others);
+      setLocal(request, others);
       return first;
+    },
+    async remove(request, name) {
+      await runShared('claim', (redis) => redis.lrem(redisKey(request), 0, name));
+      setLocal(
+        request,
+        (local.get(request) ?? []).filter((known) => known !== name),
+      );
     },
   };
 }

@@ -1,9 +1,10 @@
 // Repeated POSTs after a lost response: they create one handle, on any instance.
 import '../support/real-sockets.js';
 import type { Socket } from 'node:net';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
-import { startDemoServer } from '../support/demo.js';
+import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -35,6 +36,25 @@ async function postUnheard(url: string, place: string): Promise<string> {
   return (read(answer) as { handle: string }).handle;
 }
 
+/** Sends a POST, and leaves while the response to its write is held. */
+async function postAndLeave(
+  url: string,
+  place: string,
+  login: string,
+  leave: (socket: Socket) => void,
+): Promise<void> {
+  demo.hold.holdReplies('PUT');
+  const { size } = demo.hold;
+  const body = JSON.stringify([urlTo(place)]);
+  const socket = await openSocket(url);
+  socket.write(
+    `POST /api/v2/handles/21.T11998 HTTP/1.1\r\nHost: x\r\nAuthorization: ${login}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await expect.poll(() => demo.hold.size).toBe(size + 1);
+  leave(socket);
+}
+
 describe('repeated ePIC v2 POST', () => {
   test('creates one handle after a 504', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
@@ -52,16 +72,7 @@ describe('repeated ePIC v2 POST', () => {
     ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
   ])('creates one handle after the client timed out and %s its connection', async (_how, place, leave) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
-    demo.hold.holdReplies('PUT');
-    const { size } = demo.hold;
-    const body = JSON.stringify([urlTo(place)]);
-    const socket = await openSocket(url);
-    socket.write(
-      `POST /api/v2/handles/21.T11998 HTTP/1.1\r\nHost: x\r\nAuthorization: ${USER01}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
-    await expect.poll(() => demo.hold.size).toBe(size + 1);
-    leave(socket);
+    await postAndLeave(url, place, USER01, leave);
     // A response to a different request shows that the proxy has read the close.
     await ask(url, '/api/site');
     demo.hold.sendHeld('PUT');
@@ -84,6 +95,21 @@ describe('repeated ePIC v2 POST', () => {
       const again = await post(other.url, 'elsewhere');
       expect([again.status, pidIn(again)]).toEqual([201, name]);
       expect(pidIn(await post(one.url, 'elsewhere'))).not.toBe(name);
+    });
+
+    // Anyone could fill Redis otherwise.
+    test('leaves no name in Redis if the Handle server has refused the login', async () => {
+      const { url } = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+      const client = new Redis(redis.url);
+      onTestFinished(() => {
+        client.disconnect();
+      });
+      const names = () => client.keys('*unclaimed:*');
+      const login = basic('300:21.T11998/USER01', 'wrong');
+      await postAndLeave(url, 'refused', login, (socket) => socket.resetAndDestroy());
+      await expect.poll(names).toHaveLength(1);
+      demo.hold.sendHeld('PUT');
+      await expect.poll(names).toEqual([]);
     });
   });
 });

@@ -17,6 +17,13 @@ describe('unclaimed minted names in one process', () => {
     expect(await unclaimed.take('other')).toBeUndefined();
   });
 
+  test('are not assigned after their removal', async () => {
+    const unclaimed = make();
+    for (const name of ['P/1', 'P/2']) await unclaimed.add('ask', name);
+    await unclaimed.remove('ask', 'P/1');
+    expect([await unclaimed.take('ask'), await unclaimed.take('ask')]).toEqual(['P/2', undefined]);
+  });
+
   test('expire after an hour', async () => {
     const unclaimed = make();
     await unclaimed.add('ask', 'P/1');

@@ -75,11 +75,15 @@ describe('ePIC v2 POST to a prefix', () => {
     expect([answer.status, sent.length]).toEqual([502, 5]);
   });
 
-  test('uses a different name for a repetition after an error response', async () => {
-    const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
+  test.each<[first: Scripted, status: number]>([
+    [{ status: 403, body: { responseCode: 400 } }, 403],
+    // The Handle server has not received the request.
+    [{ status: 0, error: 'ECONNREFUSED' }, 502],
+  ])('uses a different name for a repetition after %j', async (first, status) => {
+    const { sent } = scriptUpstream(first, created, record);
     const v2 = askV2((await startProxy()).url);
     const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
-    expect([(await post()).status, (await post()).status]).toEqual([403, 201]);
+    expect([(await post()).status, (await post()).status]).toEqual([status, 201]);
     expect(nameIn(sent[0]!)).not.toBe(nameIn(sent[1]!));
   });
 });
