@@ -95,7 +95,10 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
 /** The state file, with a line per loaded handle. A run only appends, so a killed process loses little. */
 interface WarmState {
   isDue: (handle: string) => boolean;
-  /** Records when the handle is due again; `dueAt` is in ms since the epoch. */
+  /**
+   * Records when the handle is due again (`dueAt` in ms since the epoch). One that cannot be a line of the file stays
+   * due.
+   */
   markDone: (handle: string, dueAt: number) => void;
   save: () => void;
 }
@@ -115,7 +118,7 @@ export function openState(file: string | undefined, now: () => number = Date.now
   return {
     isDue: (handle) => (known.get(handle) ?? 0) <= now(),
     markDone(handle, dueAt) {
-      unsaved += stateLine(handle, dueAt);
+      if (isStateHandle(handle)) unsaved += stateLine(handle, dueAt);
       if (now() - savedAt > SAVE_EVERY_MS) save();
     },
     save,
@@ -166,7 +169,7 @@ function dropCutLine(file: string, end: number): void {
 }
 
 const isStateHandle = (line: string): boolean =>
-  line !== '' && Buffer.byteLength(line) <= MAX_HANDLE_BYTES && !/[\u0000-\u001f\ufffd]/.test(line);
+  line !== '' && Buffer.byteLength(line) <= MAX_HANDLE_BYTES && !/[\u0000-\u001f\ufffd\p{Cs}]/u.test(line);
 
 const describeDamage = (file: string, line: number): string =>
   `${file}: line ${line} is not a handle, or not a handle, a tab and a time. Remove the line, or delete the file to start from the beginning.`;

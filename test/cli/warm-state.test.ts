@@ -37,4 +37,23 @@ describe('warm state file', () => {
     expect(largest).toBeLessThanOrEqual(6 * '21.T1/a\t2026-11-23T10:00:00.000Z\n'.length);
     expect(readFileSync(file, 'utf8')).toContain('2026-12-23T10:00:00.000Z');
   });
+
+  // A tab, a line feed or invalid UTF-8 can come from the list of a server, or a URL in a file of handles.
+  test.each(
+    Object.entries({
+      'a tab': '21.T1/a\tb',
+      'a line feed': '21.T1/a\nb',
+      'invalid UTF-8': '21.T1/\ufffd',
+      'half a surrogate pair': '21.T1/\ud800',
+      'more than 2048 bytes': `21.T1/${'x'.repeat(3000)}`,
+    }),
+  )('leaves out a handle with %s, because the next run could not read it', (_name, handle) => {
+    const file = join(newFolder(), 'state');
+    const first = openState(file, () => NOW);
+    first.markDone(handle, NOW + 60_000);
+    first.markDone('21.T1/a', NOW + 60_000);
+    first.save();
+    const second = openState(file, () => NOW);
+    expect([handle, '21.T1/a'].map(second.isDue)).toEqual([true, false]);
+  });
 });
