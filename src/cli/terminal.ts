@@ -33,7 +33,9 @@ export function tableLines(
   rows: readonly (readonly string[])[],
   rightAligned: readonly number[] = [],
 ): string[] {
-  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0))) ?? [];
+  // Not as arguments of one call, whose number the stack limits: a record can have millions of values.
+  const widthOf = (at: number): number => rows.reduce((most, row) => Math.max(most, row[at]?.length ?? 0), 0);
+  const widths = rows[0]?.map((_, at) => widthOf(at)) ?? [];
   const pad = (cell: string, at: number): string =>
     rightAligned.includes(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
   return rows.map((row) => [...row.slice(0, -1).map(pad), ...row.slice(-1)].join('  '));
