@@ -5,6 +5,7 @@ import { type ErrorKind, ServiceError, errorText } from '../errors.js';
 import { appendChunk } from '../handle/bytes.js';
 import { type JsonLimits, JsonLimitError, parseWithin } from '../handle/json.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
+import { createReadTurns } from './read-turns.js';
 
 /**
  * Receives the body, decompresses it if it is to be read (`codes`), and passes it to `work`. Its bytes count towards the
@@ -101,6 +102,7 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
   if (req.destroyed) return Promise.reject(aborted());
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
+  const awaitTurn = createReadTurns(req.socket, req);
   return new Promise((resolve, reject) => {
     const stopReceiving = (): void => {
       budget.holders.delete(upload);
@@ -117,6 +119,7 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
       bytes = size === 0 ? chunk : appendChunk(bytes, size, chunk);
       size += chunk.length;
       budget.add(chunk.length);
+      awaitTurn();
       if (size > maxBodyBytes && budget.holders.has(upload)) refuseUpload(tooLarge(maxBodyBytes));
     };
     const onEnd = (): void => {
