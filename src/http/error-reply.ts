@@ -137,6 +137,8 @@ export function createSendError(
     const requestId = hasContext(res) ? requestIdOf(contextOf(res)) : undefined;
     const failure = asServiceError(error, onUnexpected, requestId);
     if (res.headersSent) throw failure;
+    // The rest of the body may be too long to be discarded (RFC 9110 §15.5.14).
+    if (failure.code === 'BODY_TOO_LARGE') res.shouldKeepAlive = false;
     const context = contextOf(res);
     context.failure = failure;
     const call = { req, res, handle: context.handle?.text, requestId };

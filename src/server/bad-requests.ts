@@ -1,9 +1,11 @@
 // Rejects request heads that a front server may interpret differently, and bytes that Node's parser rejects.
 import { type IncomingMessage, METHODS, STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/error-reply.js';
 import { currentResponse } from './connections.js';
+import { discardRest } from './discard.js';
 
 interface Framing {
   /** Reason to reject the request and close its connection; undefined for an unambiguous head. */
@@ -13,18 +15,21 @@ interface Framing {
    * other protocol (RFC 9110 §7.8).
    */
   asksForUpgrade: boolean;
+  /** Whether a body follows the head. */
+  hasBody: boolean;
 }
 
 const HOST = 'host';
 const UPGRADE = 'upgrade';
 const TRANSFER_ENCODING = 'transfer-encoding';
+const CONTENT_LENGTH = 'content-length';
 
 /** Matches `uri-host [":" port]` (RFC 9112 §3.2), or an empty value for a target without authority. */
 const HOST_AND_PORT =
   /^(?:\[(?:[\da-f:.]+|v[\da-f]+\.[\w.~!$&'()*+,;=:-]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i;
 
 /** Reused by all calls, so that a hit allocates nothing. */
-const found: Framing = { problem: undefined, asksForUpgrade: false };
+const found: Framing = { problem: undefined, asksForUpgrade: false, hasBody: false };
 const seen = { hosts: 0, host: '', codings: 0, coding: '' };
 /** Last valid host, cached because clients repeat it in every request. */
 let knownHost = '';
@@ -35,10 +40,16 @@ export function readFraming(req: IncomingMessage): Framing {
   seen.hosts = 0;
   seen.codings = 0;
   found.asksForUpgrade = false;
+  found.hasBody = false;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
     const { length } = name;
-    if (length === HOST.length || length === UPGRADE.length || length === TRANSFER_ENCODING.length) {
+    if (
+      length === HOST.length ||
+      length === UPGRADE.length ||
+      length === TRANSFER_ENCODING.length ||
+      length === CONTENT_LENGTH.length
+    ) {
       noteHeader(name.toLowerCase(), rawHeaders[at + 1] as string);
     }
   }
@@ -53,6 +64,9 @@ function noteHeader(name: string, value: string): void {
   } else if (name === TRANSFER_ENCODING) {
     seen.codings++;
     seen.coding = value;
+    found.hasBody = true;
+  } else if (name === CONTENT_LENGTH) {
+    found.hasBody ||= value !== '0';
   } else if (name === UPGRADE) {
     found.asksForUpgrade = true;
   }
@@ -96,15 +110,23 @@ export function answerParseError(error: ParserError, socket: Duplex): void {
     socket.destroy();
   } else if (!refused.has(socket)) {
     refused.add(socket);
+    // Node's parser would return the same error for every further packet.
+    discardFollowing(socket.removeAllListeners('data'));
     refuseInOrder(classifyParseError(error), socket);
   }
 }
 
 /** Rejects CONNECT. Node has already detached from the socket and does not handle its errors. */
 export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex): void {
-  socket.on('error', () => socket.destroy()).resume();
+  socket.on('error', () => socket.destroy());
   socket.once('finish', () => socket.destroy());
+  discardFollowing(socket);
   refuseInOrder(unknownMethodError(method), socket);
+}
+
+function discardFollowing(socket: Duplex): void {
+  // A server without TLS has no other connections.
+  if (socket instanceof Socket) discardRest(socket);
 }
 
 /**

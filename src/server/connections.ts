@@ -26,20 +26,21 @@ export const currentResponse = (socket: Duplex): ServerResponse | undefined =>
 const CHECK_INTERVAL_MS = 2000;
 
 /**
- * Closes connections whose client takes too long to read a response; Node's
- * timeouts restart with every byte read.
+ * Closes connections whose client takes too long to read a response, or to close
+ * the connection after the last one; Node's timeouts restart with every byte.
  */
 export function limitResponseTime(server: Server, timeoutMs: number): void {
   const open = trackConnections(server);
-  const firstSeenAt = new WeakMap<ServerResponse, number>();
+  const firstSeenAt = new WeakMap<ServerResponse | Socket, number>();
 
   // A single timer for all connections adds no cost to a response.
   repeatUntilClosed(server, Math.min(CHECK_INTERVAL_MS, timeoutMs / 4), (now) => {
     for (const socket of open) {
       const response = currentResponse(socket);
-      if (response?.headersSent !== true) continue;
-      const since = firstSeenAt.get(response);
-      if (since === undefined) firstSeenAt.set(response, now);
+      if (response?.headersSent !== true && !socket.writableEnded) continue;
+      const awaited = response ?? socket;
+      const since = firstSeenAt.get(awaited);
+      if (since === undefined) firstSeenAt.set(awaited, now);
       else if (now - since >= timeoutMs) socket.destroy();
     }
   });

@@ -23,6 +23,7 @@ import {
   currentResponse,
   limitResponseTime,
 } from './connections.js';
+import { boundUnreadBody } from './discard.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
 /** State shared by all client listeners. */
@@ -67,7 +68,7 @@ export function createHttpServer(
   limitResponseTime(server, limits.responseTimeoutMs);
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
-  handleInOrder(server, (req, res) => {
+  handleInOrder(server, http.maxBodyBytes, (req, res) => {
     listener(req, res);
     countUnsent(res);
   });
@@ -109,13 +110,13 @@ function httpUseOf(socket: Socket): Use {
   return socket.bytesRead === 0 ? 'unused' : 'idle';
 }
 
-function handleInOrder(server: Server, listener: RequestListener): void {
+function handleInOrder(server: Server, maxBodyBytes: number, listener: RequestListener): void {
   const serialize = createSerializer();
   const afterEarlier =
     (act: (req: IncomingMessage, res: ServerResponse) => void) =>
     (req: IncomingMessage, res: ServerResponse): void => {
       serialize(req, res, () => {
-        if (!refuseHead(req, res)) act(req, res);
+        if (!refuseHead(req, res, maxBodyBytes)) act(req, res);
       });
     };
   server.on('request', afterEarlier(listener));
@@ -152,8 +153,9 @@ function repair(server: Server): Server {
  * match the next response to a dropped request. The connection therefore ends with this response, which makes
  * the client resend the rest (RFC 9112 §9.6).
  */
-function refuseHead(req: IncomingMessage, res: ServerResponse): boolean {
-  const { problem, asksForUpgrade } = readFraming(req);
+function refuseHead(req: IncomingMessage, res: ServerResponse, maxBodyBytes?: number): boolean {
+  const { problem, asksForUpgrade, hasBody } = readFraming(req);
+  if (hasBody) boundUnreadBody(req, res, maxBodyBytes);
   if (asksForUpgrade) res.shouldKeepAlive = false;
   const isTooLong = req.rawHeaders.length > 2 * MAX_HEADER_FIELDS;
   if (problem === undefined && !isTooLong) return false;

@@ -6,6 +6,7 @@ import { type MemoryBudget, tooManyBodies } from '../../http/request-body.js';
 import { firstOf } from '../../hooks.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type Use, boundConnections } from '../../server/connections.js';
+import { discardRest } from '../../server/discard.js';
 import { createUnsentCount } from '../../server/unsent.js';
 import type { AdmitMessage, Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
@@ -61,8 +62,6 @@ function createTcpAnswer(host: Host, native: NativeAnswer, onMessage: (address: 
   function send(socket: Socket, bytes: Buffer): void {
     socket.end(bytes);
     countUnsent(socket, socket);
-    // Drains the input: with unread bytes the kernel would reset the connection and lose the response.
-    socket.resume();
   }
   function respond(socket: Socket, client: string, work: () => ReturnType<NativeAnswer['answer']>): void {
     const inTurn = async (): Promise<AnsweredMessage> => slicer.run(work, { client });
@@ -97,6 +96,8 @@ function receiveMessage(
   const receiver = createReceiver(bodies, (received) => {
     isReceived = true;
     socket.off('data', receiver.onData).off('end', receiver.onEnd);
+    // With unread bytes, the kernel would reset the connection and lose the response.
+    discardRest(socket);
     timer.refresh();
     onReceived(received);
   });
