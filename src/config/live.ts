@@ -1,4 +1,6 @@
 // Settings that a reload replaces. A part that reads them at each use needs no other notice.
+import { errorText } from '../errors.js';
+
 export class Live<T> {
   /** Assigned only by `reload`. A field, because each request reads it several times. */
   current: T;
@@ -13,20 +15,32 @@ export class Live<T> {
     this.#listeners.push(listener);
   }
 
-  /** @throws the error of a listener; the settings are then as before */
+  /** @throws the error of a listener, and those of restoring the previous settings; the settings are then as before */
   reload(next: T): void {
     const before = this.current;
     this.current = next;
     const notified: (() => void)[] = [];
     try {
       for (const listener of this.#listeners) {
-        listener();
         notified.push(listener);
+        listener();
       }
     } catch (error) {
       this.current = before;
-      for (const listener of notified) listener();
-      throw error;
+      // Also the one that failed, because it may use parts that those before it replace once more.
+      const reasons = notified.flatMap(failureOf);
+      if (reasons.length === 0) throw error;
+      const remedy = 'the previous settings are not restored everywhere, restart the proxy';
+      throw new Error(`${errorText(error)}; ${remedy}: ${reasons.join('; ')}`, { cause: error });
     }
+  }
+}
+
+function failureOf(listener: () => void): string[] {
+  try {
+    listener();
+    return [];
+  } catch (error) {
+    return [errorText(error)];
   }
 }

@@ -1,5 +1,7 @@
 import request from 'supertest';
 import { describe, expect, test } from 'vitest';
+import type { Prepared, PreparedName } from '../../src/cache/prepared-cache.js';
+import type { Plugin } from '../../src/plugin.js';
 import { ask, type Asked } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { configFrom } from '../support/load-config.js';
@@ -134,6 +136,29 @@ describe('configuration reload', () => {
     await proxy.ask('/api/handles/21.T11998/DEMO');
     expect(await life('21.T11998/page')).toBe(3600);
     expect(await life('21.T11998/DEMO')).toBe(60);
+  });
+
+  test('keeps one cache of prepared responses when a plugin rejects the new settings', async () => {
+    const plugin: Plugin = {
+      name: 'example',
+      isEnabled: () => true,
+      load: () =>
+        Promise.resolve({
+          start: () => ({
+            handlers({ settings }) {
+              if (settings.page.title === 'Broken') throw new Error('cannot be rendered');
+              return {};
+            },
+          }),
+        }),
+    };
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url }, { plugins: [plugin] });
+    expect(() => {
+      reload(proxy, { PAGE_TITLE: 'Broken' });
+    }).toThrow('cannot be rendered');
+    for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
+    const { preparedCache, clock } = proxy.app.host;
+    expect(preparedCache.current.get(PAGE as PreparedName<Prepared>, clock.now())).toBeDefined();
   });
 
   test('preserves counters and cached entries', async () => {
