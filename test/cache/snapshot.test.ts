@@ -196,6 +196,20 @@ describe('snapshot', () => {
     expect(restored.peek('21.T1/1')).toBeDefined();
   });
 
+  test('whose file cannot be removed after a deletion that could not be logged: what to do is logged once', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const first = trace(file, memoryOf(10));
+    await first.snapshot.start();
+    // As on a disk that has become read-only: no line can be appended to a folder, and unlink does not remove one.
+    for (const path of [file, `${file}.deleted`]) mkdirSync(path);
+    first.snapshot.recordDeletion({ key: '21.T1/0' });
+    first.snapshot.recordDeletion({ key: '21.T1/1' });
+    expect(first.errors).toMatchObject([
+      { file },
+      { file, remedy: 'remove the file before the next start, which would restore deleted records' },
+    ]);
+  });
+
   describe('at shutdown', () => {
     test('is written without pausing', async () => {
       const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));

@@ -114,4 +114,31 @@ describe('snapshot', () => {
     const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
     expect(await read(bytes)).toEqual([{ rejected: 'damaged' }]);
   });
+
+  describe('of one forged block', () => {
+    const keptOf = (at: number, values: string): KeyedEntry => ({
+      key: `21.T1/${at}`,
+      entry: { kind: 'found', values: toBytes(values), message: '', requestedAt: 1, staleAt: 2, deleteAt: 3 },
+    });
+    const blockOf = (count: number, values: string): KeyedEntry[] =>
+      Array.from({ length: count }, (_, at) => keptOf(at, values));
+
+    test.each([
+      ['1,001 short records', blockOf(1001, '[]'), 6],
+      ['records of 100 KiB', blockOf(10, 'x'.repeat(100 * 1024)), 4],
+    ])('is decoded in several turns of the event loop: %s', async (_, block, turns) => {
+      const parts = await read(bytesOf([block]));
+      expect(entriesOf(parts)).toEqual(block);
+      expect(parts).toHaveLength(turns);
+    });
+
+    test('is not read if it has more than 8 MiB, nor what follows it', async () => {
+      const bytes = bytesOf([blockOf(1, '[]')]);
+      const head = encodeHead(IDENTITY);
+      const content = Buffer.alloc(8 * 2 ** 20 + 1);
+      const forged = encodeBlock(deflateRawSync(content), content.length);
+      const parts = await read(Buffer.concat([head, forged, bytes.subarray(head.length)]));
+      expect(parts).toEqual([{ rejected: 'damaged' }]);
+    });
+  });
 });

@@ -17,13 +17,19 @@ const MAGIC = 'HRPSNAP3';
 const MARK = 'HRPB';
 export const MAGIC_BYTES = MAGIC.length;
 export const BLOCK_HEAD_BYTES = 20;
-/** Maximum block length that is read; an entry that may exceed half of it is not written. */
-const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
+/**
+ * Maximum block length that is read, and whose checksum is computed in one turn of the event loop. An entry that may exceed
+ * half of it is not written.
+ */
+const MAX_BLOCK_BYTES = 8 * 1024 ** 2;
 /**
  * Content size of a block. Larger blocks hardly compress better, and delay requests longer while they are
  * decoded.
  */
 const CONTENT_BYTES = 256 * 1024;
+/** Bounds of a part, whose entries are decoded and restored in one turn of the event loop. */
+const PART_ENTRIES = 200;
+const PART_BYTES = 256 * 1024;
 /** Headroom for the last record of a block, so that most blocks fit into the initial buffer. */
 const HEADROOM_BYTES = 16 * 1024;
 const NO_BYTES = Buffer.alloc(0);
@@ -31,7 +37,7 @@ const NO_BYTES = Buffer.alloc(0);
 /** `foreign`: a snapshot of a different upstream. `unknown`: not a snapshot, or a different version. */
 export type SnapshotRejection = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
 
-/** The entries of a block, or the reason why the block or the rest of the file is rejected. */
+/** Some entries of a block, or the reason why the block or the rest of the file is rejected. */
 export type SnapshotPart = { entries: KeyedEntry[] } | { rejected: SnapshotRejection };
 
 /** Returns the next `length` bytes; fewer at the end of the file. */
@@ -101,8 +107,9 @@ export async function* readSnapshot(take: Take, identity: string): AsyncGenerato
   const rejected = await readHead(take, identity);
   let block = rejected === undefined ? await readBlock(take) : { rejected };
   while (!('rejected' in block) && block.payload.length > 0) {
-    const entries = await decodeEntries(block);
-    yield entries === undefined ? { rejected: 'damaged' } : { entries };
+    const content = await inflatedContent(block);
+    if (content === undefined) yield { rejected: 'damaged' };
+    else yield* readEntries(content);
     block = await readBlock(take);
   }
   if ('rejected' in block) yield block;
@@ -141,25 +148,29 @@ const isRecordIntact = ({ payload, checksum }: Block): boolean => crc32(payload)
 
 const inflate = promisify(inflateRaw);
 
-/** Decodes the entries of a block; undefined for a damaged block or an entry of a different version. */
-async function decodeEntries(block: Block): Promise<KeyedEntry[] | undefined> {
+/** Returns the content of a block; undefined if the block is damaged. */
+async function inflatedContent(block: Block): Promise<Buffer | undefined> {
   if (!isRecordIntact(block)) return undefined;
-  try {
-    const content = await inflate(block.payload, { maxOutputLength: block.contentBytes });
-    return content.length === block.contentBytes ? readEntries(content) : undefined;
-  } catch {
-    return undefined;
-  }
+  const content = await inflate(block.payload, { maxOutputLength: block.contentBytes }).catch(
+    () => undefined,
+  );
+  return content?.length === block.contentBytes ? content : undefined;
 }
 
-function readEntries(content: Buffer): KeyedEntry[] | undefined {
-  const entries: KeyedEntry[] = [];
+/** Decodes the entries of a block, up to an entry of a different version. */
+function* readEntries(content: Buffer): Generator<SnapshotPart, void> {
+  let [entries, end]: [KeyedEntry[], number] = [[], PART_BYTES];
   for (const from = { bytes: content, at: 0 }; from.at < content.length;) {
     const kept = readEntry(from);
-    if (kept === undefined) return undefined;
+    if (kept === undefined) {
+      yield { rejected: 'damaged' };
+      return;
+    }
     entries.push(kept);
+    if (entries.length < PART_ENTRIES && from.at < end && from.at < content.length) continue;
+    yield { entries };
+    [entries, end] = [[], from.at + PART_BYTES];
   }
-  return entries;
 }
 
 // Formats and parses a record with its times as one line of JSON, for exports, imports and seeds.

@@ -11,7 +11,6 @@ import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { errorText } from '../../errors.js';
-import { groupsOf } from '../../time-slicer.js';
 import {
   ContentBuffer,
   encodeBlock,
@@ -27,8 +26,6 @@ import { LAST_SNAPSHOT_MS, METRICS } from './plugin.js';
 const SLICE_EVERY_MS = 1.25;
 /** Bytes read and encoded per slice, during which requests wait. */
 const SLICE_BYTES = 128 * 1024;
-/** Records restored per slice. */
-const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
 
 interface SnapshotPlan {
@@ -58,7 +55,8 @@ export class Snapshot {
    * records.
    */
   #isLoaded = false;
-  #isFailing = false;
+  /** Messages logged since the last snapshot was written. */
+  readonly #reported = new Set<string>();
   #writtenAt = 0;
 
   constructor(options: SnapshotPlan, host: Host) {
@@ -74,7 +72,7 @@ export class Snapshot {
 
   /** Whether the last snapshot, or its log of deletions, could not be written. */
   get isFailing(): boolean {
-    return this.#isFailing;
+    return this.#reported.size > 0;
   }
 
   /** Restores the snapshot in the background, then writes a new snapshot at each interval. */
@@ -94,7 +92,7 @@ export class Snapshot {
       this.#reportNotWritten(error);
       // A snapshot that may restore a deleted record is worse than no snapshot.
       this.#unlogged.abort(error);
-      tryRemove(this.#options.file);
+      this.#remove();
     }
   }
 
@@ -133,7 +131,7 @@ export class Snapshot {
       const either = AbortSignal.any([signal, this.#unlogged.signal]);
       const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either });
       forgetOlder();
-      this.#isFailing = false;
+      this.#reported.clear();
       this.#writtenAt = clock.wall();
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
@@ -143,11 +141,24 @@ export class Snapshot {
     }
   }
 
-  /** Logs the first of consecutive failures. */
+  #remove(): void {
+    try {
+      unlinkSync(this.#options.file);
+    } catch (error) {
+      if (isFileMissing(error)) return;
+      const remedy = 'remove the file before the next start, which would restore deleted records';
+      this.#report('snapshot not removed', { reason: errorText(error), remedy });
+    }
+  }
+
   #reportNotWritten(error: unknown): void {
-    if (!this.#isFailing)
-      this.#host.log.warn({ file: this.#options.file, reason: errorText(error) }, 'snapshot not written');
-    this.#isFailing = true;
+    this.#report('snapshot not written', { reason: errorText(error) });
+  }
+
+  /** Logs the first of consecutive failures of a kind. */
+  #report(msg: string, fields: object): void {
+    if (!this.#reported.has(msg)) this.#host.log.warn({ file: this.#options.file, ...fields }, msg);
+    this.#reported.add(msg);
   }
 
   #readSlice(from: number): ReturnType<SnapshotSource['readSlice']> {
@@ -198,11 +209,9 @@ export class Snapshot {
         continue;
       }
       loaded.records += part.entries.length;
-      for (const slice of groupsOf(part.entries, SLICE_RECORDS)) {
-        for (const kept of slice) if (!isDeleted(kept.key) && restore(kept, ticket)) loaded.restored++;
-        await pace();
-        if (this.#ending.signal.aborted) return;
-      }
+      for (const kept of part.entries) if (!isDeleted(kept.key) && restore(kept, ticket)) loaded.restored++;
+      await pace();
+      if (this.#ending.signal.aborted) return;
     }
     const reason = [...new Set(rejections)].join(', ');
     if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
@@ -230,11 +239,14 @@ function createPace({ monotonic, after }: Clock): () => Promise<void> {
 function takeBytes(handle: FileHandle): Take {
   let ahead = Buffer.alloc(0);
   return async function take(length) {
-    while (ahead.length < length) {
+    const chunks = [ahead];
+    for (let missing = length - ahead.length; missing > 0;) {
       const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES);
       if (bytesRead === 0) break;
-      ahead = Buffer.concat([ahead, buffer.subarray(0, bytesRead)]);
+      chunks.push(buffer.subarray(0, bytesRead));
+      missing -= bytesRead;
     }
+    if (chunks.length > 1) ahead = Buffer.concat(chunks);
     const taken = ahead.subarray(0, length);
     ahead = ahead.subarray(taken.length);
     return taken;
