@@ -27,8 +27,8 @@ export class Live<T> {
       }
     } catch (error) {
       this.current = before;
-      // Also the one that failed, because it may use parts that those before it replace once more.
-      const reasons = notified.flatMap(failureOf);
+      // Also the listener that failed, because it may use parts that those before it now replace again.
+      const reasons = notified.flatMap(errorIn);
       if (reasons.length === 0) throw error;
       const remedy = 'the previous settings are not restored everywhere, restart the proxy';
       throw new Error(`${errorText(error)}; ${remedy}: ${reasons.join('; ')}`, { cause: error });
@@ -36,7 +36,7 @@ export class Live<T> {
   }
 }
 
-function failureOf(listener: () => void): string[] {
+function errorIn(listener: () => void): string[] {
   try {
     listener();
     return [];

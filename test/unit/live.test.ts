@@ -17,7 +17,7 @@ describe('a reload that a listener rejects', () => {
   }
   const SEEN = ['first new', 'second new', 'third new', 'first old', 'second old', 'third old'];
 
-  test('gives the previous settings to all that have seen the new ones, also to the one that rejected them', () => {
+  test('gives the previous settings to all that have seen the new ones, and to the listener that rejected them', () => {
     const { live, seen } = start(['third new']);
     expect(() => {
       live.reload('new');
