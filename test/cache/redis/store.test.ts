@@ -10,6 +10,7 @@ import { NOW, entryOf } from '../../support/store-contract.js';
 
 const KEY = '21.T1/KEY';
 const PREFIX = 't:';
+const HOUR_MS = 3_600_000;
 const RUN = 'run-of-the-entry';
 
 /** Opens a store whose entry is on a different master than the bans. */
@@ -121,5 +122,15 @@ describe('Redis store of instances whose clocks disagree', () => {
     await store.set(KEY, entryOf('x'), (await store.get(KEY)).ticket);
     world.redisNow -= 1000;
     expect((await store.get(KEY)).entry).toBeUndefined();
+  });
+
+  test('counts an entry older than such a step as younger by the step: the exception in coherence/README.md', async () => {
+    const { world, store, storeAt } = open();
+    const { requestedAt } = entryOf('x');
+    await store.set(KEY, entryOf('x', { deleteAt: NOW + 7_200_000 }), (await store.get(KEY)).ticket);
+    // Two hours later, Redis has been set back by one.
+    world.redisNow += HOUR_MS;
+    const { entry } = await storeAt(HOUR_MS).get(KEY);
+    expect(entry).toMatchObject({ requestedAt: requestedAt + HOUR_MS });
   });
 });
