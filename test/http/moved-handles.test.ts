@@ -1,6 +1,7 @@
 // Moved handles: a table of new URLs that answers before the repository, for every interface.
 import { spawnSync } from 'node:child_process';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import nock from 'nock';
 import { expect, describe, it, vi } from 'vitest';
@@ -15,6 +16,8 @@ import { startProxy } from '../support/proxy.js';
 import { sliceBySteps } from '../support/slices.js';
 import { newFolder } from '../support/snapshot.js';
 import { UPSTREAM_URL } from '../support/upstream.js';
+
+vi.mock('node:fs/promises', { spy: true });
 
 useNock();
 
@@ -105,6 +108,21 @@ describe('a changed file', () => {
     expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
     expect(await locationOf(proxy, '/123456/2')).toBe('https://repository.test/handle/2');
     expect(await locationOf(proxy, '/20.1/x')).toBe('https://new.test/x');
+  });
+
+  it('is not read while another program writes to it in place', async () => {
+    const proxy = await startWith([`123456/0,${NEW}`]);
+    let written = 0;
+    vi.mocked(stat).mockImplementation((path) => {
+      // Between two looks at the file, the program writes another line.
+      if (path === proxy.file && written < 5) appendFileSync(proxy.file, `123456/${++written},${NEW}\n`);
+      return new Promise((resolve) => {
+        resolve(statSync(path));
+      });
+    });
+    await proxy.lineOf('moved handles loaded', 2);
+    vi.mocked(stat).mockReset();
+    expect(proxy.log.at(-1)).toMatchObject({ handles: 6 });
   });
 
   it('is rejected with the number of a bad line, and the table in use stays', async () => {

@@ -132,17 +132,22 @@ async function purgeChanges(
     await purge({ handles: handles.slice(at, at + PURGED), isSoft: false });
 }
 
-/** Checks the file periodically, one check at a time, because a network drive may not respond. */
+/**
+ * Checks the file periodically, one check at a time, because a network drive may not respond. Calls `onLook` with a version
+ * that the check before found too: otherwise another program may be writing to the file.
+ */
 async function pollFile(
   file: string,
   { everyMs, signal }: { everyMs: number; signal: AbortSignal },
   onLook: (version: string | undefined) => Promise<void>,
 ): Promise<void> {
+  let before: string | undefined;
   for (;;) {
     await sleep(everyMs, undefined, { ref: false });
     const version = await stat(file).then(versionOf, () => undefined);
     if (signal.aborted) return;
-    await onLook(version);
+    if (version === before) await onLook(version);
+    before = version;
   }
 }
 

@@ -14,9 +14,9 @@ const SECTIONS = {
     file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
       .optional()
       .describe(
-        'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change counts within seconds. See "Moved handles".',
+        'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change counts within seconds: write a new file and rename it. See "Moved handles".',
       ),
-    // A replaced file counts after this time (ms); SIGHUP reads it immediately.
+    // A replaced file counts after twice this time (ms); SIGHUP reads it immediately.
     everyMs: fixed(5000),
   }),
 };
