@@ -92,7 +92,11 @@ async function handlesByUrl(
   const reject = (line: number, reason: string): void => void printNote(`line ${line}: ${reason}`);
   const lines =
     file === undefined
-      ? streamLines(await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix ?? '')}`))
+      ? streamLines(
+          await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix ?? '')}`, {
+            isStream: true,
+          }),
+        )
       : readRecordLines(file, { hidden: 0, reject });
   for await (const line of lines)
     for (const { handle, url } of urlsOfRecord(line)) appendToList(handles, url, handle);

@@ -1,7 +1,7 @@
 // Sends the commands' HTTP requests to a running proxy and its admin listener.
-import http, { type IncomingMessage } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { json, text } from 'node:stream/consumers';
+import { tryDecode } from '../handle/bytes.js';
 import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
@@ -9,9 +9,54 @@ export interface AdminOptions {
   admin: string;
 }
 
-/** Calls the admin listener and returns the JSON response. @throws Failure as `callAdmin` does */
-export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
-  return json(await callAdmin(options, path, body && { body: JSON.stringify(body) }));
+/** Maximum length of a response that is not an export; reports and limited networks take 2 MiB. */
+const MAX_BODY_BYTES = 16 * 1024 ** 2;
+/** Maximum length of an error, which is printed. */
+const MAX_ERROR_BYTES = 16 * 1024;
+/** Maximum time for a response, as in `fetch`. A purge may wait for other instances. */
+const MAX_WAIT_MS = 5 * 60_000;
+
+/**
+ * Calls the admin listener and returns the JSON object of its response, which has the given member.
+ *
+ * @throws Failure as `callAdmin` does, and for any other response
+ */
+export async function askAdmin(
+  options: AdminOptions,
+  { path, member, body }: { path: string; member: string; body?: string },
+): Promise<unknown> {
+  const text = await readText(await callAdmin(options, path, { body }), path, MAX_BODY_BYTES);
+  const found: unknown = tryDecode(JSON.parse, text);
+  if (typeof found === 'object' && found !== null && member in found) return found;
+  throw foreignResponse(options, path);
+}
+
+/** The failure for a successful response of another program. */
+export const foreignResponse = ({ admin }: AdminOptions, path: string): Failure =>
+  new Failure(`${admin}${path}: this is not the response of an admin listener`);
+
+/** @throws Failure for a response that is cut or too long */
+async function readText(response: IncomingMessage, path: string, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw new Failure(`${path}: the response cannot be read: ${failureReason(error)}`);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+interface AdminCall {
+  body?: string | undefined;
+  method?: string;
+  /** Whether only the headers have to arrive within `waitMs`, because the rest may be long. */
+  isStream?: boolean;
+  waitMs?: number;
 }
 
 /**
@@ -23,20 +68,44 @@ export async function askAdmin(options: AdminOptions, path: string, body?: objec
 export async function callAdmin(
   { admin }: AdminOptions,
   path: string,
-  { body, method = body === undefined ? 'GET' : 'POST' }: { body?: string; method?: string } = {},
+  call: AdminCall = {},
 ): Promise<IncomingMessage> {
-  const url = `${admin}${path}`;
+  const response = await openResponse(`${admin}${path}`, call);
+  const { statusCode = 0 } = response;
+  if (statusCode >= 200 && statusCode < 300) return response;
+  const text = await readText(response, path, MAX_ERROR_BYTES).catch(() => 'the response cannot be read');
+  throw refusalText(path, statusCode, text);
+}
+
+function openResponse(
+  url: string,
+  { body, method, isStream = false, waitMs = MAX_WAIT_MS }: AdminCall,
+): Promise<IncomingMessage> {
   const { request } = url.startsWith('https:') ? https : http;
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = request(url, { method, headers: adminHeaders() }, resolve);
+  return new Promise((resolve, reject) => {
+    const sent = request(url, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: adminHeaders(),
+    });
+    let awaited: ClientRequest | IncomingMessage = sent;
+    // The timeout of the socket would start again with each byte.
+    const timer = setTimeout(() => {
+      awaited.destroy(new Error(`no complete response within ${waitMs / 1000} s`));
+    }, waitMs);
+    const stop = (): void => {
+      clearTimeout(timer);
+    };
+    sent.once('response', (response) => {
+      awaited = response;
+      if (isStream) stop();
+      resolve(response);
+    });
     sent.once('error', (error) => {
       reject(unreachable(url, error));
     });
+    sent.once('close', stop);
     sent.end(body);
   });
-  const { statusCode = 0 } = response;
-  if (statusCode >= 200 && statusCode < 300) return response;
-  throw refusalText(path, statusCode, await text(response));
 }
 
 const adminToken = (): string => process.env['ADMIN_TOKEN'] ?? '';
@@ -54,9 +123,9 @@ function refusalText(path: string, status: number, body: string): Failure {
 /** Formats problem JSON (RFC 9457) as title, detail and code; returns any other body unchanged. */
 function reasonIn(body: string): string {
   try {
-    const { title, detail, code } = JSON.parse(body) as { title?: string; detail?: string; code?: string };
-    if (title === undefined || code === undefined) return body;
-    return `${[title, detail].filter((part) => part !== undefined).join(': ')} (${code})`;
+    const { title, detail, code } = JSON.parse(body) as Record<string, unknown>;
+    if (typeof title !== 'string' || typeof code !== 'string') return body;
+    return `${typeof detail === 'string' ? `${title}: ${detail}` : title} (${code})`;
   } catch {
     return body;
   }

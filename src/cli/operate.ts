@@ -5,7 +5,7 @@ import type { ResolutionReport } from '../plugins/reports/plugin.js';
 import type { TrafficReport } from '../plugins/traffic/plugin.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Operations } from '../host.js';
-import { type AdminOptions, askAdmin, callAdmin } from './client.js';
+import { type AdminOptions, askAdmin, callAdmin, foreignResponse } from './client.js';
 import { readHandleName } from './handles.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { printableText } from '../handle/handle.js';
@@ -45,7 +45,11 @@ export async function purgeCommand(
       EXIT.usage,
     );
   const { selected, text } = purgeSelection(handles, options);
-  const report = await askAdmin(options, '/purge', { ...selected, soft });
+  const report = await askAdmin(options, {
+    path: '/purge',
+    member: 'shared',
+    body: JSON.stringify({ ...selected, soft }),
+  });
   const reach = (report as { shared: boolean }).shared
     ? 'in every instance'
     : 'in this instance; Redis is unavailable, so other instances follow when it is back';
@@ -76,11 +80,13 @@ function purgeSelection(
 export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
   if (unblock !== undefined) {
     const path = `/traffic/blocked/${encodeURIComponent(unblock)}`;
-    (await callAdmin(options, path, { method: 'DELETE' })).resume();
+    const response = await callAdmin(options, path, { method: 'DELETE' });
+    response.destroy();
+    if (response.statusCode !== 204) throw foreignResponse(options, path);
     print(`No longer limited: ${unblock}`);
     return;
   }
-  const report = (await askAdmin(options, '/traffic')) as TrafficReport;
+  const report = (await askAdmin(options, { path: '/traffic', member: 'blocked' })) as TrafficReport;
   print(options.json === true ? JSON.stringify(report) : trafficText(report));
 }
 
@@ -104,7 +110,7 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
   const { watch = false, json = false } = options;
   let before: { at: number; total: number } | undefined;
   const fetchStats = async (): Promise<string> => {
-    const report = (await askAdmin(options, '/stats')) as Stats;
+    const report = (await askAdmin(options, { path: '/stats', member: 'requests' })) as Stats;
     if (json) return JSON.stringify(report);
     const now = { at: performance.now(), total: report.requests.total };
     const perSecond = before && ((now.total - before.total) * 1000) / (now.at - before.at);
@@ -205,7 +211,8 @@ interface ReportOptions extends JsonOption {
 /** Prints the report, or writes it to CSV files. */
 export async function report({ prefix, month, csv, json, ...options }: ReportOptions): Promise<void> {
   const query = new URLSearchParams({ prefix, ...(month !== undefined && { month }) });
-  const found = (await askAdmin(options, `/reports?${query.toString()}`)) as ResolutionReport;
+  const call = { path: `/reports?${query.toString()}`, member: 'topHandles' };
+  const found = (await askAdmin(options, call)) as ResolutionReport;
   if (csv === undefined) {
     print(json === true ? JSON.stringify(found) : reportText(found));
     return;

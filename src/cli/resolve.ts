@@ -77,8 +77,8 @@ function formatBody(text: string, { json = false, plain = false }: ResolveComman
 /** Tolerates an unreachable admin listener, because many users of `resolve` do not operate the proxy. */
 async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
-    const report = await askAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
-    const { copies } = report as { copies: CacheCopy[] };
+    const path = `/cache?handle=${encodeURIComponent(handle)}`;
+    const { copies } = (await askAdmin(options, { path, member: 'copies' })) as { copies: CacheCopy[] };
     printNote(copies.length === 0 ? 'not cached' : copies.map(cacheEntryLine).join('\n'));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;

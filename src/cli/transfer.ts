@@ -2,12 +2,11 @@
 // proxy's memory or converts them to a seed file.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { json } from 'node:stream/consumers';
 import { PassThrough, Transform, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
-import { type AdminOptions, callAdmin, failureReason } from './client.js';
+import { type AdminOptions, askAdmin, callAdmin, failureReason } from './client.js';
 import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, printableLines, startCounter } from './terminal.js';
@@ -22,7 +21,9 @@ interface ExportOptions extends AdminOptions {
  * interrupted runs if the proxy has since dropped them.
  */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
-  const response = await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
+  const response = await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`, {
+    isStream: true,
+  });
   const lines = streamLines(response);
   try {
     const base = `${output}.${encodeURIComponent(prefix)}`;
@@ -99,6 +100,19 @@ const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs 
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
+/** @throws Error if another program has responded */
+function exportedHandle(line: string): string {
+  const handle = HANDLE.exec(line)?.[1];
+  if (handle === undefined) throw new Error('the response is not an export');
+  return handle;
+}
+
+/** @throws Error for a line that is cut */
+function keptHandle(line: string): string | undefined {
+  JSON.parse(line);
+  return HANDLE.exec(line)?.[1];
+}
+
 /** Writes each handle once: from `fresh`, then from the complete lines of the truncated `earlier` files. */
 async function writeLines(
   fresh: AsyncIterable<string>,
@@ -118,8 +132,7 @@ async function writeLines(
     for await (const line of from) {
       // The caller reports the cause of the output failure.
       if (!sink.writable) throw new Error('the output is closed');
-      if (from !== fresh) JSON.parse(line);
-      const handle = HANDLE.exec(line)?.[1];
+      const handle = from === fresh ? exportedHandle(line) : keptHandle(line);
       if (handle === undefined || seen.has(handle)) continue;
       // A copy, because V8 keeps the whole line with a part of it.
       seen.add(Buffer.from(handle).toString());
@@ -256,9 +269,9 @@ async function sendChunk(
   done: number,
 ): Promise<void> {
   try {
-    const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
+    const call = { path: '/import', member: 'restored', body: lines.join('\n') };
     // Proxies before 0.4.0 omit some counts.
-    const sent = (await json(response)) as Partial<ImportCounts>;
+    const sent = (await askAdmin(admin, call)) as Partial<ImportCounts>;
     for (const name of COUNTS) counts[name] += sent[name] ?? 0;
   } catch (error) {
     if (done === 0 || !(error instanceof Failure)) throw error;

@@ -1,0 +1,116 @@
+// Commands whose --admin is another program, or an admin listener that misbehaves.
+import { type Socket, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { callAdmin } from '../../src/cli/client.js';
+import { cli } from '../support/cli.js';
+
+const OK = 'HTTP/1.1 200 OK\r\n\r\n';
+const FAILED = 'HTTP/1.1 500 Failed\r\n\r\n';
+
+/** Starts a server that calls `answer` once a request has begun. Returns its URL. */
+async function serverWith(answer: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).resume();
+    socket.once('data', () => {
+      answer(socket);
+    });
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Writes for as long as the client reads. */
+function writeForEver(socket: Socket, piece: string): void {
+  const write = (): void => {
+    while (!socket.destroyed && socket.write(piece));
+    socket.once('drain', write);
+  };
+  write();
+}
+
+const COMMANDS = [
+  ['stats'],
+  ['purge', '21.T1/a'],
+  ['traffic'],
+  ['traffic', '--unblock', '192.0.2.0/24'],
+  ['report', '--prefix', '21.T1'],
+  ['export', '--prefix', '21.T1'],
+];
+
+describe('an admin listener', () => {
+  test.each([
+    ['a page', '<html></html>'],
+    ['null', 'null'],
+    ['an empty object', '{}'],
+    ['an empty list', '[]'],
+    ['part of an object', '{"requests":'],
+  ])('that responds with %s to any request makes each command fail', async (_, body) => {
+    const admin = await serverWith((socket) => socket.end(OK + body));
+    for (const command of COMMANDS) {
+      const { code, stdout, stderr } = await cli([...command, '--admin', admin]);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(
+        /this is not the response of an admin listener\n$|the response is not an export\n$/,
+      );
+    }
+  });
+
+  test('that sends an endless response makes commands fail', async () => {
+    const admin = await serverWith((socket) => {
+      socket.write(OK);
+      writeForEver(socket, 'x'.repeat(65_536));
+    });
+    for (const command of [['stats'], ['purge', '21.T1/a'], ['report', '--prefix', '21.T1']]) {
+      const { code, stderr } = await cli([...command, '--admin', admin]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/: the response cannot be read: it has more than 16777216 bytes\n$/);
+    }
+  });
+
+  test('that sends an endless error makes commands fail with its status', async () => {
+    const admin = await serverWith((socket) => {
+      socket.write(FAILED);
+      writeForEver(socket, '\u001b]0;evil\u0007');
+    });
+    for (const command of COMMANDS) {
+      const { code, stderr } = await cli([...command, '--admin', admin]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/: status 500: the response cannot be read\n$/);
+    }
+  });
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['never responds', () => undefined],
+    ['never ends its headers', (socket) => void socket.write('HTTP/1.1 200 OK\r\nX-A: ')],
+    [
+      'announces a response for ever',
+      (socket) => {
+        writeForEver(socket, 'HTTP/1.1 100 Continue\r\n\r\n');
+      },
+    ],
+  ])('that %s is left after a time limit', async (_, answer) => {
+    const admin = await serverWith(answer);
+    await expect(callAdmin({ admin }, '/stats', { waitMs: 50 })).rejects.toThrow(
+      `cannot reach ${admin}/stats: no complete response within 0.05 s`,
+    );
+  });
+
+  test('that sends a byte from time to time is left after the same limit', async () => {
+    const admin = await serverWith((socket) => {
+      socket.write(OK);
+      const timer = setInterval(() => socket.write(' '), 5);
+      socket.once('close', () => {
+        clearInterval(timer);
+      });
+    });
+    const response = await callAdmin({ admin }, '/stats', { waitMs: 50 });
+    await expect(response.toArray()).rejects.toThrow('no complete response within 0.05 s');
+  });
+});
