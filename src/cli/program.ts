@@ -23,10 +23,15 @@ const lazy =
 /** Runs the command that the arguments name, and sets the exit code. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   // Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`. The proxy serves without its log.
-  if (args[0] !== 'serve')
+  if (args[0] !== 'serve') {
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-      process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+      if (error.code === 'EPIPE') process.exit(EXIT.done);
+      printNote(`cannot write the output: ${error.message}`);
+      process.exit(EXIT.failed);
     });
+    // Without a reader of its progress a command does its work, as in `… export --output file 2>&1 | head -1`.
+    process.stderr.on('error', () => undefined);
+  }
   try {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
