@@ -54,10 +54,13 @@ const RESTRICTED = [401, 403, 407, 429, 451];
 export async function checkLinks(file: string | undefined, options: CheckLinksOptions): Promise<void> {
   const handles = await handlesByUrl(file, options);
   const checks = readChecks(options.state);
-  const dueBefore = Date.now() - options.age * 3_600_000;
-  const due = [...handles.keys()].filter(
-    (url) => !(Date.parse(checks.get(url)?.checkedAt ?? '') > dueBefore),
-  );
+  const now = Date.now();
+  const dueBefore = now - options.age * 3_600_000;
+  const due = [...handles.keys()].filter((url) => {
+    const checkedAt = Date.parse(checks.get(url)?.checkedAt ?? '');
+    // A check from the future is of unknown age: the clock was set back.
+    return !(checkedAt > dueBefore && checkedAt <= now);
+  });
   const counter = startCounter('link', due.length);
   const request = createPoliteRequest(options);
   const queue = urlsByHost(due).values();

@@ -96,7 +96,8 @@ function partialsOf(base: string): string[] {
 /** Maximum age of a partial file; records in older files may have been deleted since. */
 const MAX_AGE_MS = 60 * 60 * 1000;
 
-const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs < MAX_AGE_MS;
+/** A file from the future is of unknown age: the clock was set back. */
+const isRecent = (file: string): boolean => Math.abs(Date.now() - statSync(file).mtimeMs) < MAX_AGE_MS;
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 

@@ -162,6 +162,16 @@ describe('check-links', () => {
     expect(Date.parse(later?.deadSince ?? '')).toBeGreaterThan(Date.parse(first?.deadSince ?? ''));
   });
 
+  test('checks a URL again whose last check is in the future, because the clock was set back', async () => {
+    const site = await startSite({ '/a': 200 });
+    const state = stateFile();
+    const checkedAt = new Date(Date.now() + 86_400_000).toISOString();
+    writeFileSync(state, `${JSON.stringify({ url: `${site.url}/a`, result: '404', checkedAt })}\n`);
+    const { dead } = await check([exportOf({ '21.T1/a': `${site.url}/a` }), '--state', state]);
+    expect(dead).toEqual([]);
+    expect(site.asked).toContain('HEAD /a');
+  });
+
   test('continues after a run whose last line is cut off', async () => {
     const site = await startSite({ '/a': 200, '/b': 200 });
     const state = stateFile();
