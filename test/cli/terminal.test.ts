@@ -52,13 +52,12 @@ describe('CLI on a terminal', () => {
     const bodies: Record<string, string> = {
       '/traffic': JSON.stringify({ blocked: [{ network: evil, until: evil, reason: evil }], rules: [] }),
       '/reports': JSON.stringify({ ...report, topHandles: none, topUnknown: none }),
-      '/purge': `${evil} is no JSON`,
+      '/purge': `${evil} is no JSON, but an error`,
       '/export': `{"handle":"21.T1/A","values":["${evil}"]}\n`,
     };
-    const admin = createServer((req, res) => res.end(bodies[req.url?.split('?')[0] ?? ''])).listen(
-      0,
-      '127.0.0.1',
-    );
+    const admin = createServer(({ url = '' }, res) => {
+      res.writeHead(url === '/purge' ? 500 : 200).end(bodies[url.split('?')[0] ?? '']);
+    }).listen(0, '127.0.0.1');
     onTestFinished(() => void admin.close());
     await once(admin, 'listening');
     const place = { ADMIN_URL: `http://127.0.0.1:${(admin.address() as AddressInfo).port}` };
