@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { valueAt, withValue } from '../config/keys.js';
-import type { ExplainedKey, StartConfig } from '../config/load.js';
+import { ConfigError, type ExplainedKey, type StartConfig } from '../config/load.js';
 import { describeOutgoingProxies } from '../config/outgoing-proxy.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
@@ -131,6 +131,7 @@ export function createReload(
     try {
       const next = read();
       const plan = planReload(running, next.config);
+      assertNotChanged(plan.needRestart, next.atNextStart);
       const isFileRead = PLUGINS.some((each) => each.reloadsFile?.(plan.config));
       // A file may have been replaced since it was checked.
       if (plan.changed.length > 0 || isFileRead) apply(plan.config);
@@ -143,12 +144,25 @@ export function createReload(
   };
 }
 
-function logReload({ changed, needRestart }: ReloadPlan, { keys }: StartConfig, logger: Logger): void {
+/** @throws ConfigError for a wrong value that is new: a file that was cut may lack other keys, too */
+function assertNotChanged(changed: readonly string[], atNextStart: StartConfig['atNextStart']): void {
+  const isChanged = (wrong: string): boolean =>
+    changed.some((key) => wrong === key || wrong.startsWith(`${key}.`));
+  const problems = atNextStart.filter(({ key }) => key !== undefined && isChanged(key));
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+function logReload(
+  { changed, needRestart }: ReloadPlan,
+  { keys, atNextStart }: StartConfig,
+  logger: Logger,
+): void {
   const values = keys.filter(({ key }) => changed.includes(key)).map(shownValue);
   logger.info({ changed: Object.fromEntries(values) }, 'configuration reloaded');
   if (needRestart.length > 0) {
     logger.warn({ keys: needRestart }, 'changed keys need a restart');
   }
+  for (const { key, text } of atNextStart) logger.warn({ key, reason: text }, 'the next start would fail');
 }
 
 /** Returns a key and its value without quotes, because the logger quotes it again. */

@@ -83,6 +83,8 @@ export interface StartConfig<Settings extends Config = Config> {
    * Variables with a section's prefix but no matching key: a start ignores them, `check-config` rejects them.
    */
   ignored: ConfigProblem[];
+  /** At a reload: what is wrong with keys that only a start applies, such as a certificate that has expired since. */
+  atNextStart: ConfigProblem[];
 }
 
 /** Creates the functions that load the configuration that the parts define. */
@@ -99,15 +101,21 @@ export function createConfigLoader<Settings extends Config>(parts: readonly Conf
       const given = readGiven(sources, keys);
       const config = validate(given, schema);
       const ignored = unknownVariables(sources.env, keys);
-      const problems = parts
+      const all = parts
         .flatMap((part) => part.startProblems?.(config, sources.readFile, sources.isReload ?? false) ?? [])
         .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
+      const isNow = (key: string): boolean => sources.isReload !== true || isReloadable(key, keys);
+      const problems = all.filter(({ key }) => isNow(key));
       // A misspelled variable may be the reason why a key has no value.
       if (problems.length > 0) throw new ConfigError([...ignored, ...problems]);
-      return { config, keys: explainKeys(given), ignored };
+      const atNextStart = all.filter(({ key }) => !isNow(key));
+      return { config, keys: explainKeys(given), ignored, atNextStart };
     },
   };
 }
+
+const isReloadable = (key: string, keys: readonly ConfigKey[]): boolean =>
+  keys.some((known) => known.key === key && known.isReloadable);
 
 const explainKeys = (given: Given): ExplainedKey[] =>
   given.keys.map((known) => {

@@ -121,6 +121,28 @@ describe('reload of the built program (SIGHUP)', () => {
     });
   });
 
+  test('applies reloadable keys while a file of another key is unusable, and names what the next start needs', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
+    const yaml = (maxAge: string) =>
+      `http: { clientMaxAge: ${maxAge} }\ncache: { snapshot: { file: ${folder}/snapshot } }`;
+    const { proxy, rewrite } = await start(yaml('7s'));
+    await rm(folder, { recursive: true });
+    await rewrite(yaml('5s'));
+    await expect.poll(() => answerOf(proxy, 'cache-control')).toBe('public, max-age=5');
+    await expect
+      .poll(() => linesOf(proxy, 'the next start would fail'))
+      .toMatchObject([{ level: 'warn', key: 'cache.snapshot.file' }]);
+  });
+
+  test('changes nothing when a key that needs a restart has a new value that cannot be used', async () => {
+    const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
+    await rewrite('http: { clientMaxAge: 5s }\ncache: { snapshot: { file: /nowhere/at/all/snapshot } }');
+    await expect
+      .poll(() => linesOf(proxy, 'reload failed, keeping the current configuration'))
+      .toMatchObject([{ reason: expect.stringContaining('cache.snapshot.file') as string }]);
+    expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=7');
+  });
+
   test('does not affect requests in flight', async () => {
     const { proxy, rewrite } = await start('http: { clientMaxAge: 7s }');
     demo.hold.holdReplies('GET');
