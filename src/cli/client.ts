@@ -54,7 +54,7 @@ async function readText(response: IncomingMessage, path: string, maxBytes: numbe
 interface AdminCall {
   body?: string | undefined;
   method?: string;
-  /** Whether only the headers have to arrive within `waitMs`, because the rest may be long. */
+  /** Whether only the headers of a success have to arrive within `waitMs`, because the rest may be long. */
   isStream?: boolean;
   waitMs?: number;
 }
@@ -71,11 +71,12 @@ export async function callAdmin(
   call: AdminCall = {},
 ): Promise<IncomingMessage> {
   const response = await openResponse(`${admin}${path}`, call);
-  const { statusCode = 0 } = response;
-  if (statusCode >= 200 && statusCode < 300) return response;
+  if (isSuccess(response)) return response;
   const text = await readText(response, path, MAX_ERROR_BYTES).catch(() => 'the response cannot be read');
-  throw refusalText(path, statusCode, text);
+  throw refusalText(path, response.statusCode ?? 0, text);
 }
+
+const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 200 && statusCode < 300;
 
 function openResponse(
   url: string,
@@ -97,7 +98,7 @@ function openResponse(
     };
     sent.once('response', (response) => {
       awaited = response;
-      if (isStream) stop();
+      if (isStream && isSuccess(response)) stop();
       resolve(response);
     });
     sent.once('error', (error) => {
