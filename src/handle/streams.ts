@@ -1,6 +1,6 @@
 // Reads streams: content codings (RFC 9110 §8.4.1) within a limit, and the lines of text files.
 import { on } from 'node:events';
-import { createReadStream } from 'node:fs';
+import { constants, createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type Duplex, PassThrough, type Readable, type Transform, pipeline } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
@@ -105,8 +105,17 @@ function assertLineLength(line: string, maxChars: number): string {
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);
 
+/** @throws Error for an unreadable file, and for anything but a regular file: a named pipe may never end */
 async function isGzip(file: string): Promise<boolean> {
-  const handle = await open(file, 'r');
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2).finally(() => handle.close());
-  return bytesRead === 2 && buffer.readUInt16BE(0) === 0x1f8b;
+  // Otherwise opening a named pipe without a writer blocks a thread, for which Node.js waits at exit.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = await handle.stat();
+    // The error for a folder is that of the system.
+    if (!found.isFile() && !found.isDirectory()) throw new Error('it is not a regular file');
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2);
+    return bytesRead === 2 && buffer.readUInt16BE(0) === 0x1f8b;
+  } finally {
+    await handle.close();
+  }
 }

@@ -145,22 +145,27 @@ describe('resolution reports', () => {
     expect(readdirSync(damaged).sort()).toEqual(['reports-2026-11.ndjson', 'reports-2026-11.ndjson.damaged']);
   });
 
-  it('are deleted after fourteen months, with damaged files, when a month begins', async () => {
+  it('are deleted, with damaged files, when a month begins after fourteen others', async () => {
     mockUpstream(answerByHandle);
     const kept = folder();
-    const ofMonth = (month: string): string => `reports-${month}.ndjson`;
-    const others = [ofMonth('2026-01'), ofMonth('2025-09'), 'reports-2025.ndjson', 'notes.txt'];
-    const old = [ofMonth('2025-08'), ofMonth('2019-12'), `${ofMonth('2025-08')}.damaged`];
+    const ofMonth = (at: number): string =>
+      `reports-${new Date(Date.UTC(2025, at)).toISOString().slice(0, 7)}.ndjson`;
+    const others = [
+      ...Array.from({ length: 14 }, (_, at) => ofMonth(8 + at)),
+      'reports-2025.ndjson',
+      'notes.txt',
+    ];
+    const old = [ofMonth(7), ofMonth(-61), `${ofMonth(7)}.damaged`];
     for (const name of [...others, ...old]) writeFileSync(join(kept, name), '');
     const proxy = await startProxy({ ...ON, REPORTS_FOLDER: kept });
     await proxy.ask('/21.T1/a');
-    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 1 });
-    expect(readdirSync(kept).sort()).toEqual([...others, ofMonth('2026-11')].sort());
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ month: '2026-11', resolutions: 1 });
+    expect(readdirSync(kept).sort()).toEqual([...others, ofMonth(22)].sort());
     proxy.pass(31 * 86_400_000);
     await proxy.ask('/21.T1/a');
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ month: '2026-12', resolutions: 1 });
-    expect(readdirSync(kept)).not.toContain(ofMonth('2025-09'));
-    expect(readdirSync(kept)).toContain(ofMonth('2026-01'));
+    expect(readdirSync(kept)).not.toContain(ofMonth(8));
+    expect(readdirSync(kept)).toContain(ofMonth(9));
   });
 
   it('continue to count reads when their folder cannot be written', async () => {

@@ -12,13 +12,17 @@ function start() {
   const clock = createManualClock();
   const counter = new ReadCounter(clock.now, 10, false);
   const context = testContext({ clock });
-  const state = { isUp: true };
+  const state = { isUp: true, saved: 0 };
   /** Additions in the order of arrival: sequence, prefix and number of reads. */
   const added: [sequence: number, prefix: string, count: number | undefined][] = [];
   const reports = createReports(context, counter, {
     add({ prefix, totals }: CountedReads, sequence) {
       added.push([sequence, prefix, totals['record']]);
       return Promise.resolve(state.isUp);
+    },
+    save() {
+      state.saved++;
+      return Promise.resolve();
     },
     read: () => Promise.resolve(undefined),
   });
@@ -64,6 +68,16 @@ describe('counts of an instance', () => {
       [1, 'B', 1],
       [2, 'A', 1],
     ]);
+  });
+
+  it('are saved while an addition fails, because the store may hold earlier ones', async () => {
+    const { clock, count, state } = start();
+    state.isUp = false;
+    count('A/1');
+    for (const times of [1, 2]) {
+      await clock.pass(MINUTE_MS);
+      expect(state.saved).toBe(times);
+    }
   });
 
   it('make the report unavailable while the store fails, and cause a warning when they are lost at the end', async () => {

@@ -4,6 +4,7 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { TroubleReporter } from '../../cache/redis/errors.js';
 import type { Context } from '../../context.js';
 import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
 import { readFileLines } from '../../handle/streams.js';
@@ -17,67 +18,78 @@ const MONTH_FILE = /^reports-(\d{4}-\d{2})\.ndjson/;
 
 type RowsByPrefix = Map<string, PrefixRow>;
 
-/** Holds the counts of one month, normally the current month, in memory. */
+/** Holds the counts of the current month in memory, and those of earlier months until they are written. */
 export class FileReportStore implements ReportStore {
   readonly #settings: ReportsConfig['reports'];
-  readonly #log: Context['log'];
-  #month = '';
-  #rows: RowsByPrefix = new Map();
+  readonly #troubles: Troubles;
+  readonly #months = new Map<string, RowsByPrefix>();
+  #current = '';
 
   /** Without a folder, the reports end with the process. */
-  constructor(settings: ReportsConfig['reports'], { log }: Context) {
+  constructor(settings: ReportsConfig['reports'], context: Context) {
     this.#settings = settings;
-    this.#log = log;
+    this.#troubles = createTroubles(context);
   }
 
   async add({ month, prefix, ...counts }: CountedReads): Promise<boolean> {
-    if (month !== this.#month) {
-      await this.save();
-      this.#rows = await this.#load(month);
-      this.#month = month;
-      await this.#deleteOld(month);
-    }
-    const isFull = !this.#rows.has(prefix) && this.#rows.size >= this.#settings.maxPrefixes;
-    addTo(this.#rows, isFull ? OTHER_PREFIXES : prefix, counts);
+    const rows = this.#months.get(month) ?? (await this.#load(month, { isReplaced: true }));
+    if (rows === undefined) return false;
+    this.#months.set(month, rows);
+    if (month !== this.#current) await this.#deleteOld(month);
+    this.#current = month;
+    const isFull = !rows.has(prefix) && rows.size >= this.#settings.maxPrefixes;
+    addTo(rows, isFull ? OTHER_PREFIXES : prefix, counts);
     await nextTurn();
     return true;
   }
 
-  /** Replaces the file of the month. After a failure the counts are still in memory, for the next call. */
+  /** Replaces the files of the months in memory. After a failure the counts stay there, for the next call. */
   async save(): Promise<void> {
-    const file = this.#fileOf(this.#month);
-    if (file === undefined || this.#rows.size === 0) return;
+    for (const [month, rows] of this.#months)
+      if ((await this.#write(month, rows)) && month !== this.#current) this.#months.delete(month);
+  }
+
+  /** Returns false if the counts are only in memory because they cannot be written. */
+  async #write(month: string, rows: RowsByPrefix): Promise<boolean> {
+    const file = this.#fileOf(month);
+    if (file === undefined) return true;
+    const temporary = `${file}.tmp`;
     try {
-      const stream = createWriteStream(`${file}.tmp`, { mode: 0o600, flush: true });
-      await pipeline(formatRows(this.#rows), stream);
-      await rename(`${file}.tmp`, file);
+      await rm(temporary, { force: true });
+      await pipeline(
+        formatRows(rows),
+        createWriteStream(temporary, { flags: 'wx', mode: 0o600, flush: true }),
+      );
+      await rename(temporary, file);
+      return true;
     } catch (error) {
-      this.#log.warn({ file, reason: String(error) }, 'reports not written');
+      this.#troubles.notWritten.report(error);
+      await rm(temporary, { force: true }).catch(() => undefined);
+      return false;
     }
   }
 
+  /** Counts the months instead of comparing dates, because the clock may be wrong. */
   async #deleteOld(current: string): Promise<void> {
     const { folder } = this.#settings;
     if (folder === undefined) return;
-    const oldest = new Date(`${current}-01T00:00:00Z`);
-    oldest.setUTCMonth(oldest.getUTCMonth() - MONTHS_KEPT);
-    const isOld = (name: string): boolean => {
-      const [, month] = MONTH_FILE.exec(name) ?? [];
-      return month !== undefined && month < oldest.toISOString().slice(0, 7);
-    };
+    const monthOf = (name: string): string => MONTH_FILE.exec(name)?.[1] ?? current;
     try {
-      for (const name of (await readdir(folder)).filter(isOld)) await rm(join(folder, name));
+      const earlier = (await readdir(folder)).filter((name) => monthOf(name) < current);
+      const kept = [...new Set(earlier.map(monthOf))].sort().slice(-MONTHS_KEPT);
+      for (const name of earlier) if (!kept.includes(monthOf(name))) await rm(join(folder, name));
     } catch (error) {
-      this.#log.warn({ folder, reason: String(error) }, 'old reports not deleted');
+      this.#troubles.notDeleted.report(error);
     }
   }
 
-  async read(prefix: string, month: string): Promise<PrefixCounts> {
-    const rows = month === this.#month ? this.#rows : await this.#load(month);
-    return (rows.get(prefix) ?? new PrefixRow()).counts();
+  async read(prefix: string, month: string): Promise<PrefixCounts | undefined> {
+    const rows = this.#months.get(month) ?? (await this.#load(month));
+    return rows && (rows.get(prefix) ?? new PrefixRow()).counts();
   }
 
-  async #load(month: string): Promise<RowsByPrefix> {
+  /** Reads a file; undefined if that fails. If `save` will replace it, a damaged file is renamed, and read as far as possible. */
+  async #load(month: string, { isReplaced = false } = {}): Promise<RowsByPrefix | undefined> {
     const rows: RowsByPrefix = new Map();
     const file = this.#fileOf(month);
     if (file === undefined) return rows;
@@ -86,19 +98,54 @@ export class FileReportStore implements ReportStore {
         const { prefix, ...counts } = JSON.parse(line) as StoredRow;
         addTo(rows, prefix, counts);
       }
+      return rows;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return rows;
-      this.#log.error({ file, reason: String(error) }, 'reports damaged');
-      // Otherwise the next write would replace the file.
-      await rename(file, `${file}.damaged`).catch(() => undefined);
+      const { code, syscall } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return rows;
+      if (syscall === undefined)
+        return (await this.#isDamageResolved(file, error, isReplaced)) ? rows : undefined;
+      this.#troubles.notRead.report(error);
+      return undefined;
     }
-    return rows;
+  }
+
+  async #isDamageResolved(file: string, error: unknown, isReplaced: boolean): Promise<boolean> {
+    this.#troubles.damaged.report(error);
+    if (!isReplaced) return false;
+    try {
+      await rename(file, `${file}.damaged`);
+      return true;
+    } catch (failure) {
+      this.#troubles.notWritten.report(failure);
+      return false;
+    }
   }
 
   #fileOf(month: string): string | undefined {
     const { folder } = this.#settings;
     return folder === undefined ? undefined : join(folder, `reports-${month}.ndjson`);
   }
+}
+
+type Troubles = Readonly<Record<'notRead' | 'damaged' | 'notWritten' | 'notDeleted', TroubleReporter>>;
+
+function createTroubles({ log, clock }: Context): Troubles {
+  const reporter = (message: string, remedy: string): TroubleReporter =>
+    new TroubleReporter((reason, count) => {
+      log.warn({ reason, remedy, count }, message);
+    }, clock.monotonic);
+  return {
+    notRead: reporter('reports not read', 'let this user read the files in reports.folder'),
+    damaged: reporter(
+      'reports damaged',
+      'restore the file from a backup, or delete it; that of the current month is renamed to .damaged',
+    ),
+    notWritten: reporter(
+      'reports not written',
+      'make room in reports.folder, and let this user write there; until then, the counts are in memory',
+    ),
+    notDeleted: reporter('old reports not deleted', 'let this user delete files in reports.folder'),
+  };
 }
 
 type StoredRow = PrefixCounts & { prefix: string };

@@ -10,7 +10,7 @@ import { defineRoutes } from '../../http/route-table.js';
 
 export const ERRORS = defineErrors({
   REPORTS_DISABLED: { status: 404, responseCode: 100, title: 'Resolution reports are disabled' },
-  REPORT_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The reports in Redis are unavailable' },
+  REPORT_UNAVAILABLE: { status: 503, responseCode: 2, title: 'The reports are unavailable' },
 });
 
 export const reportQuery = z.object({

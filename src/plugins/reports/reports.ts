@@ -109,10 +109,12 @@ function createPublish(take: () => TakenRow[], store: ReportStore): () => Promis
   }
 
   async function publish(): Promise<boolean> {
-    // Counts are taken only after earlier ones are stored, so that they do not accumulate during an outage.
-    if (!(await addAll())) return false;
-    unsent = take();
-    const isStored = await addAll();
+    let isStored = await addAll();
+    if (isStored) {
+      // Counts are taken only after earlier ones are stored, so that they do not accumulate during an outage.
+      unsent = take();
+      isStored = await addAll();
+    }
     await store.save?.();
     return isStored;
   }
