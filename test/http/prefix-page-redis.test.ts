@@ -78,6 +78,23 @@ describeWithRedis('pages of prefixes with Redis', () => {
     await expectFigures(proxy, { resolutions: 21 });
   });
 
+  it('count no read twice when the script fails in the middle', async () => {
+    mockUpstream(answerByHandle);
+    const env = variables();
+    await redis.client.set(
+      `${env['REDIS_KEY_PREFIX'] ?? ''}{prefix-page}:2026-11:21.T2`,
+      'of another program',
+    );
+    const proxy = await startProxy(env);
+    await resolve(proxy, '21.T1/a', '21.T1/b');
+    const failures = async (): Promise<number> => {
+      const { values } = await proxy.metric('handle_proxy_redis_errors_total');
+      return values.find(({ labels }) => labels['command'] === 'count')?.value ?? 0;
+    };
+    await expect.poll(failures).toBeGreaterThan(3);
+    await expectFigures(proxy, { resolutions: 2 });
+  });
+
   it('use a row for each prefix and month, which expires after two months', async () => {
     mockUpstream(answerByHandle);
     const env = variables();

@@ -61,6 +61,17 @@ describeWithRedis('resolution reports in Redis', () => {
     });
   });
 
+  it('count an addition at most once when the script fails in the middle', async () => {
+    const store = open();
+    const addition = reads({ totals: { record: 2 }, unknown: { names: [['21.T1/NONE', 2]], maxError: 0 } });
+    await redis.set('t:{report:2026-11}:unknown:21.T1', 'of another program');
+    await expect(store.add(addition, 0)).rejects.toThrow('WRONGTYPE');
+    for (let times = 0; times < 2; times++) await store.add(addition, 0).catch(() => undefined);
+    expect(await redis.hget('t:{report:2026-11}:totals:21.T1', 'record')).toBe('2');
+    for (const key of await redis.keys('*:run:*'))
+      expect(await redis.pttl(key)).toBeGreaterThan(424 * DAY_MS);
+  });
+
   it('keep the most frequent names, with the maximum error of their counts', async () => {
     const store = open();
     for (let sequence = 0; sequence < 4; sequence++) {

@@ -21,16 +21,19 @@ const LIFE_MS = 62 * 86_400_000;
 /** Maximum months that wait for Redis; more than two only if the clock is set meanwhile. */
 const MAX_UNSENT = 12;
 
-/** Adds rows unless they are added already. KEYS: the run, rows. ARGV: sequence of the run, life (ms), rows (JSON). */
+/**
+ * Adds rows unless they are added already. KEYS: the run, rows. ARGV: sequence of the run, life (ms), rows (JSON). The
+ * sequence is stored first, because an error in the middle undoes nothing.
+ */
 const ADD_ROWS = `
 if tonumber(redis.call('GET', KEYS[1]) or '-1') >= tonumber(ARGV[1]) then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 for at, row in ipairs(cjson.decode(ARGV[3])) do
   for field, value in pairs(row) do
     redis.call(field == 'since' and 'HSETNX' or 'HINCRBY', KEYS[at + 1], field, value)
   end
   redis.call('PEXPIRE', KEYS[at + 1], ARGV[2])
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
 
 export type PageCounts = ReturnType<typeof createPageCounts>;

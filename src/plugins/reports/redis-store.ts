@@ -54,7 +54,7 @@ const LIFE_MS = 425 * 86_400_000;
  * Adds counts. KEYS: the last sequence of the run, the prefixes of the month, then totals, handles and unknown
  * names of the prefix, and of OTHER_PREFIXES. ARGV: sequence, life (ms), prefix, maximum prefixes, maximum
  * names, counts (JSON). A name that is new to a full list replaces the rarest name and continues its count
- * (Space-Saving).
+ * (Space-Saving). The sequence is stored before the counts, because an error in the middle undoes nothing.
  */
 const ADD_READS = `
 if tonumber(redis.call('GET', KEYS[1]) or '-1') >= tonumber(ARGV[1]) then return 0 end
@@ -63,6 +63,7 @@ if redis.call('SISMEMBER', KEYS[2], ARGV[3]) == 0 then
   if redis.call('SCARD', KEYS[2]) < tonumber(ARGV[4]) then redis.call('SADD', KEYS[2], ARGV[3]) else row = 6 end
 end
 local reads = cjson.decode(ARGV[6])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 for field, count in pairs(reads.totals) do redis.call('HINCRBY', KEYS[row], field, count) end
 local function addNames(key, field, list)
   redis.call('HINCRBY', KEYS[row], field .. '.error', list.maxError)
@@ -83,8 +84,7 @@ local function addNames(key, field, list)
 end
 addNames(KEYS[row + 1], 'handles', reads.handles)
 addNames(KEYS[row + 2], 'unknown', reads.unknown)
-redis.call('SET', KEYS[1], ARGV[1])
-for _, key in ipairs({ KEYS[1], KEYS[2], KEYS[row], KEYS[row + 1], KEYS[row + 2] }) do
+for _, key in ipairs({ KEYS[2], KEYS[row], KEYS[row + 1], KEYS[row + 2] }) do
   redis.call('PEXPIRE', key, ARGV[2])
 end
 return 1`;
