@@ -1,13 +1,21 @@
-// Reads files that the configuration names.
+// Opens files that the configuration names, without waiting for named pipes.
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+
+const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+
+/**
+ * Flags for reading and for appending. A named pipe without another end is empty or fails, instead of blocking a thread: Node.js
+ * waits for its threads at exit, and so would never exit.
+ */
+export const READ = O_RDONLY | O_NONBLOCK;
+export const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 
 /**
  * Reads a regular file. @throws Error for anything else: a reload reads while requests wait, and a named pipe has no end
  * until another process writes to it
  */
 export function readRegularFile(path: string): Buffer {
-  // Opening a named pipe would block too.
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = openSync(path, READ);
   try {
     const found = fstatSync(file);
     // The error for a folder is that of the system.

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   mkdirSync,
@@ -189,6 +190,19 @@ describe('snapshot file', () => {
       },
     ],
     [
+      'is a named pipe',
+      (file: string) => {
+        rmSync(file);
+        execFileSync('mkfifo', [file]);
+      },
+    ],
+    [
+      'has a named pipe as its log of deletions',
+      (file: string) => {
+        execFileSync('mkfifo', [`${file}.deleted`]);
+      },
+    ],
+    [
       'is in an unwritable folder',
       (file: string) => {
         chmodSync(join(file, '..'), 0o500);
@@ -207,5 +221,18 @@ describe('snapshot file', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
     await proxy.close();
     expect(proxy.lines('snapshot not written').length).toBeLessThanOrEqual(1);
+  });
+
+  test('blocks no write when its log of deletions becomes a named pipe', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'snapshot');
+    await snapshotOf(file);
+    const proxy = await startLogged(file);
+    await proxy.line('snapshot loaded');
+    execFileSync('mkfifo', [`${file}.deleted`]);
+    await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
+    expect(readdirSync(folder)).toEqual(['snapshot.deleted']);
+    await proxy.close();
+    expect(proxy.lines('snapshot not written')).toHaveLength(1);
   });
 });

@@ -1,13 +1,14 @@
 // Records this instance's changes in the change file and in the feed, which subscribers read as server-sent events.
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { appendFile, constants, stat } from 'node:fs/promises';
+import { appendFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { untilDeadline } from '../../cache/clock.js';
+import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
 import { signalOfLeaving } from '../../http/request-work.js';
@@ -73,14 +74,6 @@ function createDeliveryCallbacks({ log, metrics, clock }: Host) {
   });
   return { stampNow, callbacksFor };
 }
-
-const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
-
-/**
- * A named pipe without a reader fails instead of blocking a thread: Node.js waits for its threads at exit, and so
- * would never exit.
- */
-const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 
 /**
  * Returns a function that appends lines to a file. It reopens the file for each batch, so that it follows log

@@ -132,7 +132,7 @@ type Troubles = Readonly<Record<'notRead' | 'damaged' | 'notWritten' | 'notDelet
 function createTroubles({ log, clock }: Context): Troubles {
   const reporter = (message: string, remedy: string): TroubleReporter =>
     new TroubleReporter((reason, count) => {
-      log.warn({ reason, remedy, count }, message);
+      log.warn({ reason, remedy, count: count > 1 ? count : undefined }, message);
     }, clock.monotonic);
   return {
     notRead: reporter('reports not read', 'let this user read the files in reports.folder'),

@@ -1,6 +1,6 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
 import { randomUUID } from 'node:crypto';
-import { appendFileSync, readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -10,6 +10,7 @@ import type { Host } from '../../host.js';
 import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
+import { APPEND, READ, readRegularText } from '../../config/given-files.js';
 import { errorText } from '../../errors.js';
 import {
   ContentBuffer,
@@ -183,7 +184,7 @@ export class Snapshot {
     let handle: FileHandle | undefined;
     try {
       const isDeleted = this.#deletions.read();
-      handle = await open(file, 'r');
+      handle = await open(file, READ);
       await this.#restore(handle, { isDeleted, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
@@ -372,7 +373,12 @@ class DeletionLog {
 
   /** Appends a deletion. @throws Error when the disk cannot be written */
   add(deleted: Deleted): void {
-    appendFileSync(this.#file, `${JSON.stringify(deleted)}\n`, { mode: 0o600 });
+    const log = openSync(this.#file, APPEND, 0o600);
+    try {
+      writeFileSync(log, `${JSON.stringify(deleted)}\n`);
+    } finally {
+      closeSync(log);
+    }
   }
 
   /**
@@ -417,7 +423,7 @@ class DeletionLog {
 function readDeletions(file: string): Deleted[] {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readRegularText(file);
   } catch (error) {
     // A concurrent snapshot has removed the log.
     if (isFileMissing(error)) return [];
