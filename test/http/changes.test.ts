@@ -1,8 +1,9 @@
 // The change file and the change feed (server-sent events) of the app.
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
 import { MAX_SUBSCRIBERS } from '../../src/plugins/changes/changes.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { ask } from '../support/ask.js';
@@ -10,6 +11,7 @@ import { newChangeFile, readFeed } from '../support/changes.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberedBody, putNumbered } from '../support/demo-writes.js';
 import { fixed } from '../support/fixed.js';
+import { startProxy } from '../support/proxy.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { askV2, urlTo } from '../support/v2.js';
 
@@ -78,6 +80,52 @@ describe('change file', () => {
       '{"operation":"create',
       '{"operation":"update',
       '',
+    ]);
+  });
+
+  /** Starts a proxy without a Handle server, and records what it logs. */
+  async function startLogged(path: string) {
+    const lines: Record<string, unknown>[] = [];
+    const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+    const logger = createLogger({ level: 'info', destination: { write } });
+    const proxy = await startProxy({ CHANGES_FILE: path }, { logger });
+    const purge = (handles: string[]) =>
+      request(proxy.app.admin).post('/purge').send({ handles }).expect(200);
+    return { ...proxy, purge, logged: () => lines.filter(({ msg }) => String(msg).startsWith('changes ')) };
+  }
+
+  it('that fails at short intervals is logged once a minute', async () => {
+    const { path } = newChangeFile();
+    const { logged, pass, purge } = await startLogged(path);
+    for (const number of [1, 2]) {
+      for (let times = 1; times <= 3; times++) {
+        rmSync(path, { recursive: true, force: true });
+        mkdirSync(path);
+        await purge(['21.T1/a']);
+        rmdirSync(path);
+        await expect.poll(() => existsSync(path) && readFileSync(path, 'utf8')).toContain('"purge"');
+      }
+      await expect.poll(logged).toHaveLength(2 * number);
+      pass(60_000);
+    }
+    expect(logged().map(({ msg }) => msg)).toEqual([
+      'changes cannot be delivered, retrying',
+      'changes are delivered again',
+      'changes cannot be delivered, retrying',
+      'changes are delivered again',
+    ]);
+  });
+
+  it('lets the log tell how many lines are lost when the proxy stops while the disk is full', async () => {
+    const { close, logged, purge } = await startLogged('/dev/full');
+    await purge(['21.T1/a', '21.T1/b']);
+    await close();
+    expect(logged()).toMatchObject([
+      {
+        msg: 'changes cannot be delivered, retrying',
+        remedy: expect.stringContaining('changes.file') as string,
+      },
+      { msg: 'changes lost', level: 'error', destination: 'file', lost: 2 },
     ]);
   });
 

@@ -49,9 +49,20 @@ export function start(host: Host, settings: ChangesConfig): Started {
         await webhook?.close();
       };
       await untilDeadline(closeAll(), CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
+      for (const [destination, { length: lost }] of queues)
+        if (lost > 0) host.log.error({ destination, lost }, 'changes lost');
     },
   };
 }
+
+const REMEDIES: Readonly<Record<Destination, string>> = {
+  file: 'make room in the folder of changes.file, and let this user write there',
+  feed: 'let Redis store the changes: raise its maxmemory, and check its log',
+  webhook: 'let the server at changes.webhook.url respond with 2xx within 5 s',
+};
+
+/** Minimum interval between log lines of a destination, because it may fail twice a second for days. */
+const LOG_INTERVAL_MS = 60_000;
 
 /** Creates the callbacks that log and count what happens to the lines of a destination. */
 function createDeliveryCallbacks({ log, metrics, clock }: Host) {
@@ -60,18 +71,29 @@ function createDeliveryCallbacks({ log, metrics, clock }: Host) {
     time: new Date(clock.wall()).toISOString(),
     instance: `${hostname()}:${process.pid}`,
   });
-  const callbacksFor = (destination: Destination): DeliveryCallbacks => ({
-    formatGap: (dropped: number) => formatGap(dropped, stampNow()),
-    onDropped(count: number) {
-      countDropped({ destination }, count);
-    },
-    onFailing(err: unknown) {
-      log.warn({ err, destination }, 'changes cannot be delivered, retrying');
-    },
-    onRecovered(dropped: number) {
-      log.info({ destination, dropped }, 'changes are delivered again');
-    },
-  });
+  function callbacksFor(destination: Destination): DeliveryCallbacks {
+    let loggedAt = -Infinity;
+    let isLogged = false;
+    return {
+      formatGap: (dropped: number) => formatGap(dropped, stampNow()),
+      onDropped(count: number) {
+        countDropped({ destination }, count);
+      },
+      onFailing(err: unknown) {
+        if (clock.now() - loggedAt < LOG_INTERVAL_MS) return;
+        loggedAt = clock.now();
+        isLogged = true;
+        log.warn(
+          { err, destination, remedy: REMEDIES[destination] },
+          'changes cannot be delivered, retrying',
+        );
+      },
+      onRecovered(dropped: number) {
+        if (isLogged || dropped > 0) log.info({ destination, dropped }, 'changes are delivered again');
+        isLogged = false;
+      },
+    };
+  }
   return { stampNow, callbacksFor };
 }
 

@@ -46,7 +46,8 @@ export function createWebhook(
       const { ok, status } = await outgoing.send(endpoint, { ...request, signal: abort.signal }, TIMEOUT_MS);
       if (!ok) throw new Error(`the webhook responded with ${status}`);
     } catch (error) {
-      if (failures++ === 0) onFailing(error);
+      failures++;
+      onFailing(error);
       return undefined;
     }
     if (failures > 0) onRecovered(batch.missed);
@@ -110,9 +111,9 @@ export interface DeliveryCallbacks {
   /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;
   onDropped: (count: number) => void;
-  /** Called with the first of consecutive failures. */
+  /** Called with each failure. */
   onFailing: (error: unknown) => void;
-  /** Called with the first delivery after them, and the number of lines dropped meanwhile. */
+  /** Called with the first delivery after failures, and the number of lines dropped meanwhile. */
   onRecovered: (dropped: number) => void;
 }
 
@@ -232,7 +233,7 @@ export class DeliveryQueue {
 
   /** Marks the destination as failing, so that later writes do not wait for it. */
   #fail(error: unknown): void {
-    if (!this.#isFailing) this.#callbacks.onFailing(error);
+    this.#callbacks.onFailing(error);
     this.#isFailing = true;
   }
 
