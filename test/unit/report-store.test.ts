@@ -61,15 +61,29 @@ describeWithRedis('resolution reports in Redis', () => {
     });
   });
 
-  it('count an addition at most once when the script fails in the middle', async () => {
+  it.each([
+    {
+      refused: 'a key has another type',
+      refuse: () => redis.set('t:{report:2026-11}:unknown:21.T1', 'of another program'),
+      allow: () => redis.del('t:{report:2026-11}:unknown:21.T1'),
+    },
+    ...['HINCRBY', 'ZADD', 'ZPOPMIN', 'SET'].map((command) => ({
+      refused: `the user may not run ${command}`,
+      refuse: () => redis.call('ACL', 'SETUSER', 'default', `-${command}`),
+      allow: () => redis.call('ACL', 'SETUSER', 'default', `+${command}`),
+    })),
+  ])('count an addition once, after the script was refused because $refused', async ({ refuse, allow }) => {
     const store = open();
-    const addition = reads({ totals: { record: 2 }, unknown: { names: [['21.T1/NONE', 2]], maxError: 0 } });
-    await redis.set('t:{report:2026-11}:unknown:21.T1', 'of another program');
-    await expect(store.add(addition, 0)).rejects.toThrow('WRONGTYPE');
-    for (let times = 0; times < 2; times++) await store.add(addition, 0).catch(() => undefined);
-    expect(await redis.hget('t:{report:2026-11}:totals:21.T1', 'record')).toBe('2');
-    for (const key of await redis.keys('*:run:*'))
-      expect(await redis.pttl(key)).toBeGreaterThan(424 * DAY_MS);
+    const names: [string, number][] = [['21.T1/NONE', 2]];
+    const addition = reads({ totals: { record: 2 }, unknown: { names, maxError: 0 } });
+    await refuse();
+    try {
+      for (let times = 0; times < 2; times++) await expect(store.add(addition, 0)).rejects.toThrow();
+    } finally {
+      await allow();
+    }
+    for (let times = 0; times < 2; times++) expect(await store.add(addition, 0)).toBe(true);
+    expect(await store.read('21.T1', '2026-11')).toMatchObject({ totals: { record: 2 }, unknown: { names } });
   });
 
   it('keep the most frequent names, with the maximum error of their counts', async () => {

@@ -22,18 +22,24 @@ const LIFE_MS = 62 * 86_400_000;
 const MAX_UNSENT = 12;
 
 /**
- * Adds rows unless they are added already. KEYS: the run, rows. ARGV: sequence of the run, life (ms), rows (JSON). The
- * sequence is stored first, because an error in the middle undoes nothing.
+ * Adds rows unless they are added already. KEYS: the run, rows. ARGV: sequence of the run, life (ms), rows (JSON). An error
+ * in the middle undoes nothing, so zeros are added first: what Redis refuses adds nothing.
  */
 const ADD_ROWS = `
 if tonumber(redis.call('GET', KEYS[1]) or '-1') >= tonumber(ARGV[1]) then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-for at, row in ipairs(cjson.decode(ARGV[3])) do
-  for field, value in pairs(row) do
-    redis.call(field == 'since' and 'HSETNX' or 'HINCRBY', KEYS[at + 1], field, value)
+local rows = cjson.decode(ARGV[3])
+local function add(times)
+  for at, row in ipairs(rows) do
+    redis.call('HSETNX', KEYS[at + 1], 'since', row.since)
+    for field, count in pairs(row) do
+      if field ~= 'since' then redis.call('HINCRBY', KEYS[at + 1], field, count * times) end
+    end
+    redis.call('PEXPIRE', KEYS[at + 1], ARGV[2])
   end
-  redis.call('PEXPIRE', KEYS[at + 1], ARGV[2])
 end
+add(0)
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+add(1)
 return 1`;
 
 export type PageCounts = ReturnType<typeof createPageCounts>;

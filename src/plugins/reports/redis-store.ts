@@ -54,7 +54,8 @@ const LIFE_MS = 425 * 86_400_000;
  * Adds counts. KEYS: the last sequence of the run, the prefixes of the month, then totals, handles and unknown
  * names of the prefix, and of OTHER_PREFIXES. ARGV: sequence, life (ms), prefix, maximum prefixes, maximum
  * names, counts (JSON). A name that is new to a full list replaces the rarest name and continues its count
- * (Space-Saving). The sequence is stored before the counts, because an error in the middle undoes nothing.
+ * (Space-Saving). An error in the middle undoes nothing. So the commands that add run without effect first, and what Redis
+ * refuses (a right, a key of another type) adds nothing; any other error adds at most once, because the sequence is stored before.
  */
 const ADD_READS = `
 if tonumber(redis.call('GET', KEYS[1]) or '-1') >= tonumber(ARGV[1]) then return 0 end
@@ -63,6 +64,11 @@ if redis.call('SISMEMBER', KEYS[2], ARGV[3]) == 0 then
   if redis.call('SCARD', KEYS[2]) < tonumber(ARGV[4]) then redis.call('SADD', KEYS[2], ARGV[3]) else row = 6 end
 end
 local reads = cjson.decode(ARGV[6])
+redis.call('HINCRBY', KEYS[row], 'handles.error', 0)
+for at = 1, 2 do
+  redis.call('ZADD', KEYS[row + at], 'XX', 'INCR', 0, '')
+  redis.call('ZPOPMIN', KEYS[row + at], 0)
+end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 for field, count in pairs(reads.totals) do redis.call('HINCRBY', KEYS[row], field, count) end
 local function addNames(key, field, list)
@@ -79,7 +85,7 @@ local function addNames(key, field, list)
         count = count + tonumber(floor)
       end
     end
-    redis.call('ZINCRBY', key, count, name[1])
+    redis.call('ZADD', key, 'INCR', count, name[1])
   end
 end
 addNames(KEYS[row + 1], 'handles', reads.handles)
