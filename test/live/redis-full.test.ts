@@ -1,4 +1,4 @@
-// A full Redis without eviction: it stores no new entries, and instances serve no outdated entries.
+// A Redis that refuses commands: without eviction it stores no new entries, and instances serve no outdated entries; a replica is lost.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
@@ -70,9 +70,76 @@ describeWithRedis('full Redis', () => {
     expect(await metric(one, 'handle_proxy_redis_up')).toBe(1);
   });
 
+  test.each([
+    { refuse: fill, allow: () => client.config('SET', 'maxmemory', '0'), reason: /^OOM command not allowed/ },
+    {
+      refuse: () => client.call('ACL', 'SETUSER', 'default', '-INCR'),
+      allow: () => client.call('ACL', 'SETUSER', 'default', '+INCR'),
+      reason: /^NOPERM .*(?:command|subcommand)$/,
+    },
+  ])(
+    'stays in use when it refuses a command, and the reason is reported without the digest of a script ($reason)',
+    async ({ refuse, allow, reason }) => {
+      const troubles: string[] = [];
+      const commands = new RedisCommands({
+        url: redis.url,
+        keyPrefix: 't:',
+        commandTimeoutMs: PATIENT_MS,
+        onTrouble: (text) => troubles.push(text),
+      });
+      onTestFinished(() => commands.close());
+      await expect.poll(() => commands.isUp()).toBe(true);
+      await refuse();
+      onTestFinished(async () => {
+        await allow();
+      });
+      const increment = (name: string) => `redis.call('INCR', '${name}')`;
+      expect(await commands.run('count', (client) => client.incr('t:a'))).toBeUndefined();
+      for (const source of [increment('t:a'), `\n${increment('t:b')}`])
+        expect(await commands.run('count', () => commands.script(source, [], []))).toBeUndefined();
+      expect(commands.isUp()).toBe(true);
+      expect([1, 2]).toContain(troubles.length);
+      for (const text of troubles) expect(text).toMatch(reason);
+    },
+  );
+
   testKeyLock(async (waitMs) => {
     await fill();
     return [await lockOfInstance(redis.url, waitMs), await lockOfInstance(redis.url, waitMs)];
+  });
+});
+
+describeWithRedis('Redis that becomes a replica', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+
+  test('is lost once, and used again when it is a master', async () => {
+    const states: boolean[] = [];
+    const failures: string[] = [];
+    const commands = new RedisCommands({
+      url: redis.url,
+      keyPrefix: 't:',
+      commandTimeoutMs: PATIENT_MS,
+      onState: (isUp) => states.push(isUp),
+      onError: (command) => failures.push(command),
+    });
+    onTestFinished(() => commands.close());
+    await expect.poll(() => states).toEqual([true]);
+    // Nothing listens there.
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+    expect(await commands.run('count', (redis) => redis.incr('t:a'))).toBeUndefined();
+    await expect.poll(() => failures.filter((command) => command === 'heartbeat').length).toBeGreaterThan(4);
+    expect(states).toEqual([true, false]);
+    await client.call('REPLICAOF', 'NO', 'ONE');
+    await expect.poll(() => states).toEqual([true, false, true]);
   });
 });
 

@@ -156,6 +156,7 @@ export class RedisCommands {
       return await this.attempt(command(this.redis), timeoutMs);
     } catch (error) {
       this.#options.onError?.(name);
+      if (isErrorReply(error)) this.#troubles.report(error);
       if (!concernsOneCommand(error)) this.#setUp(false);
       return undefined;
     }
@@ -312,6 +313,8 @@ class ServerRuns {
 
   async #read(client: Redis): Promise<void> {
     const info = await client.info();
+    // A former master accepts connections and PING: each write would be another loss of Redis.
+    if (infoField(info, 'role') === 'slave') throw new Error('READONLY it is a replica');
     const version = infoField(info, 'redis_version') ?? '';
     if (this.#connections.isCluster && Number.parseInt(version) < MIN_CLUSTER_VERSION)
       throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);

@@ -3,11 +3,11 @@
 const MAX_REASON_LENGTH = 200;
 
 /**
- * Whether Redis works but refuses this command: it is full, cannot save, lacks replicas, or the key type is
- * wrong.
+ * Whether Redis works but refuses this command: it is full, cannot save, lacks replicas, the key type is wrong, or the
+ * user lacks a right.
  */
 export const concernsOneCommand = (error: unknown): boolean =>
-  error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
+  error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS|NOPERM)\b/.test(redisReason(error));
 
 /** Whether Redis itself replied with an error, for example NOPERM or CLUSTERDOWN. */
 export const isErrorReply = (error: unknown): error is Error =>
@@ -68,6 +68,8 @@ export function redisReason(error: unknown): string {
   if (first !== '') return 'another service responds there, not Redis';
   return text
     .replace(/[,.]? with args beginning with.*$/s, '')
+    .replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '')
+    .replace(/^ERR (?=The user executing the script can't run this command)/, 'NOPERM ')
     .replace(/Retrying from scratch after \d+ms\. /, '')
     .slice(0, MAX_REASON_LENGTH);
 }
