@@ -66,7 +66,8 @@ const FENCE_MARGIN_MS = 15_000;
 /** Creates the cache. Instances with the same Handle servers share their entries. */
 export function createCache(config: Config, servers: readonly ServerConfig[], context: Context): Cache {
   const { maxBytes, found, notFound } = config.cache;
-  const { log, metrics, clock } = context;
+  const { metrics, clock } = context;
+  const logState = createStateLog(context);
   const cache = assembleCache({
     events: context.hooks,
     bounds: { maxBytes, found, notFound },
@@ -78,8 +79,7 @@ export function createCache(config: Config, servers: readonly ServerConfig[], co
     },
     onRedisState(state) {
       metrics.setRedisState(state);
-      if (state === 'up') log.info('redis connected');
-      else log.warn('redis unavailable, answering from memory and upstream');
+      logState(state);
     },
   });
   metrics.registerStoreUsage(() => cache.memory.usage());
@@ -161,6 +161,40 @@ function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () 
     if (isUp === wasUp) return;
     if (isUp || wasUp === true) onRedisState(isUp ? 'up' : 'lost');
     wasUp = isUp;
+  };
+}
+
+/** Minimum interval between log lines of a loss: a slow Redis may be lost twice a second for days. */
+const LOG_INTERVAL_MS = 60_000;
+
+/** Returns a function that logs losses of Redis, those within a minute of a line together, and each end of a logged loss. */
+export function createStateLog({ log, clock }: Context): CacheDeps['onRedisState'] {
+  let isUp = false;
+  let losses = 0;
+  let isPaused = false;
+  let isEndDue = true;
+
+  function logEnd(): void {
+    if (isEndDue) log.info('redis connected');
+    isEndDue = false;
+  }
+  function logLosses(): void {
+    isPaused = losses > 0;
+    if (losses === 0) return;
+    const remedy = 'look for a slow Redis or network, or raise redis.commandTimeout';
+    log.warn(losses > 1 ? { losses, remedy } : {}, 'redis unavailable, answering from memory and upstream');
+    losses = 0;
+    isEndDue = true;
+    clock.after(LOG_INTERVAL_MS, () => {
+      logLosses();
+      if (isUp) logEnd();
+    });
+  }
+  return function logState(state) {
+    isUp = state === 'up';
+    if (!isUp) losses++;
+    if (isUp) logEnd();
+    else if (!isPaused) logLosses();
   };
 }
 
