@@ -4,6 +4,7 @@ import type { CountedReads } from '../../src/plugins/reports/redis-store.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { createReports, ReadCounter } from '../../src/plugins/reports/reports.js';
 import { testContext } from '../support/context.js';
+import { gate } from '../support/gate.js';
 import { createManualClock } from '../support/manual-clock.js';
 
 const MINUTE_MS = 60_000;
@@ -12,7 +13,7 @@ function start() {
   const clock = createManualClock();
   const counter = new ReadCounter(clock.now, 10, false);
   const context = testContext({ clock });
-  const state = { isUp: true, saved: 0 };
+  const state = { isUp: true, saved: 0, disk: Promise.resolve() };
   /** Additions in the order of arrival: sequence, prefix and number of reads. */
   const added: [sequence: number, prefix: string, count: number | undefined][] = [];
   const reports = createReports(context, counter, {
@@ -22,7 +23,7 @@ function start() {
     },
     save() {
       state.saved++;
-      return Promise.resolve();
+      return state.disk;
     },
     read: () => Promise.resolve(undefined),
   });
@@ -78,6 +79,28 @@ describe('counts of an instance', () => {
       await clock.pass(MINUTE_MS);
       expect(state.saved).toBe(times);
     }
+  });
+
+  it('let neither a report nor the stop wait for a disk that does not respond, and are saved once afterwards', async () => {
+    const { clock, context, count, reports, state } = start();
+    const held = gate();
+    state.disk = held.opened;
+    await clock.pass(MINUTE_MS);
+    expect(state.saved).toBe(1);
+    const failures = Array.from({ length: 5 }, () =>
+      reports.read({ prefix: 'A' }).catch((error: unknown) => error),
+    );
+    count('A/1');
+    const closed = reports.close();
+    await clock.pass(5000);
+    for (const failure of await Promise.all(failures))
+      expect(failure).toMatchObject({ code: 'REPORT_UNAVAILABLE' });
+    await closed;
+    expect(context.lines.filter(({ msg }) => msg === 'reports not stored')).toHaveLength(1);
+    held.open();
+    await expect.poll(() => state.saved).toBe(2);
+    await clock.pass(0);
+    expect(state.saved).toBe(2);
   });
 
   it('make the report unavailable while the store fails, and cause a warning when they are lost at the end', async () => {

@@ -3,6 +3,8 @@ import type { z } from 'zod';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
+import { untilDeadline } from '../../cache/clock.js';
+import { TroubleReporter } from '../../cache/redis/errors.js';
 import { ServiceError } from '../../errors.js';
 import { handleRef, type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { AnsweredRead } from '../../hooks.js';
@@ -27,6 +29,8 @@ interface Reports {
 
 const HITS_EVERY_MS = 1000;
 const PUBLISH_EVERY_MS = 60_000;
+/** Maximum time that a report or the stop waits for the store: a network drive may never respond. */
+const PUBLISH_MS = 5000;
 
 export function start(host: Host, { reports, upstream: { caseSensitive } }: ReportsConfig): Started {
   const { clock } = host;
@@ -68,7 +72,17 @@ const createReportHandler =
 
 /** Adds the counts of `counter` to the store each minute, and reads the reports. */
 export function createReports({ clock, log }: Context, counter: ReadCounter, store: ReportStore): Reports {
-  const publish = createPublish(() => counter.take(), store);
+  const publishNext = createPublish(() => counter.take(), store);
+  const late = (): Error => new Error('no response from the store');
+  const remedy = 'look for a slow disk or network drive in reports.folder, or a slow Redis';
+  const troubles = new TroubleReporter((reason, count) => {
+    log.warn({ reason, remedy, count: count > 1 ? count : undefined }, 'reports not stored');
+  }, clock.monotonic);
+  const publish = (): Promise<boolean> =>
+    untilDeadline(publishNext(), PUBLISH_MS, late, clock).catch((error: unknown) => {
+      troubles.report(error);
+      return false;
+    });
   const timers = [
     repeat(clock, HITS_EVERY_MS, () => {
       counter.countHits();
@@ -96,7 +110,8 @@ export function createReports({ clock, log }: Context, counter: ReadCounter, sto
 function createPublish(take: () => TakenRow[], store: ReportStore): () => Promise<boolean> {
   let unsent: TakenRow[] = [];
   let sequence = 0;
-  let last: Promise<unknown> = Promise.resolve();
+  let last = Promise.resolve(true);
+  let next: Promise<boolean> | undefined;
 
   async function addAll(): Promise<boolean> {
     for (let next = unsent[0]; next !== undefined; next = unsent[0]) {
@@ -120,9 +135,12 @@ function createPublish(take: () => TakenRow[], store: ReportStore): () => Promis
   }
 
   return () => {
-    const publishing = last.then(publish);
-    last = publishing;
-    return publishing;
+    // Calls during a publication share the next one, or they would accumulate while the store does not respond.
+    next ??= last = last.then(() => {
+      next = undefined;
+      return publish();
+    });
+    return next;
   };
 }
 
