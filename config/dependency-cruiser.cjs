@@ -79,7 +79,7 @@ const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   write: ['redis/commands', 'coherence/lease'],
   v2: ['redis/commands'],
-  plugins: ['redis/commands'],
+  plugins: ['redis/commands', 'redis/errors'],
   app: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
 };
 const notInCache = (from, files) => ({
