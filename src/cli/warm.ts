@@ -96,8 +96,8 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
 interface WarmState {
   isDue: (handle: string) => boolean;
   /**
-   * Records when the handle is due again (`dueAt` in ms since the epoch). One that cannot be a line of the file stays
-   * due.
+   * Records when the handle is due again (`dueAt` in ms since the epoch), unless it cannot be a line of the file: it stays
+   * due then.
    */
   markDone: (handle: string, dueAt: number) => void;
   save: () => void;
