@@ -7,7 +7,7 @@ import { allErrors } from '../../src/app/plugins.js';
 import { readDocument } from '../support/markdown.js';
 
 /** Matches `- **symptom** (log `message`; error `CODE`): cause and remedy`, up to the next entry or paragraph. */
-const ENTRY = /^- \*\*((?:(?!\*\*)[^])+)\*\*(?: \(((?:`[^`]*`|[^`)])*)\))?: ((?:(?!\n\n|\n- )[^])+)/gm;
+const ENTRY = /^- \*\*((?:(?!\*\*)[^])+)\*\*(?: \(((?:`[^`]*`|[^`)])*)\))?:\s((?:(?!\n\n|\n- )[^])+)/gm;
 
 const entries = [...readDocument('config/troubleshooting.md').matchAll(ENTRY)].map(
   ([, symptom = '', signs = '', remedy = '']) => ({ symptom, signs, remedy }),
@@ -50,7 +50,7 @@ describe('config/troubleshooting.md', () => {
   });
 
   const warnings = sources.flatMap((source) =>
-    [...source.matchAll(/logger\.(?:warn|error|fatal)\(\s*(?:[^'`;]*?,\s*)?['`]([^'`]+)['`]/g)].map(
+    [...source.matchAll(/\blog(?:ger)?\.(?:warn|error|fatal)\(\s*(?:[^'`;]*?,\s*)?['`]([^'`]+)['`]/g)].map(
       ([, message = '']) => message,
     ),
   );
