@@ -22,6 +22,13 @@ describe('documented modules', () => {
     expect(listed).toEqual(moduleRows().map(cells));
   });
 
+  it('include every plugin, in a row of src/plugins/README.md', () => {
+    const rows = tableRows(readDocument('src/plugins/README.md'), '| folder').map(cells);
+    const listed = rows.map(([link = '']) => /^\[([\w-]+)\]/.exec(link)?.[1]);
+    const folders = readdirSync('src/plugins', { withFileTypes: true }).filter((each) => each.isDirectory());
+    expect(listed.sort()).toEqual(folders.map(({ name }) => name).sort());
+  });
+
   it.each(readmes())('have a table of all their files, if any: src/%s', (readme) => {
     const listed = tableRows(readDocument(`src/${readme}`), '| file').map(cells);
     if (listed.length > 0) expect(listed).toEqual(fileRows(readme).map(cells));
