@@ -104,9 +104,9 @@ export interface LinkedRecord {
 /** The typed links of a record (RFC 8288). */
 export interface RecordLinks {
   onRedirect: () => HeaderLine[];
-  onPage: () => HeaderLine[];
-  /** Returns the links as a link set (RFC 9264). */
-  linkset: (contentType: string) => string;
+  onPage?: () => HeaderLine[];
+  /** Returns the links as a link set (RFC 9264); the first plugin with one answers requests for it. */
+  linkset?: (contentType: string) => string;
 }
 
 /** Derives the typed links of a record from its selected values. */

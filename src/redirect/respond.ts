@@ -123,10 +123,10 @@ async function respondWith(request: ResolvedRequest): Promise<void> {
   }
   const target = completeTarget(result, query, redirects.config.redirect);
   const links = await gatherLinks(request, target);
-  const [linked] = links;
+  const [linkset] = links.flatMap((each) => each.linkset ?? []);
   const { url } = target;
   const { pages } = redirects.extensions;
-  if (query.show === 'linkset' && linked !== undefined) await sendLinkset(request, linked);
+  if (query.show === 'linkset' && linkset !== undefined) await sendLinkset(request, linkset);
   else if (query.show === 'redirect' && url?.ok === true) await redirect(request, { target, links }, url.url);
   else if (pages === undefined || prefersJson(req.headers.accept)) await sendRecord(request);
   else await sendRecordPage(request, { target, links }, pages);
@@ -151,12 +151,15 @@ async function gatherLinks(request: ResolvedRequest, target: RedirectTarget): Pr
   return all;
 }
 
-async function sendLinkset(request: ResolvedRequest, links: RecordLinks): Promise<void> {
+async function sendLinkset(
+  request: ResolvedRequest,
+  write: NonNullable<RecordLinks['linkset']>,
+): Promise<void> {
   const { req, redirects, query } = request;
   const contentType = linksetType(query, req.headers.accept);
   await sendCompressible(request, {
     contentType,
-    text: links.linkset(contentType),
+    text: write(contentType),
     headers: { ...pageHeaders(request), ...redirects.securityHeaders },
     varies: query.linksetFormat === undefined ? ['Accept'] : [],
   });
@@ -233,7 +236,7 @@ async function sendRecordPage(
   const shown = { handle: handle.text, aliases, values, target, resolution, authoritative };
   const making = pages.record({ ...shown, now: clock.now(), wallTime: clock.wall() });
   const text = await context.runSteps(making, entry.values.length);
-  const lines = combineHeaderLines(links.flatMap((each) => each.onPage()));
+  const lines = combineHeaderLines(links.flatMap((each) => each.onPage?.() ?? []));
   const headers = { ...redirects.securityHeaders, ...pageHeaders(request), ...Object.fromEntries(lines) };
   await sendCompressible(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
 }

@@ -11,6 +11,8 @@ import { recordKey } from '../../src/handle/handle.js';
 import type { LoggedChange, Outcome } from '../../src/handle/outcome.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
 import { audit } from '../../src/plugins/audit/plugin.js';
+import { signposting } from '../../src/plugins/signposting/plugin.js';
+import { mapInSteps } from '../../src/time-slicer.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/contract.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
@@ -316,6 +318,18 @@ describe('kinds of servers', () => {
   });
 });
 
+/** Adds a link to redirects alone. */
+const linking = pluginWith({
+  redirect: () => ({
+    readLinks: (_values, { handle }) =>
+      mapInSteps(
+        () => [],
+        () => undefined,
+        () => ({ onRedirect: () => [['Link', `<${handle}>; rel="canonical"`]] }),
+      ),
+  }),
+});
+
 describe('hooks of redirects', () => {
   const url = {
     index: 1,
@@ -335,6 +349,23 @@ describe('hooks of redirects', () => {
     expect([status, headers.location, headers.link]).toEqual([302, 'https://example.org/', undefined]);
     expect((await plain.ask('/21.T11998/text')).headers['content-type']).toContain('application/json');
     expect((await plain.ask('/')).status).toBe(400);
+  });
+
+  it('redirect: readLinks adds headers to redirects by URL values and by plugins, also from memory', async () => {
+    mockUpstream(recordOf([url]));
+    const { ask } = await startProxy({}, { plugins: [linking] });
+    for (const query of ['', '', '', '?urlappend=x'])
+      expect((await ask(`/${HANDLE}${query}`)).headers.link).toBe(`<${HANDLE}>; rel="canonical"`);
+  });
+
+  it('redirect: a plugin whose links are no link set leaves the link sets to the others', async () => {
+    mockUpstream(recordOf([url]));
+    const env = { SIGNPOSTING_PUBLIC_URL: 'https://pid.example.org' };
+    const target = `/${HANDLE}?action=linkset`;
+    const alone = await startProxy({}, { plugins: [linking] });
+    expect((await alone.ask(target)).headers['content-type']).toContain('application/json');
+    const both = await startProxy(env, { plugins: [linking, signposting] });
+    expect((await both.ask(target)).text).toContain('cite-as');
   });
 });
 

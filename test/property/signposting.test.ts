@@ -43,13 +43,13 @@ const handles = fc.oneof(
   fc.constant('10.5072/a'),
 );
 
-const signpostsOf = (record: [string, string][], handle: string, target: string | undefined): RecordLinks =>
+const signpostsOf = (record: [string, string][], handle: string, target: string | undefined) =>
   finish(
     signposting(
       record.map(([relation, text], at) => valueOf(at + 1, `t.${relation}`, text)),
       { handle, target, headers: [] },
     ),
-  );
+  ) as Required<RecordLinks>;
 
 const parse = (text: string) => LinkHeader.parse(text).refs;
 
