@@ -133,12 +133,12 @@ export interface Judgement {
 
 /** Judges requests; each is judged once, at the latest before it is sent to the Handle server. */
 export interface RequestJudge {
-  /** Whether requests are judged before they are answered from memory. */
+  /** Whether requests over HTTP are judged before they are answered from memory. Native messages never are. */
   readonly judgesHits: boolean;
   /** Whether each handle in a body is judged. */
   readonly judgesHandles: boolean;
   judge: (request: JudgedRequest) => Judgement | Promise<Judgement>;
-  /** Judges a message of a client that is no HTTP request, and misses in memory. */
+  /** Judges a message over TCP that misses in memory. A message over UDP, whose sender may be forged, is not judged. */
   judgeMessage: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
 }
 
@@ -152,11 +152,15 @@ export const createHooks = () => ({
   admission: hookList<() => RequestJudge | undefined>(),
   /** Runs or rejects a read that misses in memory. */
   aroundMiss: hookList<AroundMiss>(),
-  /** Judges a message of a client that is no HTTP request. @throws ServiceError */
+  /** Added by the core alone, for the plugin of a protocol: asks `judgeMessage` of each judge. @throws ServiceError */
   admitMessage: hookList<(address: string, handle: HandleRef) => Caller | Promise<Caller>>(),
   /** A server with the records of all prefixes, which is asked for them last. */
   root: hookList<OriginServer>(),
-  /** Reads a handle instead of its server, or after it. */
+  /**
+   * Reads a handle instead of its server, or after it, on a miss in memory and Redis: to change an answer, also purge the
+   * handle. An error lets readers have a stale entry, and is kept for `upstream.retryAfter`. Not called for a read
+   * with a login or of private values, unless the server of the handle is a repository.
+   */
   read: hookList<AroundRead>(),
   /** Creates what a plugin adds to redirects, at the start and at each reload. */
   redirect: hookList<(settings: Config) => RedirectExtension>(),
