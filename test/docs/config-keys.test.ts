@@ -16,6 +16,19 @@ describe('documented configuration keys', () => {
     expect(readDocument('config/keys.md')).toBe(keyReference(configKeys(), rowOf));
   });
 
+  it('name sections that a document has', () => {
+    const headings = new Set(
+      documents().flatMap((path) =>
+        [...readDocument(path).matchAll(/^#+ (.+)$/gm)].map(([, title]) => title),
+      ),
+    );
+    const named = configKeys().flatMap(({ key, description }) =>
+      [...description.matchAll(/(?:[Ss]ee|section) "([^"]+)"/g)].map(([, title = '']) => ({ key, title })),
+    );
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter(({ title }) => !headings.has(title))).toEqual([]);
+  });
+
   it('match the variables and defaults in README.md', () => {
     const defaults = new Map(
       configKeys().map(({ variable, byDefault }) => [
