@@ -159,7 +159,7 @@ export const createHooks = () => ({
   /**
    * Reads a handle instead of its server, or after it, on a miss in memory and Redis: to change an answer, also purge the
    * handle. An error lets readers have a stale entry, and is kept for `upstream.retryAfter`. Not called for a read
-   * with a login or of private values, unless the server of the handle is a repository.
+   * with a login or of private values, unless the handle has a repository or `kind: none` as its server.
    */
   read: hookList<AroundRead>(),
   /** Creates what a plugin adds to redirects, at the start and at each reload. */

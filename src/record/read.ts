@@ -2,12 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
-import type { HandleRef } from '../handle/handle.js';
 import type { Admit, Handler, RequestContext } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { assertEscaped, readHandle, readRecordQuery } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
+import type { OriginRecord } from '../write/origin-record.js';
 import type { Forward } from './forward.js';
 import { sendAnswer } from './list.js';
 
@@ -53,9 +53,10 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
     if (context.onlyIfCached) throw notCached();
     const servers = upstreams.findServers(handle);
     const [server] = servers;
-    if (server?.source.forwards === false) {
-      if (req.method !== 'GET' && req.method !== 'HEAD') throw server.source.refusal();
-      return sendPublic(req, res, handle, { host, context });
+    const origin = host.originOf(handle, { authorization: undefined, caller: context.caller });
+    if (origin.refusal !== undefined) {
+      if (req.method !== 'GET' && req.method !== 'HEAD') throw origin.refusal();
+      return sendPublic(req, res, context, origin);
     }
     const checksAll = servers.every(({ checksLogins }) => checksLogins);
     if (checksAll && identityOf(req.headers.authorization) !== undefined)
@@ -77,12 +78,10 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
 async function sendPublic(
   req: IncomingMessage,
   res: ServerResponse,
-  handle: HandleRef,
-  { host, context }: { host: Host; context: RequestContext },
+  { parameters }: RequestContext,
+  origin: OriginRecord,
 ): Promise<void> {
-  const { parameters, caller } = context;
   const { authoritative, ...selection } = readRecordQuery(parameters);
-  const origin = host.originOf(handle, { authorization: undefined, caller });
   const answer = await origin.get({ authoritative, selection });
   await sendAnswer(req, res, answer);
 }

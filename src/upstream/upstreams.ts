@@ -20,7 +20,7 @@ import { keysAt, scopeOf, type ServerKeys } from './failure.js';
 import { createForwardRequest, limitForwards } from './forwarding/forward-request.js';
 import { inOrder } from './health.js';
 import { createRecordClient } from './record-client.js';
-import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
+import { type FindServers, createIsServed, createPrefixRouting, routeReads } from './routing.js';
 import { sessionsOf } from './sessions.js';
 import { type UpstreamServer, createServer } from './upstream-server.js';
 
@@ -34,6 +34,8 @@ export interface Upstreams {
   main: OriginServer | undefined;
   /** Returns the responsible servers in order of preference. */
   findServers: FindServers<OriginServer>;
+  /** Whether the key has a server, here or elsewhere; false for a prefix with `kind: none`, and without any server. */
+  isServed: (key: string) => boolean;
   /** Returns the responsible server's address; undefined if no server is responsible. */
   serverOf: (handle: HandleRef) => string | undefined;
   close: () => Promise<void>;
@@ -73,6 +75,7 @@ export function createUpstreams(
     servers,
     main: findMain(servers),
     findServers,
+    isServed: createIsServed(configured, unserved),
     reads: routeReads({ servers, findServers, roots, aroundRead }),
     serverOf: (handle) => findServers(handle)[0]?.url,
     async close() {
@@ -84,13 +87,13 @@ export function createUpstreams(
 const findMain = <Server extends SourceServer>(servers: readonly Server[]): Server | undefined =>
   servers.find(({ readOnly }) => !readOnly) ?? servers.find(({ source }) => source.forwards);
 
-/**
- * @throws ServiceError NOT_RESPONSIBLE with a Handle server's message (recording
- * "create: prefix not homed here")
- */
+/** Returns the error with a Handle server's message (recording "create: prefix not homed here"). */
+export const notResponsible = (): ServiceError =>
+  new ServiceError('NOT_RESPONSIBLE', { message: "That prefix doesn't live here" });
+
+/** @throws ServiceError NOT_RESPONSIBLE */
 export function assertFound(server: OriginServer | undefined): OriginServer {
-  if (server === undefined)
-    throw new ServiceError('NOT_RESPONSIBLE', { message: "That prefix doesn't live here" });
+  if (server === undefined) throw notResponsible();
   return server;
 }
 

@@ -18,7 +18,7 @@ import type {
 } from '../upstream/contract.js';
 import { type ListAnswer, type RecordAnswer, answerWith } from '../upstream/reply.js';
 import { NO_ANSWER, readAtServers } from '../upstream/routing.js';
-import { type Upstreams, assertFound } from '../upstream/upstreams.js';
+import { type Upstreams, assertFound, notResponsible } from '../upstream/upstreams.js';
 
 /** Options without the login, which is fixed per record. */
 type Without<Options> = Omit<Options, keyof SendOptions>;
@@ -56,11 +56,11 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver): Origin
     const identity = identityOf(authorization);
     const servers = upstreams.findServers(handle);
     const [server] = servers;
-    if (server?.source.forwards === false) {
-      const { refusal } = server.source;
+    const refusal = readOnlyRefusal(handle, upstreams, server);
+    if (refusal !== undefined) {
       const write = () => () => Promise.reject(refusal());
       const get = createPublicGet(handle, given, resolver);
-      const { list } = server;
+      const list = server?.list ?? (() => Promise.resolve(NO_ANSWER));
       return { handle, server, refusal, caller: given, identity: undefined, get, write, list };
     }
     // The miss limit ignores a read whose login the Handle server checks.
@@ -89,6 +89,12 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver): Origin
       list: async (prefix, options) => server?.list(prefix, { ...options, ...login }) ?? NO_ANSWER,
     };
   };
+}
+
+/** Returns the error of all but public reads; undefined for a handle whose server, here or elsewhere, takes more. */
+function readOnlyRefusal({ key }: HandleRef, { isServed }: Upstreams, server: OriginServer | undefined) {
+  if (server === undefined) return isServed(key) ? undefined : notResponsible;
+  return server.source.forwards ? undefined : server.source.refusal;
 }
 
 /** Rethrows a lost connection as a timeout, because the write may have arrived. */

@@ -16,6 +16,8 @@ import { mapInSteps } from '../../src/time-slicer.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/contract.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
+import { basic } from '../support/demo.js';
+import { urlRecord } from '../../src/upstream/url-record.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '../support/upstream.js';
@@ -108,6 +110,33 @@ describe('hooks of servers', () => {
       404, 404, 400, 200,
     ]);
     expect(read).toHaveBeenCalledOnce();
+  });
+
+  it('read: a prefix without a server is read with a login too, and not written', async () => {
+    const none = JSON.stringify([
+      { prefixes: '99.FILE', kind: 'none' },
+      { prefixes: '*', url: UPSTREAM_URL },
+    ]);
+    const proxy = await startWith(
+      { read: () => Promise.resolve(urlRecord('https://example.org/file', { index: 1, ttl: 60 })) },
+      { UPSTREAMS: none },
+    );
+    const headers = {
+      Authorization: basic('300:99.FILE/USER', 'secret'),
+      'Content-Type': 'application/json',
+    };
+    for (const [path, refused] of [
+      ['/api/handles/99.FILE/1', 400],
+      ['/api/v2/handles/99.FILE/1', 403],
+    ] as const) {
+      expect((await proxy.ask(path, { headers })).text).toContain('https://example.org/file');
+      const put = await proxy.ask(path, {
+        method: 'PUT',
+        headers,
+        body: '[{"type":"URL","parsed_data":"x:"}]',
+      });
+      expect([path, put.status]).toEqual([path, refused]);
+    }
   });
 
   it('root: a server is asked for prefix records that no other server has', async () => {

@@ -1,12 +1,15 @@
 // The proxy loads records from a seed file at startup and serves them without a Handle server.
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { fileOf, recordLine } from '../support/record-files.js';
 import { PATH, HANDLE, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
+
+const LOGIN = { Authorization: basic('300:21.T11998/USER01', 'password') };
 
 const broken = { status: 502, body: '<html>' };
 
@@ -34,9 +37,21 @@ describe('proxy with a seed file and no upstream', () => {
     await whenRead(proxy);
     const read = await proxy.ask('/api/handles/21.T11998/other');
     expect([read.status, JSON.parse(read.text)]).toMatchObject([400, { responseCode: 301 }]);
-    const headers = { Authorization: 'Basic eDp5' };
-    const write = await proxy.ask(PATH, { method: 'PUT', headers, body: '{"values":[]}' });
+    const write = await proxy.ask(PATH, { method: 'PUT', headers: LOGIN, body: '{"values":[]}' });
     expect([write.status, JSON.parse(write.text)]).toMatchObject([400, { responseCode: 301 }]);
+  });
+
+  test.each([
+    ['with a login', PATH, LOGIN],
+    ['of private values, of which there are none', `${PATH}?publicOnly=false`, {}],
+    ['of ePIC v2', `/api/v2/handles/${HANDLE}`, LOGIN],
+  ])('answers a read %s as any other, because no server can check it', async (_, path, headers) => {
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
+    await whenRead(proxy);
+    const { status, text } = await proxy.ask(path, { headers });
+    expect([status, text]).toEqual([200, expect.stringContaining('https://example.org/seed')]);
+    const missing = await proxy.ask(path.replace(HANDLE, '21.T11998/other'), { headers });
+    expect(missing.status).toBe(path.includes('v2') ? 404 : 400);
   });
 
   test('is not ready without records, and names them, when its seed file is not an export', async () => {

@@ -6,12 +6,11 @@ import type { Started, AdminHandlers } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import { makeUncheckedEntry } from '../../cache/policy.js';
-import { describeServers, unservedPrefixes, upstreamServers } from '../../config/upstream-servers.js';
+import { describeServers, upstreamServers } from '../../config/upstream-servers.js';
 import { ServiceError, errorText } from '../../errors.js';
 import { readFileLines } from '../../handle/streams.js';
 import { upperAscii } from '../../handle/handle.js';
 import { createMemoryBudget, createWithBody } from '../../http/request-body.js';
-import { createIsServed } from '../../upstream/routing.js';
 import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
 import { parseRecordLine, formatRecordLine } from './format.js';
 import { Snapshot } from './snapshot.js';
@@ -19,7 +18,7 @@ import { Snapshot } from './snapshot.js';
 /** Restores the configured snapshot and seed in the background. */
 export function start(host: Host, settings: SnapshotConfig): Started {
   const { memory } = host.cache;
-  const restore = createRestore(host, settings);
+  const restore = createRestore(host);
   const restoreLines = createRestoreLines(host, restore);
   const snapshot = createSnapshot(host, settings, restore);
   registerRestoreMetrics(host, snapshot);
@@ -59,8 +58,7 @@ export function start(host: Host, settings: SnapshotConfig): Started {
 type Restore = (kept: KeyedEntry, ticket: number) => Exclude<keyof RestoredLines, 'rejected'>;
 
 /** Creates the function that puts a record into memory, without revalidation. */
-function createRestore({ cache, clock, staleIfErrorMs }: Host, settings: SnapshotConfig): Restore {
-  const isServed = createIsServed(upstreamServers(settings), unservedPrefixes(settings));
+function createRestore({ cache, clock, staleIfErrorMs, upstreams: { isServed } }: Host): Restore {
   return ({ key, entry }, ticket) => {
     const [now, wallTime] = [clock.now(), clock.wall()];
     const kept = { now, wallTime, staleIfErrorMs: staleIfErrorMs(key), hasServer: isServed(key) };
