@@ -18,6 +18,7 @@ describe('documented admin calls', () => {
 
   it.each(routes.filter(({ path }) => !OTHERS.includes(path)))('include $method $path', (route) => {
     const [{ pattern } = { pattern: /$^/ }] = pathsOf([route]);
-    expect(table.some(([method, path]) => method === route.method && pattern.test(path))).toBe(true);
+    const isListed = table.some(([method, path]) => method === route.method && pattern.test(path));
+    expect(isListed, 'a row in the table of config/admin.md').toBe(true);
   });
 });
