@@ -53,10 +53,13 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
     if (context.onlyIfCached) throw notCached();
     const servers = upstreams.findServers(handle);
     const [server] = servers;
-    const origin = host.originOf(handle, { authorization: undefined, caller: context.caller });
-    if (origin.refusal !== undefined) {
-      if (req.method !== 'GET' && req.method !== 'HEAD') throw origin.refusal();
-      return sendPublic(req, res, context, origin);
+    // A handle of a repository, or without any server, has only a public record.
+    if (server?.source.forwards !== true) {
+      const origin = host.originOf(handle, { authorization: undefined, caller: context.caller });
+      if (origin.refusal !== undefined) {
+        if (req.method !== 'GET' && req.method !== 'HEAD') throw origin.refusal();
+        return sendPublic(req, res, context, origin);
+      }
     }
     const checksAll = servers.every(({ checksLogins }) => checksLogins);
     if (checksAll && identityOf(req.headers.authorization) !== undefined)
