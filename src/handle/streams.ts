@@ -105,14 +105,12 @@ function assertLineLength(line: string, maxChars: number): string {
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);
 
-/** @throws Error for an unreadable file, and for anything but a regular file: a named pipe may never end */
+/** @throws Error for an unreadable file, and for a named pipe, which may never end */
 async function isGzip(file: string): Promise<boolean> {
   // Otherwise opening a named pipe without a writer blocks a thread, for which Node.js waits at exit.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const found = await handle.stat();
-    // The error for a folder is that of the system.
-    if (!found.isFile() && !found.isDirectory()) throw new Error('it is not a regular file');
+    if ((await handle.stat()).isFIFO()) throw new Error('it is a named pipe');
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2);
     return bytesRead === 2 && buffer.readUInt16BE(0) === 0x1f8b;
   } finally {
