@@ -68,9 +68,11 @@ describe('files of reports', () => {
     },
     { failing: 'a folder (EISDIR)', spoil: mkdirSync, mend: rmdirSync },
   ])('are not renamed, and counted later, if the file is $failing', async ({ spoil, mend }) => {
-    const { folder, store, count, totals, pathOf } = open();
+    const { folder, lines, store, count, totals, pathOf } = open();
     spoil(pathOf('2026-11'));
     expect(await count('2026-11')).toBe(false);
+    const reason = expect.stringContaining(pathOf('2026-11')) as string;
+    expect(lines).toMatchObject([{ msg: 'reports not read', reason }]);
     expect(await totals('2026-11')).toBeUndefined();
     await store.save();
     expect(readdirSync(folder)).toEqual([fileOf('2026-11')]);
@@ -81,11 +83,13 @@ describe('files of reports', () => {
   });
 
   it('are not renamed, and no report, when the damaged file of an earlier month is read', async () => {
-    const { folder, count, totals, pathOf } = open();
+    const { folder, lines, count, totals, pathOf } = open();
     writeFileSync(pathOf('2026-10'), `${rowOf(5)}{"prefix":`);
     await count('2026-11');
     for (const times of [1, 2]) expect(await totals('2026-10'), String(times)).toBeUndefined();
     expect(readdirSync(folder)).toEqual([fileOf('2026-10')]);
+    const reason = expect.stringContaining(pathOf('2026-10')) as string;
+    expect(lines).toMatchObject([{ msg: 'reports damaged', reason }]);
   });
 
   it('are not overwritten if a damaged file cannot be renamed', async () => {

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TroubleReporter } from '../../cache/redis/errors.js';
 import type { Context } from '../../context.js';
+import { errorText } from '../../errors.js';
 import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
 import { readFileLines } from '../../handle/streams.js';
 import type { ReportsConfig } from './plugin.js';
@@ -102,21 +103,22 @@ export class FileReportStore implements ReportStore {
     } catch (error) {
       const { code, syscall } = error as NodeJS.ErrnoException;
       if (code === 'ENOENT') return rows;
+      const failure = new Error(`${file}: ${errorText(error)}`);
       if (syscall === undefined)
-        return (await this.#isDamageResolved(file, error, isReplaced)) ? rows : undefined;
-      this.#troubles.notRead.report(error);
+        return (await this.#isDamageResolved(file, failure, isReplaced)) ? rows : undefined;
+      this.#troubles.notRead.report(failure);
       return undefined;
     }
   }
 
-  async #isDamageResolved(file: string, error: unknown, isReplaced: boolean): Promise<boolean> {
-    this.#troubles.damaged.report(error);
+  async #isDamageResolved(file: string, damage: Error, isReplaced: boolean): Promise<boolean> {
+    this.#troubles.damaged.report(damage);
     if (!isReplaced) return false;
     try {
       await rename(file, `${file}.damaged`);
       return true;
-    } catch (failure) {
-      this.#troubles.notWritten.report(failure);
+    } catch (error) {
+      this.#troubles.notWritten.report(error);
       return false;
     }
   }
