@@ -194,8 +194,11 @@ async function settle(
   { outcome, answer }: Sent<WriteAnswer>,
   { forgetMinted }: Settlement,
 ): Promise<void> {
-  await fence[outcome]();
-  if (answer?.minted !== undefined) await forgetMinted?.(answer.minted);
+  try {
+    await fence[outcome]();
+  } finally {
+    if (answer?.minted !== undefined) await forgetMinted?.(answer.minted);
+  }
 }
 
 interface Sent<Answer> {

@@ -70,6 +70,16 @@ describe('minted handle', () => {
     expect(answer.headers).not.toHaveProperty('retry-after');
   });
 
+  test('is found although the invalidation of the prefix is unconfirmed', async () => {
+    const { proxy } = await notFoundBefore(minting(BODY));
+    const unconfirmed = () => Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED'));
+    const fence = { changed: unconfirmed, unchanged: unconfirmed, unknown: unconfirmed };
+    vi.spyOn(proxy.app.host.resolver, 'fence').mockResolvedValue(fence);
+    const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
+    expect(answer.status).toBe(503);
+    expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
+  });
+
   test('remains in the negative cache when minting is refused', async () => {
     const body = '{"responseCode":402}';
     const { upstream, proxy } = await notFoundBefore(minting(body, 401));
