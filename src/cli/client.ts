@@ -76,6 +76,15 @@ export async function callAdmin(
   throw refusalText(path, response.statusCode ?? 0, text);
 }
 
+/** Requests the records of a prefix. @throws Failure as `callAdmin` does, and for the response of another program */
+export async function callExport(options: AdminOptions, prefix: string): Promise<IncomingMessage> {
+  const path = `/export?prefix=${encodeURIComponent(prefix)}`;
+  const response = await callAdmin(options, path, { isStream: true });
+  if (response.headers['content-type']?.startsWith('application/x-ndjson') === true) return response;
+  response.destroy();
+  throw foreignResponse(options, path);
+}
+
 const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 200 && statusCode < 300;
 
 function openResponse(

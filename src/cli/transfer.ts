@@ -6,7 +6,7 @@ import { PassThrough, Transform, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/streams.js';
-import { type AdminOptions, askAdmin, callAdmin, failureReason } from './client.js';
+import { type AdminOptions, askAdmin, callExport, failureReason } from './client.js';
 import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, printableLines, startCounter } from './terminal.js';
@@ -21,9 +21,7 @@ interface ExportOptions extends AdminOptions {
  * interrupted runs if the proxy has since dropped them.
  */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
-  const response = await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`, {
-    isStream: true,
-  });
+  const response = await callExport({ admin }, prefix);
   const lines = streamLines(response);
   try {
     const base = `${output}.${encodeURIComponent(prefix)}`;
@@ -101,19 +99,6 @@ const isRecent = (file: string): boolean => Math.abs(Date.now() - statSync(file)
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
-/** @throws Error if another program has responded */
-function exportedHandle(line: string): string {
-  const handle = HANDLE.exec(line)?.[1];
-  if (handle === undefined) throw new Error('the response is not an export');
-  return handle;
-}
-
-/** @throws Error for a line that is cut */
-function keptHandle(line: string): string | undefined {
-  JSON.parse(line);
-  return HANDLE.exec(line)?.[1];
-}
-
 /** Writes each handle once: from `fresh`, then from the complete lines of the truncated `earlier` files. */
 async function writeLines(
   fresh: AsyncIterable<string>,
@@ -133,7 +118,8 @@ async function writeLines(
     for await (const line of from) {
       // The caller reports the cause of the output failure.
       if (!sink.writable) throw new Error('the output is closed');
-      const handle = from === fresh ? exportedHandle(line) : keptHandle(line);
+      if (from !== fresh) JSON.parse(line);
+      const handle = HANDLE.exec(line)?.[1];
       if (handle === undefined || seen.has(handle)) continue;
       // A copy, because V8 keeps the whole line with a part of it.
       seen.add(Buffer.from(handle).toString());

@@ -18,7 +18,7 @@ const linesOf = (first: number, end: number, from?: string): string =>
 /** Starts an admin listener that responds to each export with `answer`. Returns its URL. */
 async function adminWith(answer: (res: ServerResponse) => void): Promise<string> {
   const server = createServer((_req, res) => {
-    answer(res);
+    answer(res.setHeader('Content-Type', 'application/x-ndjson'));
   }).listen(0, '127.0.0.1');
   onTestFinished(() => {
     server.closeAllConnections();

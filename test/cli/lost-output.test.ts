@@ -12,7 +12,8 @@ import { newFolder } from '../support/snapshot.js';
 const RECORD = '{"handle":"21.T1/A","values":[]}\n';
 
 async function startExport(stdio: StdioOptions, more: string[] = []) {
-  const server = createServer((_req, res) => res.end(RECORD)).listen(0, '127.0.0.1');
+  const headers = { 'Content-Type': 'application/x-ndjson' };
+  const server = createServer((_req, res) => res.writeHead(200, headers).end(RECORD)).listen(0, '127.0.0.1');
   onTestFinished(() => {
     server.close();
   });

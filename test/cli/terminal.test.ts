@@ -56,6 +56,7 @@ describe('CLI on a terminal', () => {
       '/export': `{"handle":"21.T1/A","values":["${evil}"]}\n`,
     };
     const admin = createServer(({ url = '' }, res) => {
+      res.setHeader('Content-Type', 'application/x-ndjson');
       res.writeHead(url === '/purge' ? 500 : 200).end(bodies[url.split('?')[0] ?? '']);
     }).listen(0, '127.0.0.1');
     onTestFinished(() => void admin.close());
