@@ -1,9 +1,11 @@
 // A Redis that refuses commands: without eviction it stores no new entries, and instances serve no outdated entries; a replica is lost.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import { openInstance } from '../support/instances.js';
 import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
 import type { Proxy } from '../support/proxy.js';
 import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -100,6 +102,23 @@ describeWithRedis('full Redis', () => {
       expect(commands.isUp()).toBe(true);
       expect([1, 2]).toContain(troubles.length);
       for (const text of troubles) expect(text).toMatch(reason);
+    },
+  );
+
+  test.each(['PUBLISH', 'HSET', 'SETRANGE'])(
+    'ends the leases of all instances while their user may not run %s, which announces writes',
+    async (command) => {
+      const instances = [0, 1].map(() => openInstance({ url: redis.url, clock: systemClock }));
+      onTestFinished(async () => {
+        await client.call('ACL', 'SETUSER', 'default', '+@all');
+        await Promise.all(instances.map(({ close }) => close()));
+      });
+      const linked = () => expect.poll(() => instances.map(({ hub }) => hub.isLinked()), { timeout: 30_000 });
+      await linked().toEqual([true, true]);
+      await client.call('ACL', 'SETUSER', 'default', `-${command}`);
+      await linked().toEqual([false, false]);
+      await client.call('ACL', 'SETUSER', 'default', `+${command}`);
+      await linked().toEqual([true, true]);
     },
   );
 

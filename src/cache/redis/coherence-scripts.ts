@@ -205,10 +205,25 @@ redis.call('HSET', state, 'era', era or ARGV[3], 'before', before)
 return redis.call('HGETALL', state)`;
 
 /**
+ * Fails if the user lacks the right to a command that publishes a change. Otherwise instances would keep their
+ * leases, although no write can be announced to them. Redis before version 7 cannot tell.
+ */
+const ASSERT_MAY_PUBLISH = `
+local function assertMay(command, ...)
+  if not redis.acl_check_cmd(command, ...) then error({ err = 'NOPERM this user has no permissions to run ' .. command }) end
+end
+if redis.acl_check_cmd and ARGV[8] then
+  assertMay(ARGV[8], ARGV[9], '')
+  for command in string.gmatch('DEL GETRANGE HDEL HGET HGETALL HKEYS HLEN HMGET HSET PEXPIRE PTTL SET SETRANGE', '%S+') do
+    assertMay(command, KEYS[1], '1', '1')
+  end
+end`;
+
+/**
  * Renews a membership. KEYS: member list. ARGV: member, membership time (ms), 1 to join, 1 if it holds a
  * lease or 2 to also remove members that lapsed more than a membership time ago, list mark, send time (Redis
- * clock, ms), maximum delay (ms). Returns the previous state of the member ('listed', 'lapsed' or 'absent';
- * 'late' above the maximum delay), the number of members, the lapsed members, the list's creation time and
+ * clock, ms), maximum delay (ms), publishing command, a channel. Returns the previous state of the member
+ * ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the lapsed members, the list's creation time and
  * age (ms), the Redis time (ms) and, for a member without a lease, the number of members with a lease (their
  * scores end in .5).
  *
@@ -217,7 +232,7 @@ return redis.call('HGETALL', state)`;
  * absent, and the others see it as lapsed. A list without its mark belongs to a different server run and may
  * be incomplete.
  */
-export const RENEW = `${NOW}
+export const RENEW = `${NOW}${ASSERT_MAY_PUBLISH}
 if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, '0', 0, text(now), 0 } end
 local begun = redis.pcall('ZSCORE', KEYS[1], ARGV[5])
 if type(begun) ~= 'string' then
