@@ -58,4 +58,14 @@ describeWithRedis('Redis probe', () => {
     expect(await probe({ cluster: nodes })).toMatch(/^\d+\.\d+\.\d+$/);
     expect(await cluster.keys('*')).toEqual([]);
   });
+
+  test('accepts a cluster with only the permissions named in its remedy', async () => {
+    const remedy = redisRemedy('NOPERM no permissions', 'redis.cluster') ?? '';
+    const rights = remedy.split(' ').filter((word) => word.startsWith('+'));
+    const user = ['--user', 'proxy', 'on', '>secret', '~hrp:*', '&hrp:*', '-@all', ...rights];
+    const cluster = await startRedisCluster(3, user);
+    onTestFinished(cluster.stop);
+    const nodes = cluster.nodes.split(',').map((node) => `redis://proxy:secret@${node}`);
+    expect(await probe({ cluster: nodes })).toMatch(/^\d+\.\d+\.\d+$/);
+  });
 });

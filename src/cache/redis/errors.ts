@@ -103,7 +103,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   NOAUTH: 'check the user and the password in {key}',
   WRONGPASS: 'check the user and the password in {key}',
   NOPERM:
-    'give its user +@read +@write +eval +evalsha +publish +subscribe +@connection +info +time for the keys and channels of redis.keyPrefix (by default hrp:*)',
+    'give its user +@read +@write +eval +evalsha +publish +subscribe +@connection +info +time{of cluster} for the keys and channels of redis.keyPrefix (by default hrp:*)',
   READONLY: 'set {key} to the master, or name its Sentinels in redis.sentinels',
   MOVED: NODE_OF_CLUSTER,
   CLUSTER: NODE_OF_CLUSTER,
@@ -122,5 +122,6 @@ export function redisRemedy(reason: string, key: string): string | undefined {
     return 'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels';
   if (/\bunknown (?:redis )?command\b/i.test(reason)) return UNKNOWN_COMMAND;
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
-  return REMEDIES[word]?.replace('{key}', key);
+  const ofCluster = key === 'redis.cluster' ? ' +spublish +ssubscribe +cluster|slots +cluster|info' : '';
+  return REMEDIES[word]?.replace('{key}', key).replace('{of cluster}', ofCluster);
 }
