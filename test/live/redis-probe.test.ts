@@ -27,6 +27,7 @@ describeWithRedis('Redis probe', () => {
   test.each([
     ['a user without channels', ['~hrp:*', 'resetchannels', ...RIGHTS.split(' ')]],
     ['a user that may not publish', ['~hrp:*', '&hrp:*', ...RIGHTS.replace('+publish ', '').split(' ')]],
+    ['a user without a right of a script', ['~hrp:*', '&hrp:*', ...RIGHTS.split(' '), '-setrange']],
     ['a user that may not subscribe', ['~hrp:*', '&hrp:*', ...RIGHTS.replace('+subscribe ', '').split(' ')]],
   ])('fails for %s', async (_what, rights) => {
     const { url, stop } = await startRedis(['--user', 'proxy', 'on', '>secret', ...rights]);

@@ -206,16 +206,18 @@ return redis.call('HGETALL', state)`;
 
 /**
  * Fails if the user lacks the right to a command that publishes a change. Otherwise instances would keep their
- * leases, although no write can be announced to them. Redis before version 7 cannot tell.
+ * leases, although no write can be announced to them. Redis before version 7 cannot tell. Every argument is the
+ * key, because all arguments of DEL are keys.
  */
-const ASSERT_MAY_PUBLISH = `
+export const ASSERT_MAY_PUBLISH = `
 local function assertMay(command, ...)
   if not redis.acl_check_cmd(command, ...) then error({ err = 'NOPERM this user has no permissions to run ' .. command }) end
 end
-if redis.acl_check_cmd and ARGV[8] then
-  assertMay(ARGV[8], ARGV[9], '')
-  for command in string.gmatch('DEL GETRANGE HDEL HGET HGETALL HKEYS HLEN HMGET HSET PEXPIRE PTTL SET SETRANGE', '%S+') do
-    assertMay(command, KEYS[1], '1', '1')
+local function assertMayPublish(command, channel)
+  if not redis.acl_check_cmd or not command then return end
+  assertMay(command, channel, '')
+  for name in string.gmatch('DEL GETRANGE HDEL HGET HGETALL HKEYS HLEN HMGET HSET PEXPIRE PTTL SET SETRANGE', '%S+') do
+    assertMay(name, KEYS[1], KEYS[1], KEYS[1])
   end
 end`;
 
@@ -233,6 +235,7 @@ end`;
  * be incomplete.
  */
 export const RENEW = `${NOW}${ASSERT_MAY_PUBLISH}
+assertMayPublish(ARGV[8], ARGV[9])
 if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, '0', 0, text(now), 0 } end
 local begun = redis.pcall('ZSCORE', KEYS[1], ARGV[5])
 if type(begun) ~= 'string' then

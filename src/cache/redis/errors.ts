@@ -120,7 +120,7 @@ export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   if (/unknown command ['`]sentinel/i.test(reason))
     return 'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels';
-  if (/\bunknown (?:redis )?command\b/i.test(reason)) return UNKNOWN_COMMAND;
+  if (/\bunknown (?:redis )?command\b|invalid command passed/i.test(reason)) return UNKNOWN_COMMAND;
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   const ofCluster = key === 'redis.cluster' ? ' +spublish +ssubscribe +cluster|slots +cluster|info' : '';
   return REMEDIES[word]?.replace('{key}', key).replace('{of cluster}', ofCluster);

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { untilDeadline } from '../clock.js';
+import { ASSERT_MAY_PUBLISH } from './coherence-scripts.js';
 import { digestOf } from './commands.js';
 import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
 import { infoField, riskyEviction, timeoutError } from './errors.js';
@@ -12,8 +13,11 @@ const PROBE_TIMEOUT_MS = 5000;
 /** TTL of the probe key, in case its deletion fails. */
 const KEY_MS = 10_000;
 
-/** Uses the clock, as the scripts of coherence do. */
-const SCRIPT = "redis.call('TIME') return redis.call('DEL', KEYS[1])";
+/** Uses the clock, and asserts the rights that the scripts of coherence need. */
+const SCRIPT = `${ASSERT_MAY_PUBLISH}
+redis.call('TIME')
+assertMayPublish(ARGV[1], ARGV[2])
+return redis.call('DEL', KEYS[1])`;
 
 /** A usable Redis. */
 interface ProbedRedis {
@@ -39,8 +43,10 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string): Prom
     await commands.set(key, '1', 'PX', KEY_MS);
     await commands.get(key);
     await commands.del(key);
-    await commands.eval(SCRIPT, 1, key);
-    await commands.evalsha(digestOf(SCRIPT), 1, key);
+    const { publish, ofGroup } = createChannels(keyPrefix, isCluster);
+    const args = [key, publish, ofGroup('bans')];
+    await commands.eval(SCRIPT, 1, ...args);
+    await commands.evalsha(digestOf(SCRIPT), 1, ...args);
     await exchangeMessages(connections, keyPrefix);
     return { version: infoField(info, 'redis_version'), policy: riskyEviction(info) };
   };
