@@ -204,6 +204,11 @@ if not isKnown then before = string.sub(before .. ' ' .. from, -${MAX_ERAS_LENGT
 redis.call('HSET', state, 'era', era or ARGV[3], 'before', before)
 return redis.call('HGETALL', state)`;
 
+/** The commands of the scripts that publish, except TIME, which each script runs. */
+const PUBLISHING = new Set(
+  Array.from(`${CHANGE}${BAN}`.matchAll(/redis\.p?call\('(?!TIME)([A-Z]+)'/g), ([, name = '']) => name),
+);
+
 /**
  * Fails if the user lacks the right to a command that publishes a change. Otherwise instances would keep their
  * leases, although no write can be announced to them. Redis before version 7 cannot tell. Every argument is the
@@ -216,7 +221,7 @@ end
 local function assertMayPublish(command, channel)
   if not redis.acl_check_cmd or not command then return end
   assertMay(command, channel, '')
-  for name in string.gmatch('DEL GETRANGE HDEL HGET HGETALL HKEYS HLEN HMGET HSET PEXPIRE PTTL SET SETRANGE', '%S+') do
+  for name in string.gmatch('${[...PUBLISHING].join(' ')}', '%S+') do
     assertMay(name, KEYS[1], KEYS[1], KEYS[1])
   end
 end`;
