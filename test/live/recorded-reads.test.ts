@@ -3,10 +3,10 @@ import '../support/real-sockets.js';
 import { describe, it } from 'vitest';
 import { expectRecorded, recordedReads, replayThroughProxy } from '../support/recorded-proxy.js';
 
-const answers = replayThroughProxy();
+const answerTo = replayThroughProxy();
 
 describe('recorded reads of a Handle server through the proxy', () => {
-  it.each(recordedReads)('$name', (recording) => {
-    expectRecorded(recording, answers.get(recording.name));
+  it.each(recordedReads)('$name', async (recording) => {
+    expectRecorded(recording, await answerTo(recording));
   });
 });

@@ -5,12 +5,12 @@ import { waivers } from '../support/proxy-waivers.js';
 import { expectRecorded, recordedWrites, replayThroughProxy } from '../support/recorded-proxy.js';
 import { handleServerRecordings } from '../support/recordings.js';
 
-const answers = replayThroughProxy();
+const answerTo = replayThroughProxy();
 
 describe('recorded Handle server writes through the proxy', () => {
   describe('return the responses of Handle.Net', () => {
-    it.each(recordedWrites)('$name', (recording) => {
-      expectRecorded(recording, answers.get(recording.name));
+    it.each(recordedWrites)('$name', async (recording) => {
+      expectRecorded(recording, await answerTo(recording));
     });
   });
 

@@ -4,7 +4,7 @@ import { complaintsAbout, complaintsAboutRequest, operationOf } from '../support
 import { replayThroughProxy } from '../support/recorded-proxy.js';
 import { handleServerRecordings } from '../support/recordings.js';
 
-const answers = replayThroughProxy();
+const answerTo = replayThroughProxy();
 
 /** Recorded calls covered by the document. */
 const told = handleServerRecordings.filter(
@@ -26,8 +26,9 @@ describe('recorded calls in the OpenAPI document', () => {
     expect(told.length).toBeGreaterThan(250);
   });
 
-  it.each(told)('match the document: $name', ({ name, request: { method, path, body: sent } }) => {
-    const answer = answers.get(name);
+  it.each(told)('match the document: $name', async (recording) => {
+    const { method, path, body: sent } = recording.request;
+    const answer = await answerTo(recording);
     // Web server pages were recorded without their text.
     if (answer?.body == null) return;
     const isScript = /[?&]callback=/.test(path) && !answer.body.startsWith('{');

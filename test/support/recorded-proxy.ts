@@ -24,28 +24,35 @@ export const recordedReads = handleServerRecordings.filter((recording) => !isWri
  */
 const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
 
-/** Replays all recordings in order, because they depend on each other, and returns the responses by name. */
-export function replayThroughProxy(): Map<string, Compared> {
+/**
+ * Returns a function that answers with the response to a recording. It replays all recordings before it, because they depend on
+ * each other; in a test for each, that is one at a time.
+ */
+export function replayThroughProxy(): (recording: Recording) => Promise<Compared | undefined> {
   const answers = new Map<string, Compared>();
+  const left = handleServerRecordings.values();
+  const world = createRecordedWorld();
   let demo: DemoServer;
   let proxies: Service[] = [];
   beforeAll(async () => {
-    const world = createRecordedWorld();
     demo = createDemoServer(world.options);
     const doors = [await demo.listen(0), await demo.listenInsecurely(0)];
     proxies = await Promise.all(doors.map(({ url }) => startBefore(url)));
-    for (const recording of handleServerRecordings) {
-      const turned = world.turnTo(recording);
-      const [secure, plain] = proxies as [Service, Service];
-      const baseUrl = (cameSecurely(recording) ? secure : plain).url;
-      answers.set(recording.name, compared(await replay(turned, { baseUrl }), recording));
-    }
-  }, 30_000);
+  });
   afterAll(async () => {
     await Promise.all(proxies.map((proxy) => proxy.stop()));
     await demo.close();
   });
-  return answers;
+  return async function answerTo({ name }) {
+    while (!answers.has(name)) {
+      const { value: next } = left.next();
+      if (next === undefined) break;
+      const [secure, plain] = proxies as [Service, Service];
+      const baseUrl = (cameSecurely(next) ? secure : plain).url;
+      answers.set(next.name, compared(await replay(world.turnTo(next), { baseUrl }), next));
+    }
+    return answers.get(name);
+  };
 }
 
 function startBefore(url: string): Promise<Service> {
