@@ -167,7 +167,7 @@ function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () 
 /** Minimum interval between log lines of a loss: a slow Redis may be lost twice a second for days. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Returns a function that logs losses of Redis, those within a minute of a line together, and each end of a logged loss. */
+/** Returns a function that logs losses of Redis, those within a minute of a line together, and their ends. */
 export function createStateLog({ log, clock }: Context): CacheDeps['onRedisState'] {
   let isUp = false;
   let losses = 0;

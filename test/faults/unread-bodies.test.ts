@@ -168,4 +168,11 @@ describe('a connection whose body was discarded', () => {
     expect([refused.status, refused.headers['connection']]).toEqual([404, 'keep-alive']);
     expect((await exchangeOn(socket, headOf('GET', PATH))).status).toBe(200);
   });
+
+  test('is announced as closed if the body is longer than the bound', async () => {
+    const proxy = await startProxy(env);
+    const socket = await openSocket(proxy.url);
+    const refused = await exchangeOn(socket, headOf('POST', '/api/unknown', length(5 * MIB)));
+    expect([refused.status, refused.headers['connection']]).toEqual([404, 'close']);
+  });
 });

@@ -219,7 +219,7 @@ local function assertMay(command, ...)
   if not redis.acl_check_cmd(command, ...) then error({ err = 'NOPERM this user has no permissions to run ' .. command }) end
 end
 local function assertMayPublish(command, channel)
-  if not redis.acl_check_cmd or not command then return end
+  if not redis.acl_check_cmd then return end
   assertMay(command, channel, '')
   for name in string.gmatch('${[...PUBLISHING].join(' ')}', '%S+') do
     assertMay(name, KEYS[1], KEYS[1], KEYS[1])
@@ -230,9 +230,9 @@ end`;
  * Renews a membership. KEYS: member list. ARGV: member, membership time (ms), 1 to join, 1 if it holds a
  * lease or 2 to also remove members that lapsed more than a membership time ago, list mark, send time (Redis
  * clock, ms), maximum delay (ms), publishing command, a channel. Returns the previous state of the member
- * ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the lapsed members, the list's creation time and
- * age (ms), the Redis time (ms) and, for a member without a lease, the number of members with a lease (their
- * scores end in .5).
+ * ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the lapsed members,
+ * the list's creation time and age (ms), the Redis time (ms) and, for a member without a lease, the number of
+ * members with a lease (their scores end in .5).
  *
  * A late renewal (Redis was frozen) changes nothing, because the member may have unreported changes. An
  * absent member stays absent unless it joins. An expelled member has a negative score: it sees itself as

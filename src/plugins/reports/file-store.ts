@@ -89,7 +89,7 @@ export class FileReportStore implements ReportStore {
     return rows && (rows.get(prefix) ?? new PrefixRow()).counts();
   }
 
-  /** Reads a file; undefined if that fails. If `save` will replace it, a damaged file is renamed, and read as far as possible. */
+  /** Reads a file; undefined if that fails. A damaged file that `save` will replace is renamed, and read up to the damage. */
   async #load(month: string, { isReplaced = false } = {}): Promise<RowsByPrefix | undefined> {
     const rows: RowsByPrefix = new Map();
     const file = this.#fileOf(month);
