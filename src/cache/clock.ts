@@ -42,7 +42,7 @@ export function createSteadyTime({ wall, monotonic }: Clocks): () => number {
 
 const systemClocks = {
   wall: Date.now,
-  monotonic: () => performance.now(),
+  monotonic: performance.now.bind(performance),
 };
 
 export const systemClock: Clock = {

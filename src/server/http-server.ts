@@ -69,8 +69,8 @@ export function createHttpServer(
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
   handleInOrder(server, http.maxBodyBytes, (req, res) => {
-    listener(req, res);
     countUnsent(res);
+    listener(req, res);
   });
   server.on('clientError', answerParseError);
   passThrough(context.hooks.connection, server);

@@ -92,16 +92,10 @@ function createHolding(
 /** Both figures are unchanged while the client reads nothing. */
 const progressOf = (socket: Socket) => ({ left: leftOfWrite(socket), written: socket.bytesWritten });
 
-/**
- * Creates a function to call after the request listener returns. Hits have ended by then and need no event
- * listener; for others, `prefinish` signals that `end` has written everything (test/unit/node-internals).
- */
+/** Counts each response when `end` has written everything, of which `prefinish` tells (test/unit/node-internals). */
 export function countUnsentResponses(countUnsent: CountUnsent): (res: ServerResponse) => void {
   function onWritten(this: ServerResponse): void {
     if (this.socket !== null) countUnsent(this.socket, this);
   }
-  return (res) => {
-    if (res.writableEnded) onWritten.call(res);
-    else res.on('prefinish', onWritten);
-  };
+  return (res) => res.on('prefinish', onWritten);
 }

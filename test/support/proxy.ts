@@ -124,7 +124,7 @@ export async function openProxy(
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level, destination: UNREAD }),
     metrics,
-    clock: { now, wall: now },
+    clock: { now, wall: now, monotonic: now },
     ...(process.env['WITHOUT_PLUGINS'] === 'true' && { plugins: [] }),
     ...deps,
   });

@@ -79,7 +79,7 @@ export function createUdpListener(
   };
   const sendPrepared = createSendPreparedMessage(native, send);
   const judge = ({ network }: Peer): LimitVerdict => {
-    const verdict = limit.judge(network, host.clock.now());
+    const verdict = limit.judge(network, host.clock.monotonic());
     if (verdict !== 'answer') countLimited({ reason: 'rate' });
     return verdict;
   };
@@ -104,7 +104,7 @@ export function createUdpListener(
   }
 
   function receivePart(envelope: Envelope, packet: Buffer, peer: Peer): void {
-    const request = reassembly.add(peer.address, envelope, packet, host.clock.now());
+    const request = reassembly.add(peer.address, envelope, packet, host.clock.monotonic());
     if (request === 'incomplete') return;
     respond(peer, () => {
       if (request === 'invalid') return refuse(SERVER_ERROR);
