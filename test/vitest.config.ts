@@ -53,7 +53,10 @@ const LONG_RUNS = [
 ];
 
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
-const REPLACING = ['test/http/{one-parse,raw-response,reads}.test.ts', 'test/redirect/handle-forms.test.ts'];
+const REPLACING = [
+  'test/http/{one-parse,raw-response,reads,snapshot-disk}.test.ts',
+  'test/redirect/handle-forms.test.ts',
+];
 
 /** Counts executed blocks of src: V8 counts none in functions that were compiled before, so it needs isolation. */
 const COUNTING = ['test/attack/cost.test.ts'];

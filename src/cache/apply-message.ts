@@ -1,11 +1,11 @@
 // Applies coherence messages to local memory, and tracks the bans that apply to Redis entries.
 import type { MemoryStore } from './memory/memory-store.js';
 import { Bans, type NumberedBan } from './coherence/bans.js';
-import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
-import type { StoreEvents } from './store.js';
+import { type Deliver, type KeyChange, type KnownBans, isInvalidation } from './coherence/message.js';
+import type { Deleted, StoreEvents } from './store.js';
 
 interface MessageApplier {
-  apply: (message: Message) => void;
+  apply: Deliver;
   /** Returns the bans listed in Redis; undefined until they have been read. */
   bans: () => Bans | undefined;
 }
@@ -19,15 +19,18 @@ export function createMessageApplier(
   memory: MemoryStore,
   { invalidated, banned, deleted, written }: StoreEvents,
 ): MessageApplier {
+  const noteDeleted = (about: Deleted): ReturnType<Deliver> =>
+    deleted.length === 0 ? undefined : Promise.all(deleted.map((note) => note(about)));
   let bans = new Bans();
   /** Bans received since the list was last read, by number. */
   const arrived = new Map<number, NumberedBan>();
   /** Floor of the ban list in Redis; undefined until the list has been read. */
   let floor: number | undefined;
-  const ban = (prefix: string, isSoft: boolean): void => {
+  const ban = (prefix: string, isSoft: boolean): ReturnType<Deliver> => {
     memory.ban({ prefix, isSoft });
-    if (!isSoft) callAll(deleted, { prefix });
+    const noted = isSoft ? undefined : noteDeleted({ prefix });
     callAll(banned, prefix);
+    return noted;
   };
   const distrust = (group?: number): void => {
     memory.distrust(group);
@@ -50,30 +53,30 @@ export function createMessageApplier(
     arrived.clear();
     floor = known.floor;
     bans.raiseFloor(floor);
-    for (const each of known.bans) if (bans.add(each)) ban(each.prefix, each.isSoft);
+    for (const each of known.bans) if (bans.add(each)) void ban(each.prefix, each.isSoft);
   };
 
-  function apply(message: Message): void {
-    switch (message.kind) {
-      case 'bans':
-        adoptBans(message);
-        break;
-      case 'ban':
-        // The list from Redis may already have contained this ban.
-        if (!bans.has(message.number)) ban(message.prefix, message.isSoft);
-        recordArrival(message);
-        bans.add(message);
-        break;
-      case 'distrust':
-        distrust(message.group);
-        break;
-      default:
-        memory.applyChange(message);
-        if (DELETES.has(message.kind)) callAll(deleted, { key: message.key });
-        if (isInvalidation(message)) callAll(invalidated, message.key);
-        if (message.kind === 'changed') callAll(written, message.key);
-    }
-  }
+  const applyBan = (message: NumberedBan): ReturnType<Deliver> => {
+    // The list from Redis may already have contained this ban.
+    const noted = bans.has(message.number) ? undefined : ban(message.prefix, message.isSoft);
+    recordArrival(message);
+    bans.add(message);
+    return noted;
+  };
+  const applyChange = (message: KeyChange): ReturnType<Deliver> => {
+    memory.applyChange(message);
+    const noted = DELETES.has(message.kind) ? noteDeleted({ key: message.key }) : undefined;
+    if (isInvalidation(message)) callAll(invalidated, message.key);
+    if (message.kind === 'changed') callAll(written, message.key);
+    return noted;
+  };
+  const apply: Deliver = (message) => {
+    if (message.kind === 'ban') return applyBan(message);
+    if (message.kind === 'bans') adoptBans(message);
+    else if (message.kind === 'distrust') distrust(message.group);
+    else return applyChange(message);
+    return undefined;
+  };
 
   return { apply, bans: () => (floor === undefined ? undefined : bans) };
 }

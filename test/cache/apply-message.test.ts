@@ -47,24 +47,24 @@ describe('invalidation message applier', () => {
   ])('applies %j, which leaves the entry %s', (message, left) => {
     const { apply, memory, put } = open();
     put('A');
-    apply(message);
+    void apply(message);
     const expected = { gone: undefined, stale: entryOf('A', { staleAt: 0 }), fresh: entryOf('A') };
     expect(memory.peek('A')).toEqual(expected[left]);
   });
 
   test('detaches loads of invalidated keys, so later readers do not join them', () => {
     const { apply, gone } = open();
-    apply({ kind: 'raise', key: 'RAISED', fence: 'm/0.1', lifeMs: 1000 });
-    apply({ kind: 'unchanged', key: 'RAISED', fence: 'm/0.1' });
-    apply({ kind: 'forget', key: 'A' });
-    apply(ban(7, 'B'));
-    apply({ kind: 'distrust', group: 3 });
+    void apply({ kind: 'raise', key: 'RAISED', fence: 'm/0.1', lifeMs: 1000 });
+    void apply({ kind: 'unchanged', key: 'RAISED', fence: 'm/0.1' });
+    void apply({ kind: 'forget', key: 'A' });
+    void apply(ban(7, 'B'));
+    void apply({ kind: 'distrust', group: 3 });
     expect(gone).toEqual({ keys: ['A'], prefixes: ['B', ''] });
   });
 
   test('fences a key whose write of unknown outcome started before this process, until the fence expires', () => {
     const { apply, put, clock } = open();
-    apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
+    void apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
     expect(put('A')).toBe(false);
     clock.now += 1000;
     expect(put('A')).toBe(true);
@@ -72,16 +72,22 @@ describe('invalidation message applier', () => {
 
   test('has no ban list before the list is read from Redis', () => {
     const { apply, bans } = open();
-    apply(ban(8));
+    void apply(ban(8));
     expect(bans()).toBeUndefined();
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
     expect(bans()).toBeDefined();
   });
 
   test('adds a ban that arrives while an older ban list is being read', () => {
     const { apply, bans } = open();
-    apply(ban(8, 'A'));
-    apply({ kind: 'bans', run: 'one', seq: 7, floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
+    void apply(ban(8, 'A'));
+    void apply({
+      kind: 'bans',
+      run: 'one',
+      seq: 7,
+      floor: 2,
+      bans: [{ number: 5, prefix: 'B', isSoft: false }],
+    });
     expect(bans()?.apply('A', entryOf('A'), 7)).toBeUndefined();
     expect(bans()?.apply('B', entryOf('B'), 4)).toBeUndefined();
     expect(bans()?.latest).toBe(8);
@@ -90,43 +96,55 @@ describe('invalidation message applier', () => {
   test('does not apply a known ban to entries loaded after it', () => {
     const { apply, memory, put } = open();
     const known = { number: 8, prefix: 'A', isSoft: false };
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
     put('A');
-    apply(ban(8, 'A'));
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
+    void apply(ban(8, 'A'));
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
     expect(memory.peek('A')).toEqual(entryOf('A'));
   });
 
   test('applies missed bans when the ban list is read again', () => {
     const { apply, memory, put } = open();
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
     put('A');
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [{ number: 8, prefix: 'A', isSoft: false }] });
+    void apply({
+      kind: 'bans',
+      run: 'one',
+      seq: 9,
+      floor: 0,
+      bans: [{ number: 8, prefix: 'A', isSoft: false }],
+    });
     expect(memory.peek('A')).toBeUndefined();
   });
 
   test('marks all entries stale when missed bans are no longer listed', () => {
     const { apply, memory, put } = open();
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
     put('A');
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
     expect(memory.peek('A')).toEqual(entryOf('A'));
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 9, bans: [] });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 9, bans: [] });
     expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
   });
 
   test('applies a ban numbered below the latest one, because its number may come from a different server run', () => {
     const { apply, memory, put } = open();
-    apply(ban(9));
+    void apply(ban(9));
     put('A');
-    apply(ban(7));
+    void apply(ban(7));
     expect(memory.peek('A')).toBeUndefined();
   });
 
   test('adopts the bans of a new server run, and ignores the numbers of the previous run', () => {
     const { apply, bans } = open();
-    apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [{ number: 9, prefix: '', isSoft: false }] });
-    apply({
+    void apply({
+      kind: 'bans',
+      run: 'one',
+      seq: 9,
+      floor: 3,
+      bans: [{ number: 9, prefix: '', isSoft: false }],
+    });
+    void apply({
       kind: 'bans',
       run: 'other',
       seq: 6,

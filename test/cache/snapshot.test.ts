@@ -162,10 +162,10 @@ describe('snapshot', () => {
       if (rests !== 1) return;
       // The first slice contains the record.
       memory.forget('21.T1/0');
-      first.snapshot.recordDeletion({ key: '21.T1/0' });
+      void first.snapshot.recordDeletion({ key: '21.T1/0' });
     });
     await first.snapshot.start();
-    first.snapshot.recordDeletion({ key: '21.T1/1' });
+    await first.snapshot.recordDeletion({ key: '21.T1/1' });
     await expect.poll(() => first.written).toMatchObject([{ records: 2000 }]);
     expect(readdirSync(folder)).toEqual(['snapshot', 'snapshot.deleted']);
     const restored = memoryOf(0);
@@ -184,8 +184,9 @@ describe('snapshot', () => {
       memory.forget('21.T1/0');
       // No line can be appended to a folder, as on a full disk; then there is room again.
       mkdirSync(log);
-      first.snapshot.recordDeletion({ key: '21.T1/0' });
-      rmdirSync(log);
+      void first.snapshot.recordDeletion({ key: '21.T1/0' }).then(() => {
+        rmdirSync(log);
+      });
     });
     await first.snapshot.start();
     await expect.poll(() => first.written).toMatchObject([{ records: 1999 }]);
@@ -202,8 +203,8 @@ describe('snapshot', () => {
     await first.snapshot.start();
     // As on a disk that has become read-only: no line can be appended to a folder, and unlink does not remove one.
     for (const path of [file, `${file}.deleted`]) mkdirSync(path);
-    first.snapshot.recordDeletion({ key: '21.T1/0' });
-    first.snapshot.recordDeletion({ key: '21.T1/1' });
+    await first.snapshot.recordDeletion({ key: '21.T1/0' });
+    await first.snapshot.recordDeletion({ key: '21.T1/1' });
     expect(first.errors).toMatchObject([
       { file },
       { file, remedy: 'remove the file before the next start, which would restore deleted records' },

@@ -60,7 +60,7 @@ describe('tiered store (memory before Redis)', () => {
       await published.opened;
       const isSoft = change.kind === 'soften' || (change.kind === 'ban' && change.isSoft);
       far.entry = far.entry && isSoft ? asStale(far.entry) : undefined;
-      apply(change);
+      void apply(change);
     };
     const store = new TieredStore({
       memory,

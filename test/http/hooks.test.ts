@@ -293,7 +293,10 @@ describe('hooks of changes', () => {
     const seen: unknown[] = [];
     const proxy = await startWith({
       invalidated: (key) => seen.push(['invalidated', key]),
-      deleted: (deleted) => seen.push(['deleted', deleted]),
+      deleted(deleted) {
+        seen.push(['deleted', deleted]);
+        return Promise.resolve();
+      },
       changed: (changes: readonly LoggedChange[]) => {
         seen.push(...changes.map(({ operation, handle }) => [operation, handle]));
         return Promise.resolve();

@@ -54,7 +54,7 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
     ...(url !== undefined && { redis: { ...redisOptions(url), ...redis } }),
     deliver(message) {
       delivered.push(message);
-      applied.apply(message);
+      return applied.apply(message);
     },
   });
   const { commands, hub } = instance;

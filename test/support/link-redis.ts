@@ -117,6 +117,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     },
     command(name: string) {
       if (name === 'ZREM') world.asked.push('leave');
+      if (name.endsWith('PUBLISH')) world.asked.push('acknowledge');
       return Promise.resolve(
         name === 'ZRANGE' && world.isListKnown ? [`run:${world.run}`, world.listCreatedAt] : [],
       );

@@ -51,8 +51,8 @@ export interface KnownBans {
 /** `distrust`: messages of `group`, or of any group if `group` is undefined, may have been missed. */
 export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 
-/** Applies a message to local memory. */
-export type Deliver = (message: Message) => void;
+/** Applies a message to local memory. A change may be acknowledged once the returned promise, if any, settles. */
+export type Deliver = (message: Message) => Promise<unknown> | undefined;
 
 /** A change received from Redis. */
 interface ReceivedMessage {

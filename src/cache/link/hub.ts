@@ -87,17 +87,18 @@ export class Hub {
     const { remote } = this.#deps;
     const named = withMember(change, remote?.member.id ?? 'local');
     if (remote === undefined) {
-      this.#deps.deliver(named);
+      await this.#deps.deliver(named);
       return;
     }
-    if (named.kind === 'raise') this.#deps.deliver(named);
+    if (named.kind === 'raise') void this.#deps.deliver(named);
     const published = await remote.member.publish(named);
     if (published === undefined) await this.#publishWithoutRedis(named, remote);
     else if (named.kind !== 'raise') {
+      const numbered = named.kind === 'ban' ? { ...named, number: published.seq } : named;
       // Memory already holds a replacement that Redis has stored.
-      if (!published.isStored)
-        this.#deps.deliver(named.kind === 'ban' ? { ...named, number: published.seq } : named);
+      const applied = published.isStored ? undefined : this.#deps.deliver(numbered);
       if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
+      await applied;
     }
   }
 
@@ -106,11 +107,12 @@ export class Hub {
       if (remote.disconnectedWrites !== 'reject') return;
       // The write is not sent, so nothing else lowers its fence.
       const { key, fence } = change;
-      this.#deps.deliver({ kind: 'unchanged', key, fence });
+      void this.#deps.deliver({ kind: 'unchanged', key, fence });
       throw notConfirmed();
     }
-    this.#deps.deliver(change);
+    const applied = this.#deps.deliver(change);
     if (isInvalidation(change)) await this.#publishAgain(change, remote);
+    await applied;
   }
 
   /**

@@ -232,7 +232,7 @@ export class Member {
       if (this.#resumedAt !== Infinity) this.#resumedAt = clock.monotonic();
     }
     this.#entered = { run: bans.run, name: era, since: clock.monotonic() };
-    deliver(bans);
+    void deliver(bans);
   }
 
   /** Subscribes and joins before it reads the group numbers, so that it misses no message in between. */
@@ -248,8 +248,8 @@ export class Member {
     const numbers = await this.#step(readNumbers(commands));
     const changed = [...numbers].filter(([group, seq]) => !this.#numbers.adopt(group, seq));
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
-    if (groups.length > MAX_DISTRUSTED_GROUPS) deliver({ kind: 'distrust' });
-    else for (const group of groups) deliver({ kind: 'distrust', group });
+    if (groups.length > MAX_DISTRUSTED_GROUPS) void deliver({ kind: 'distrust' });
+    else for (const group of groups) void deliver({ kind: 'distrust', group });
     this.#isEstablished = true;
     this.#failedJoins = Infinity;
   }
@@ -281,7 +281,7 @@ export class Member {
     this.#lease.end();
     this.#failedJoins = 0;
     this.#subscriptions.close();
-    this.#deps.deliver({ kind: 'distrust' });
+    void this.#deps.deliver({ kind: 'distrust' });
   }
 
   /** Marks entries under fences of lapsed members stale. The next renewal handles later fences. */
@@ -295,7 +295,7 @@ export class Member {
   }
 
   #soften(keys: readonly string[]): void {
-    for (const key of keys) this.#deps.deliver({ kind: 'soften', key });
+    for (const key of keys) void this.#deps.deliver({ kind: 'soften', key });
   }
 
   /** Returns whether a lease may start. Lapsed members may still have pending invalidations to publish. */
@@ -374,7 +374,7 @@ export class Member {
   /** Publishes a pending change, and applies it to memory, which may contain the outdated Redis entry. */
   async #report(change: Change): Promise<void> {
     const { seq: number } = await this.#send(change, '');
-    this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
+    void this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
   }
 
   /** Detects missed messages, then applies and acknowledges a change from a different member. */
@@ -386,13 +386,18 @@ export class Member {
     if (!this.#numbers.advance(group, seq)) {
       // Opening the subscriptions again rereads the bans.
       if (group === 'bans') this.#subscriptions.reset();
-      else this.#deps.deliver({ kind: 'distrust', group });
+      else void this.#deps.deliver({ kind: 'distrust', group });
     }
     this.#fences.track(change, this.#deps.clock.now());
     // The hub applies this member's own changes.
     if (member === this.id) return;
-    this.#deps.deliver(change);
-    if (call !== '') this.#acknowledge(member, call);
+    const applied = this.#deps.deliver(change);
+    if (call === '') return;
+    if (applied === undefined) this.#acknowledge(member, call);
+    else
+      void applied.then(() => {
+        this.#acknowledge(member, call);
+      });
   }
 
   /** Sends one message per member and event-loop turn. If it is lost, the sender waits for the lease time. */

@@ -1,11 +1,17 @@
 // The on-disk log of deletions since the snapshot, so that a restore brings no deleted record back.
 import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { readFile, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Deleted } from '../../cache/store.js';
-import { APPEND, readRegularText } from '../../config/given-files.js';
+import { APPEND } from '../../config/given-files.js';
+import { SerialFlight } from '../../resolver/single-flight.js';
 
 export type IsDeleted = (key: string) => boolean;
+
+/** Maximum number of deletions that wait for the disk; more are logged as a deletion of all keys. */
+const MAX_WAITING = 10_000;
+
+const EVERYTHING: Deleted = { prefix: '' };
 
 /**
  * Appends every deletion; each snapshot starts a new log. A write waits for the append, but not for an fsync:
@@ -13,44 +19,45 @@ export type IsDeleted = (key: string) => boolean;
  */
 export class DeletionLog {
   readonly #file: string;
+  readonly #appends = new SerialFlight();
+  #waiting: Deleted[] = [];
 
   constructor(snapshotFile: string) {
     this.#file = `${snapshotFile}.deleted`;
   }
 
-  /** Appends a deletion. @throws Error when the disk cannot be written */
-  add(deleted: Deleted): void {
-    const log = openSync(this.#file, APPEND, 0o600);
-    try {
-      writeFileSync(log, `${JSON.stringify(deleted)}\n`);
-    } finally {
-      closeSync(log);
-    }
+  /** Appends a deletion, together with those that wait for the disk. @throws Error when the disk cannot be written */
+  add(deleted: Deleted): Promise<void> {
+    if (this.#waiting.length === MAX_WAITING) this.#waiting = [EVERYTHING];
+    this.#waiting.push(deleted);
+    return this.#appends.join('', () => this.#append());
+  }
+
+  async #append(): Promise<void> {
+    const lines = this.#waiting.splice(0).map((deleted) => `${JSON.stringify(deleted)}\n`);
+    await writeFile(this.#file, lines.join(''), { flag: APPEND, mode: 0o600 });
   }
 
   /**
-   * Starts a new log. Call it before reading the first entry of a snapshot, and call the returned function,
+   * Starts a new log. Await it before reading the first entry of a snapshot, and call the returned function,
    * which removes older logs, once the snapshot is written.
    */
-  startLog(): () => void {
+  async startLog(): Promise<() => Promise<void>> {
     const before = `${this.#file}.${randomUUID()}`;
-    try {
-      renameSync(this.#file, before);
-    } catch (error) {
-      if (!isFileMissing(error)) throw error;
-    }
-    const older = this.#files().filter((file) => file !== this.#file);
-    return () => {
-      for (const file of older) tryRemove(file);
+    await rename(this.#file, before).catch(exceptMissing);
+    const older = (await this.#files()).filter((file) => file !== this.#file);
+    return async () => {
+      // A log that remains costs only a load: its keys are not restored.
+      for (const file of older) await unlink(file).catch(() => undefined);
     };
   }
 
   /** Reads all logs. @throws Error when a log cannot be read */
-  read(): IsDeleted {
+  async read(): Promise<IsDeleted> {
     const keys = new Set<string>();
     const prefixes: string[] = [];
-    for (const file of this.#files()) {
-      for (const deleted of readDeletions(file)) {
+    for (const file of await this.#files()) {
+      for (const deleted of await readDeletions(file)) {
         if ('key' in deleted) keys.add(deleted.key);
         else prefixes.push(deleted.prefix);
       }
@@ -58,25 +65,25 @@ export class DeletionLog {
     return (key) => keys.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
   }
 
-  #files(): string[] {
+  async #files(): Promise<string[]> {
     const folder = dirname(this.#file);
     const name = basename(this.#file);
-    return readdirSync(folder)
+    return (await readdir(folder))
       .filter((found) => found === name || found.startsWith(`${name}.`))
       .map((found) => join(folder, found));
   }
 }
 
-function readDeletions(file: string): Deleted[] {
-  let text: string;
-  try {
-    text = readRegularText(file);
-  } catch (error) {
-    // A concurrent snapshot has removed the log.
-    if (isFileMissing(error)) return [];
-    throw error;
-  }
-  return text.split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
+/** Returns none if a concurrent snapshot has removed the log. */
+async function readDeletions(file: string): Promise<Deleted[]> {
+  const text = await readLog(file).catch(exceptMissing);
+  return (text ?? '').split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
+}
+
+async function readLog(file: string): Promise<string> {
+  // Reading a named pipe would block a thread.
+  if (!(await stat(file)).isFile()) throw new Error('it is not a regular file');
+  return readFile(file, 'utf8');
 }
 
 /** Parses a line. A damaged line may have named any key, so it deletes all keys. */
@@ -88,15 +95,11 @@ function parseLine(line: string): Deleted {
   } catch {
     // Invalid JSON is treated like any other damaged line.
   }
-  return { prefix: '' };
-}
-
-function tryRemove(file: string): void {
-  try {
-    unlinkSync(file);
-  } catch {
-    // A log remains, so its keys are not restored, but loaded on use.
-  }
+  return EVERYTHING;
 }
 
 export const isFileMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
+function exceptMissing(error: unknown): void {
+  if (!isFileMissing(error)) throw error;
+}

@@ -37,11 +37,7 @@ export function start(host: Host, settings: SnapshotConfig): Started {
   };
   return {
     restored: restoreAll(),
-    deleted:
-      snapshot &&
-      ((deleted) => {
-        snapshot.recordDeletion(deleted);
-      }),
+    deleted: snapshot && ((deleted) => snapshot.recordDeletion(deleted)),
     adminHandlers: createTransfer({
       exportRecords: (prefix) => exportRecords(host, prefix),
       async importLines(text) {

@@ -1,12 +1,11 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
-import { renameSync, unlinkSync } from 'node:fs';
-import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
 import type { Host } from '../../host.js';
-import type { Clock } from '../../cache/clock.js';
+import { type Clock, untilDeadline } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { READ } from '../../config/given-files.js';
@@ -28,6 +27,9 @@ const SLICE_EVERY_MS = 1.25;
 /** Bytes read and encoded per slice, during which requests wait. */
 const SLICE_BYTES = 128 * 1024;
 const READ_BYTES = 256 * 1024;
+
+/** Maximum time that a write waits for its line in the log of deletions (ms), as for a destination of changes. */
+const LOG_WAIT_MS = 500;
 
 interface SnapshotPlan {
   file: string;
@@ -56,6 +58,8 @@ export class Snapshot {
    * records.
    */
   #isLoaded = false;
+  /** Whether the disk does not respond: then no write waits for it. */
+  #isDiskLate = false;
   /** Messages logged since the last snapshot was written. */
   readonly #reported = new Set<string>();
   #writtenAt = 0;
@@ -85,16 +89,28 @@ export class Snapshot {
     this.#schedule();
   }
 
-  /** Logs a deletion. Call it before the write is acknowledged. */
-  recordDeletion(deleted: Deleted): void {
+  /** Logs a deletion. The write may be acknowledged afterwards, also if the disk fails or does not respond. */
+  async recordDeletion(deleted: Deleted): Promise<void> {
+    const logged = this.#logDeletion(deleted);
+    if (this.#isDiskLate) return;
+    const late = (): Error => new Error('the disk does not respond');
+    // The line is still written if the disk responds again before the process ends.
+    await untilDeadline(logged, LOG_WAIT_MS, late).catch((error: unknown) => {
+      this.#isDiskLate = true;
+      this.#reportNotWritten(error);
+    });
+  }
+
+  async #logDeletion(deleted: Deleted): Promise<void> {
     try {
-      this.#deletions.add(deleted);
+      await this.#deletions.add(deleted);
     } catch (error) {
       this.#reportNotWritten(error);
       // A snapshot that may restore a deleted record is worse than no snapshot.
       this.#unlogged.abort(error);
-      this.#remove();
+      await this.#remove();
     }
+    this.#isDiskLate = false;
   }
 
   /** Writes the last snapshot without pauses, because requests are no longer served. */
@@ -126,25 +142,28 @@ export class Snapshot {
     const { clock, log } = this.#host;
     const startedAt = clock.monotonic();
     this.#unlogged = new AbortController();
+    const { signal: unlogged } = this.#unlogged;
     try {
-      const forgetOlder = this.#deletions.startLog();
+      const forgetOlder = await this.#deletions.startLog();
       const readSlice: SnapshotSource['readSlice'] = (from) => this.#readSlice(from);
-      const either = AbortSignal.any([signal, this.#unlogged.signal]);
+      const either = AbortSignal.any([signal, unlogged]);
       const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either });
-      forgetOlder();
+      await forgetOlder();
       this.#reported.clear();
       this.#writtenAt = clock.wall();
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
+      // The file may have been replaced since it was removed.
+      if (unlogged.aborted) await this.#remove();
       // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
       const isAbandoned = signal.aborted && signal === this.#ending.signal;
       if (!isAbandoned) this.#reportNotWritten(error);
     }
   }
 
-  #remove(): void {
+  async #remove(): Promise<void> {
     try {
-      unlinkSync(this.#options.file);
+      await unlink(this.#options.file);
     } catch (error) {
       if (isFileMissing(error)) return;
       const remedy = 'remove the file before the next start, which would restore deleted records';
@@ -183,7 +202,7 @@ export class Snapshot {
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
     try {
-      const isDeleted = this.#deletions.read();
+      const isDeleted = await this.#deletions.read();
       handle = await open(file, READ);
       await this.#restore(handle, { isDeleted, ticket });
     } catch (error) {
@@ -279,8 +298,8 @@ async function writeSnapshot(file: string, source: SnapshotSource): Promise<Writ
   try {
     const written = await writeFile(temporary, source);
     source.signal.throwIfAborted();
-    // In this turn: a deletion that cannot be logged removes the file.
-    renameSync(temporary, file);
+    await rename(temporary, file);
+    source.signal.throwIfAborted();
     await syncFolder(dirname(file));
     return written;
   } catch (error) {

@@ -27,6 +27,7 @@ async function start(url: string, links: number): Promise<void> {
       now: Date.now,
       deliver: () => {
         received++;
+        return undefined;
       },
       onState: () => undefined,
     });

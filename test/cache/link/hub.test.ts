@@ -9,7 +9,7 @@ import {
   MEMBERSHIP_MS,
   INSTANCE_LEASE_RENEWAL_MS,
 } from '../../../src/cache/coherence/lease.js';
-import type { Change, Message } from '../../../src/cache/coherence/message.js';
+import type { Change, Deliver, Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { gate } from '../../support/gate.js';
 import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
@@ -23,8 +23,16 @@ const notConfirmed = { code: 'INVALIDATION_UNCONFIRMED', status: 503, retryAfter
 describe('coherence hub', () => {
   test('confirms a change once it is applied locally, if no Redis is configured', async () => {
     const delivered: Message[] = [];
-    const hub = new Hub({ now: Date.now, deliver: (message) => delivered.push(message) });
-    await hub.publish(CHANGED);
+    const applied = gate();
+    const deliver: Deliver = (message) => {
+      delivered.push(message);
+      return applied.opened;
+    };
+    const hub = new Hub({ now: Date.now, deliver });
+    const published = hub.publish(CHANGED);
+    expect(await isSettled(published)).toBe(false);
+    applied.open();
+    await published;
     expect(delivered).toEqual([{ ...CHANGED, fence: 'local/1' }]);
     expect(hub.isLinked()).toBe(true);
     expect(hub.trustedSince()).toBe(0);
@@ -49,6 +57,7 @@ describe('coherence hub', () => {
         acknowledged: Promise.resolve(true),
       }),
       returned: notBack,
+      applied: undefined as ReturnType<Deliver>,
     };
     const member: Membership = {
       id: 'me',
@@ -64,7 +73,10 @@ describe('coherence hub', () => {
     };
     const hub = new Hub({
       now: clock.now,
-      deliver: (message) => delivered.push(message),
+      deliver(message) {
+        delivered.push(message);
+        return world.applied;
+      },
       remote: { member, pending, disconnectedWrites, disconnectedMaxAgeMs: 5000 },
     });
     return { hub, clock, pending, delivered, published, world };
@@ -80,6 +92,19 @@ describe('coherence hub', () => {
     expect(await isSettled(published)).toBe(false);
     expect(delivered).toEqual([CHANGED_BY_ME]);
     acknowledged.open();
+    await published;
+  });
+
+  test.each([
+    ['after its publication', undefined],
+    ['during an outage of Redis', away],
+  ])('confirms a change once everything that concerns it here is done: %s', async (_, publish) => {
+    const { hub, world } = open();
+    const applied = gate();
+    Object.assign(world, { applied: applied.opened, ...(publish && { publish }) });
+    const published = hub.publish(CHANGED);
+    expect(await isSettled(published)).toBe(false);
+    applied.open();
     await published;
   });
 

@@ -9,7 +9,7 @@ describe('cache coherence member of a paused process', () => {
   test('notices a pause of its process before its timers fire, and none while they do', async () => {
     const { commands, world } = createLinkRedis();
     const clock = createManualClock();
-    const nothing = (): void => undefined;
+    const nothing = (): undefined => undefined;
     const pending = new PendingInvalidations();
     const member = new Member({ commands, clock, pending, deliver: nothing, onRenewed: nothing });
     await member.renewNow();

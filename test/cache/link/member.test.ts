@@ -13,7 +13,8 @@ const raise = formatChange(
   { member: 'gone', call: '' },
 );
 
-function open() {
+/** `applied`: until it settles, a change must not be acknowledged. */
+function open(applied?: Promise<void>) {
   const { commands, world } = createLinkRedis();
   const clock = createManualClock();
   const pending = new PendingInvalidations();
@@ -25,6 +26,7 @@ function open() {
     pending,
     deliver(message) {
       delivered.push(message);
+      return applied;
     },
     onRenewed() {
       leases.push(member.leaseLeftMs() > 0);
@@ -37,6 +39,20 @@ function open() {
 const uniqueRuns = (calls: readonly string[]): string[] => calls.filter((call, at) => call !== calls[at - 1]);
 
 describe('cache coherence member', () => {
+  test('acknowledges a change of another member once everything that concerns it here is done', async () => {
+    const applied = gate();
+    const { world, delivered, member } = open(applied.opened);
+    await member.renewNow();
+    const change = { kind: 'changed', key: KEY, fence: 'other/1' } as const;
+    world.send(`2 ${formatChange(change, { member: 'other', call: '1' })}`);
+    await settled();
+    expect(delivered).toContainEqual(change);
+    expect(world.asked).not.toContain('acknowledge');
+    applied.open();
+    await settled();
+    expect(world.asked.at(-1)).toBe('acknowledge');
+  });
+
   test('obtains its first lease from a ping sent after it was listed and had read the sequence numbers', async () => {
     const { world, member } = open();
     await member.renewNow();

@@ -1,0 +1,39 @@
+// A disk of the snapshot that does not respond, as a network drive or a volume whose storage is away.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { gate } from '../support/gate.js';
+import { useNock } from '../support/nock.js';
+import { newFolder, startLogged } from '../support/snapshot.js';
+import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
+import { jsonAnswer, mockWrites } from '../support/writes.js';
+
+vi.mock('node:fs/promises', { spy: true });
+
+useNock();
+
+const PUT = { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' };
+
+describe('a disk that does not respond', () => {
+  test('delays one write only, whose line follows when the disk responds again', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const responding = gate();
+    vi.mocked(writeFile).mockImplementation(async (path, text) => {
+      await responding.opened;
+      writeFileSync(path as string, text as string, { flag: 'a' });
+    });
+    const proxy = await startLogged(file);
+    mockUpstream();
+    mockWrites(jsonAnswer(200, { responseCode: 1 }));
+    expect((await proxy.ask(PATH, PUT)).status).toBe(200);
+    expect(await proxy.line('snapshot not written')).toMatchObject({ reason: 'the disk does not respond' });
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect((await proxy.ask(PATH, PUT)).status).toBe(200);
+    responding.open();
+    const lines = (): string[] => readFileSync(`${file}.deleted`, 'utf8').trim().split('\n');
+    const line = JSON.stringify({ key: HANDLE.toUpperCase() });
+    await expect.poll(lines).toEqual([line, line]);
+    vi.mocked(writeFile).mockReset();
+  });
+});
