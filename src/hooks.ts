@@ -115,6 +115,7 @@ export interface SearchService {
 interface JudgedRequest {
   req: IncomingMessage;
   res: ServerResponse;
+  /** `handleNamedBy` reads its handle, because no handler has parsed it yet. */
   place: RequestContext;
   /** Address of the client, even behind trusted proxies. */
   address: string;

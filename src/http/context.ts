@@ -2,14 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
+import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ClientPeer } from '../upstream/contract.js';
 import type { SendRaw } from './raw-response.js';
 import type { RunSteps, RunStepsOf } from './request-work.js';
-import type { Listener, Place, Route } from './route-table.js';
+import { type Interface, type Listener, type Place, type Route, restOf } from './route-table.js';
 import { type Format, ownerOf, readFormat, readTarget, routableTarget } from './target.js';
 
 /** How a read was answered, for the log and metrics. */
@@ -67,6 +67,36 @@ export type Admit = (
 /** Returns the context, which the first step of the request has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
+}
+
+interface NamedHandle {
+  interface: 'record' | 'v2' | 'redirect' | 'list' | 'native';
+  /** Undefined without a valid handle, or if only the body names it. A list of a prefix names `<prefix>/`. */
+  handle: string | undefined;
+}
+
+/** Returns the handle that a request names, before its handler reads it: for judges. */
+export function handleNamedBy({ route, parameters, ...place }: RequestContext): NamedHandle {
+  const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
+  return prefix === null
+    ? handleIn(place, route?.interface ?? ownerOf(place.target.path))
+    : { interface: 'list', handle: `${prefix}/` };
+}
+
+function handleIn(place: Place, of: Interface): NamedHandle {
+  if (of === 'native') return { interface: 'native', handle: undefined };
+  if (of === 'v2') return { interface: 'v2', handle: decodePath(restOf(place)) };
+  if (of === 'redirect') {
+    const decoded = decodePath(place.target.path);
+    return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
+  }
+  const namesHandle = place.match?.routes[0]?.path.endsWith('{handle}') === true;
+  return { interface: 'record', handle: namesHandle ? decodePath(restOf(place)) : undefined };
+}
+
+function decodePath(rawHandle: string): string | undefined {
+  const parsed = parseHandle(rawHandle);
+  return parsed.ok ? parsed.handle : undefined;
 }
 
 export function resultOf(resolution: Resolution, { authoritative }: { authoritative: boolean }): ReadResult {

@@ -4,11 +4,9 @@ import { createNetworkTest } from '../../config/addresses.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
-import { compileGlobs, handleInUrl, type HandleRef, parseHandle, upperAscii } from '../../handle/handle.js';
+import { compileGlobs, type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { Judgement, RequestJudge } from '../../hooks.js';
-import type { RequestContext } from '../../http/context.js';
-import { type Interface, restOf } from '../../http/route-table.js';
-import { ownerOf } from '../../http/target.js';
+import { type RequestContext, handleNamedBy } from '../../http/context.js';
 import { maybe, maybeAll } from '../../maybe.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { clientOf, networkOf } from '../../http/client-address.js';
@@ -255,7 +253,7 @@ function createReadFacts(
 
   return function readFacts(req, place, address) {
     const { method = '', headers } = req;
-    const named = handleName(place);
+    const named = handleNamedBy(place);
     const facts: TrafficFacts = {
       address,
       userAgent: headers['user-agent'] ?? '',
@@ -267,44 +265,6 @@ function createReadFacts(
     };
     return { ...facts, reads: readsOf(place, facts, isFresh) };
   };
-}
-
-interface NamedHandle {
-  interface: InterfaceName;
-  handle: string | undefined;
-}
-
-function handleName(place: RequestContext): NamedHandle {
-  const { target, route, parameters } = place;
-  const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
-  return prefix === null
-    ? handleAt(place, route?.interface ?? ownerOf(target.path))
-    : { interface: 'list', handle: `${prefix}/` };
-}
-
-function handleAt(place: RequestContext, of: Interface): NamedHandle {
-  const { routes: [route] = [] } = place.match ?? {};
-  switch (of) {
-    case 'native':
-      // The handle is in the message body.
-      return { interface: 'native', handle: undefined };
-    case 'v2':
-      return { interface: 'v2', handle: decodePath(restOf(place)) };
-    case 'redirect': {
-      const decoded = decodePath(place.target.path);
-      return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
-    }
-    default:
-      return {
-        interface: 'record',
-        handle: route?.path.endsWith('{handle}') ? decodePath(restOf(place)) : undefined,
-      };
-  }
-}
-
-function decodePath(rawHandle: string): string | undefined {
-  const parsed = parseHandle(rawHandle);
-  return parsed.ok ? parsed.handle : undefined;
 }
 
 /**
