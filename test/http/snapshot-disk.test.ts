@@ -2,7 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { DeletionLog } from '../../src/plugins/snapshot/deletion-log.js';
 import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { newFolder, startLogged } from '../support/snapshot.js';
@@ -13,16 +14,25 @@ vi.mock('node:fs/promises', { spy: true });
 
 useNock();
 
+/** Holds all lines until the returned gate opens. */
+function holdDisk(): ReturnType<typeof gate> {
+  const responding = gate();
+  vi.mocked(writeFile).mockImplementation(async (path, text) => {
+    await responding.opened;
+    writeFileSync(path as string, text as string, { flag: 'a' });
+  });
+  onTestFinished(() => {
+    vi.mocked(writeFile).mockReset();
+  });
+  return responding;
+}
+
 const PUT = { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' };
 
 describe('a disk that does not respond', () => {
   test('delays one write only, whose line follows when the disk responds again', async () => {
     const file = join(newFolder(), 'snapshot');
-    const responding = gate();
-    vi.mocked(writeFile).mockImplementation(async (path, text) => {
-      await responding.opened;
-      writeFileSync(path as string, text as string, { flag: 'a' });
-    });
+    const responding = holdDisk();
     const proxy = await startLogged(file);
     mockUpstream();
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
@@ -34,6 +44,22 @@ describe('a disk that does not respond', () => {
     const lines = (): string[] => readFileSync(`${file}.deleted`, 'utf8').trim().split('\n');
     const line = JSON.stringify({ key: HANDLE.toUpperCase() });
     await expect.poll(lines).toEqual([line, line]);
-    vi.mocked(writeFile).mockReset();
+  });
+
+  test('has at most 10,000 deletions waiting, and more count as a deletion of all', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const responding = holdDisk();
+    const log = new DeletionLog(file, { onLate: () => undefined, onFailed: () => Promise.resolve() });
+    const added = Array.from({ length: 10_003 }, (_, at) => log.add({ key: `21.T1/${at}` }));
+    responding.open();
+    await Promise.all(added);
+    const lines = readFileSync(`${file}.deleted`, 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+      { key: '21.T1/0' },
+      { prefix: '' },
+      { key: '21.T1/10001' },
+      { key: '21.T1/10002' },
+    ]);
+    expect((await log.read())('21.T1/5')).toBe(true);
   });
 });

@@ -2,16 +2,27 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { untilDeadline } from '../../cache/clock.js';
 import type { Deleted } from '../../cache/store.js';
 import { APPEND } from '../../config/given-files.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
 
 export type IsDeleted = (key: string) => boolean;
 
+/** Maximum time that a write waits for its line (ms), as for a destination of changes. */
+const WAIT_MS = 500;
+
 /** Maximum number of deletions that wait for the disk; more are logged as a deletion of all keys. */
 const MAX_WAITING = 10_000;
 
 const EVERYTHING: Deleted = { prefix: '' };
+
+interface LogFailures {
+  /** The disk does not respond. The lines are still written if it does before the process ends. */
+  onLate: (error: unknown) => void;
+  /** Lines could not be written. */
+  onFailed: (error: unknown) => Promise<void>;
+}
 
 /**
  * Appends every deletion; each snapshot starts a new log. A write waits for the append, but not for an fsync:
@@ -19,23 +30,38 @@ const EVERYTHING: Deleted = { prefix: '' };
  */
 export class DeletionLog {
   readonly #file: string;
+  readonly #failures: LogFailures;
   readonly #appends = new SerialFlight();
   #waiting: Deleted[] = [];
+  /** Whether the disk does not respond: then no write waits for it. */
+  #isLate = false;
 
-  constructor(snapshotFile: string) {
+  constructor(snapshotFile: string, failures: LogFailures) {
     this.#file = `${snapshotFile}.deleted`;
+    this.#failures = failures;
   }
 
-  /** Appends a deletion, together with those that wait for the disk. @throws Error when the disk cannot be written */
-  add(deleted: Deleted): Promise<void> {
+  /** Appends a deletion, together with those that wait for the disk. Settles also if the disk fails or does not respond. */
+  async add(deleted: Deleted): Promise<void> {
     if (this.#waiting.length === MAX_WAITING) this.#waiting = [EVERYTHING];
     this.#waiting.push(deleted);
-    return this.#appends.join('', () => this.#append());
+    const appended = this.#appends.join('', () => this.#append());
+    if (this.#isLate) return;
+    const late = (): Error => new Error('the disk does not respond');
+    await untilDeadline(appended, WAIT_MS, late).catch((error: unknown) => {
+      this.#isLate = true;
+      this.#failures.onLate(error);
+    });
   }
 
   async #append(): Promise<void> {
     const lines = this.#waiting.splice(0).map((deleted) => `${JSON.stringify(deleted)}\n`);
-    await writeFile(this.#file, lines.join(''), { flag: APPEND, mode: 0o600 });
+    try {
+      await writeFile(this.#file, lines.join(''), { flag: APPEND, mode: 0o600 });
+    } catch (error) {
+      await this.#failures.onFailed(error);
+    }
+    this.#isLate = false;
   }
 
   /**

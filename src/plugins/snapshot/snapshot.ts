@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
 import type { Host } from '../../host.js';
-import { type Clock, untilDeadline } from '../../cache/clock.js';
+import type { Clock } from '../../cache/clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { READ } from '../../config/given-files.js';
@@ -27,9 +27,6 @@ const SLICE_EVERY_MS = 1.25;
 /** Bytes read and encoded per slice, during which requests wait. */
 const SLICE_BYTES = 128 * 1024;
 const READ_BYTES = 256 * 1024;
-
-/** Maximum time that a write waits for its line in the log of deletions (ms), as for a destination of changes. */
-const LOG_WAIT_MS = 500;
 
 interface SnapshotPlan {
   file: string;
@@ -58,8 +55,6 @@ export class Snapshot {
    * records.
    */
   #isLoaded = false;
-  /** Whether the disk does not respond: then no write waits for it. */
-  #isDiskLate = false;
   /** Messages logged since the last snapshot was written. */
   readonly #reported = new Set<string>();
   #writtenAt = 0;
@@ -67,7 +62,17 @@ export class Snapshot {
   constructor(options: SnapshotPlan, host: Host) {
     this.#options = options;
     this.#host = host;
-    this.#deletions = new DeletionLog(options.file);
+    this.#deletions = new DeletionLog(options.file, {
+      onLate: (error) => {
+        this.#reportNotWritten(error);
+      },
+      onFailed: async (error) => {
+        this.#reportNotWritten(error);
+        // A snapshot that may restore a deleted record is worse than no snapshot.
+        this.#unlogged.abort(error);
+        await this.#remove();
+      },
+    });
   }
 
   /** Time of the last snapshot by the wall clock (ms); 0 before the first. */
@@ -89,28 +94,9 @@ export class Snapshot {
     this.#schedule();
   }
 
-  /** Logs a deletion. The write may be acknowledged afterwards, also if the disk fails or does not respond. */
-  async recordDeletion(deleted: Deleted): Promise<void> {
-    const logged = this.#logDeletion(deleted);
-    if (this.#isDiskLate) return;
-    const late = (): Error => new Error('the disk does not respond');
-    // The line is still written if the disk responds again before the process ends.
-    await untilDeadline(logged, LOG_WAIT_MS, late).catch((error: unknown) => {
-      this.#isDiskLate = true;
-      this.#reportNotWritten(error);
-    });
-  }
-
-  async #logDeletion(deleted: Deleted): Promise<void> {
-    try {
-      await this.#deletions.add(deleted);
-    } catch (error) {
-      this.#reportNotWritten(error);
-      // A snapshot that may restore a deleted record is worse than no snapshot.
-      this.#unlogged.abort(error);
-      await this.#remove();
-    }
-    this.#isDiskLate = false;
+  /** Logs a deletion. The write may be acknowledged afterwards. */
+  recordDeletion(deleted: Deleted): Promise<void> {
+    return this.#deletions.add(deleted);
   }
 
   /** Writes the last snapshot without pauses, because requests are no longer served. */
