@@ -3,6 +3,11 @@
 // default `serve`.
 import { readFileSync } from 'node:fs';
 
+// Before the first file is read or name looked up, when Node.js starts these threads. By default they are four: a disk that does not
+// respond blocks a thread for each of log, changes, reports and snapshot, and none is left for compression and DNS. Node.js 20 starts
+// them before this line.
+process.env['UV_THREADPOOL_SIZE'] ??= '8';
+
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   engines: { node: string };
 };
