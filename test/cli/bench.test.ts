@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
+import { startHostileServer } from '../support/hostile-server.js';
 import { itWithProgram } from '../support/programs.js';
 import { startSeparated } from '../support/sharing-proxies.js';
 import { CTRL_C, startOnTerminal } from '../support/terminal.js';
@@ -55,6 +56,20 @@ describe('bench command', () => {
     const gone = { PROXY_URL: `http://127.0.0.1:${await freePort()}` };
     const none = await cli(['bench', 'a', '--requests', '20'], gone);
     expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no response +20\n/) as string });
+  });
+
+  test('counts a response that breaks off as none, and reads a long response to its end', async () => {
+    const body = 'x'.repeat(1_000_000);
+    const proxy = (length: number) =>
+      startHostileServer((socket) =>
+        socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n${body}`),
+      );
+    const args = ['bench', 'a', '--requests', '1', '--json'];
+    const broken = await cli(args, { PROXY_URL: await proxy(body.length + 1) });
+    expect(broken).toMatchObject({ code: 1, stderr: '1 request failed\n' });
+    expect(JSON.parse(broken.stdout)).toMatchObject({ responses: 0, unanswered: 1 });
+    const whole = await cli(args, { PROXY_URL: await proxy(body.length) });
+    expect(JSON.parse(whole.stdout)).toMatchObject({ responses: 1, unanswered: 0 });
   });
 
   test('rejects a remote proxy unless --remote is given', async () => {

@@ -1,38 +1,12 @@
 // Commands whose --admin is another program, or an admin listener that misbehaves.
-import { type AddressInfo, type Socket, createServer } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
 import { callAdmin } from '../../src/cli/client.js';
 import { cli } from '../support/cli.js';
+import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
 
 const OK = 'HTTP/1.1 200 OK\r\n\r\n';
 const FAILED = 'HTTP/1.1 500 Failed\r\n\r\n';
-
-/** Starts a server that calls `answer` once a request has begun. Returns its URL. */
-async function serverWith(answer: (socket: Socket) => void): Promise<string> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined).resume();
-    socket.once('data', () => {
-      answer(socket);
-    });
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  await new Promise((resolve) => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** Writes for as long as the client reads. */
-function writeForEver(socket: Socket, piece: string): void {
-  const write = (): void => {
-    while (!socket.destroyed && socket.write(piece));
-    socket.once('drain', write);
-  };
-  write();
-}
 
 const COMMANDS = [
   ['stats'],
@@ -52,7 +26,7 @@ describe('an admin listener', () => {
     ['an empty list', '[]'],
     ['part of an object', '{"requests":'],
   ])('that responds with %s to any request makes each command fail', async (_, body) => {
-    const admin = await serverWith((socket) => socket.end(OK + body));
+    const admin = await startHostileServer((socket) => socket.end(OK + body));
     for (const command of COMMANDS) {
       const { code, stdout, stderr } = await cli([...command, '--admin', admin]);
       expect([code, stdout]).toEqual([1, '']);
@@ -61,7 +35,7 @@ describe('an admin listener', () => {
   });
 
   test('that sends an endless response makes commands fail', async () => {
-    const admin = await serverWith((socket) => {
+    const admin = await startHostileServer((socket) => {
       socket.write(OK);
       writeForEver(socket, 'x'.repeat(65_536));
     });
@@ -73,7 +47,7 @@ describe('an admin listener', () => {
   });
 
   test('that sends an endless error makes commands fail with its status', async () => {
-    const admin = await serverWith((socket) => {
+    const admin = await startHostileServer((socket) => {
       socket.write(FAILED);
       writeForEver(socket, '\u001b]0;evil\u0007');
     });
@@ -94,7 +68,7 @@ describe('an admin listener', () => {
       },
     ],
   ])('that %s is left after a time limit', async (_, answer) => {
-    const admin = await serverWith(answer);
+    const admin = await startHostileServer(answer);
     await expect(callAdmin({ admin }, '/stats', { waitMs: 50 })).rejects.toThrow(
       `cannot reach ${admin}/stats: no complete response within 0.05 s`,
     );
@@ -104,12 +78,9 @@ describe('an admin listener', () => {
     ['a byte from time to time', OK, {}],
     ['a byte of an error from time to time, instead of an export', FAILED, { isStream: true }],
   ])('that sends %s is left after the same limit', async (_, head, options) => {
-    const admin = await serverWith((socket) => {
+    const admin = await startHostileServer((socket) => {
       socket.write(head);
-      const timer = setInterval(() => socket.write(' '), 5);
-      socket.once('close', () => {
-        clearInterval(timer);
-      });
+      writeSlowly(socket);
     });
     const read = async () => (await callAdmin({ admin }, '/stats', { ...options, waitMs: 50 })).toArray();
     await expect(read()).rejects.toThrow(/no complete response within 0.05 s|status 500/);
