@@ -13,8 +13,10 @@ export interface AdminOptions {
 const MAX_BODY_BYTES = 16 * 1024 ** 2;
 /** Maximum length of an error, which is printed. */
 const MAX_ERROR_BYTES = 16 * 1024;
+/** Maximum length of a record, a batch or a page of a list. */
+const MAX_TEXT_BYTES = 64 * 1024 ** 2;
 /** Maximum time for a response, as in `fetch`. A purge may wait for other instances. */
-const MAX_WAIT_MS = 5 * 60_000;
+export const MAX_WAIT_MS = 5 * 60_000;
 
 /**
  * Calls the admin listener and returns the JSON object of its response, which has the given member.
@@ -35,12 +37,14 @@ export async function askAdmin(
 export const foreignResponse = ({ admin }: AdminOptions, path: string): Failure =>
   new Failure(`${admin}${path}: this is not the response of an admin listener`);
 
+type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
 /** @throws Failure for a response that is cut or too long */
-async function readText(response: IncomingMessage, path: string, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
+async function readText(body: Pieces, path: string, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+    for await (const chunk of body) {
       bytes += chunk.length;
       if (bytes > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`);
       chunks.push(chunk);
@@ -147,13 +151,22 @@ const TOKEN_MISSING = new Failure(
 );
 const TOKEN_WRONG = new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
 
-/** @throws Failure with the address and the reason if no response arrives */
-export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<Response> {
-  try {
-    return await fetch(url, init);
-  } catch (error) {
+/**
+ * Requests a text of the public listener.
+ *
+ * @throws Failure with the address and the reason for a response that is missing, cut, too long or too slow
+ */
+export async function fetchText(
+  url: string,
+  init: RequestInit = {},
+  waitMs = MAX_WAIT_MS,
+): Promise<{ response: Response; text: string }> {
+  // Also the body has to arrive within this time.
+  const signal = AbortSignal.timeout(waitMs);
+  const response = await fetch(url, { ...init, signal }).catch((error: unknown) => {
     throw unreachable(url, error);
-  }
+  });
+  return { response, text: await readText(response.body ?? [], url, MAX_TEXT_BYTES) };
 }
 
 const unreachable = (url: string, error: unknown): Failure =>

@@ -1,9 +1,10 @@
 // Reads the commands' handles from an argument, a file, standard input or a prefix listing.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { isLoopback } from '../config/addresses.js';
+import { tryDecode } from '../handle/bytes.js';
 import { handleInUrl, parseHandle, printableText } from '../handle/handle.js';
 import { streamLines } from '../handle/streams.js';
-import { fetchOrFail } from './client.js';
+import { fetchText } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
 /** API path in a resolver URL. No handle starts like this, because `api` is not a prefix. */
@@ -81,12 +82,12 @@ interface HandlePage {
 }
 
 async function fetchPage(url: string, authorization: string | undefined) {
-  const response = await fetchOrFail(url, {
+  const { response, text } = await fetchText(url, {
     headers: authorization === undefined ? {} : { Authorization: authorization },
     // On a redirect to a different origin, fetch would drop the credentials and return an unrelated response.
     redirect: 'error',
   });
-  const body = ((await response.json().catch(() => undefined)) as HandlePage | null | undefined) ?? {};
+  const body = (tryDecode(JSON.parse, text) as HandlePage | null | undefined) ?? {};
   const { handles, totalCount } = body;
   if (!response.ok || !isListFile(handles)) throw listFailure(response.status, body, authorization);
   return { handles, totalCount };

@@ -4,7 +4,7 @@ import { tryDecode } from '../handle/bytes.js';
 import type { CacheCopy } from '../host.js';
 import { handleToPath, printableText } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
+import { type AdminOptions, askAdmin, fetchText } from './client.js';
 import type { TrustOptions } from './direct.js';
 import { readHandleName, readHandleLines } from './handles.js';
 import { EXIT, Failure, countText, print, printNote, tableLines } from './terminal.js';
@@ -56,8 +56,8 @@ async function readHandleRecord(handle: string, options: ResolveCommandOptions):
     const { status, text } = await (await import('./direct.js')).readDirectly(direct, handle, options);
     return toResolved(status, text);
   }
-  const response = await fetchOrFail(`${proxy}/api/handles/${handleToPath(handle)}`);
-  return toResolved(response.status, await response.text(), response.headers.get('cache-status'));
+  const { response, text } = await fetchText(`${proxy}/api/handles/${handleToPath(handle)}`);
+  return toResolved(response.status, text, response.headers.get('cache-status'));
 }
 
 const toResolved = (status: number, text: string, cacheStatus?: string | null): Resolved => ({
@@ -124,12 +124,11 @@ async function resolveList(options: ResolveCommandOptions): Promise<void> {
 }
 
 async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions): Promise<Element[]> {
-  const response = await fetchOrFail(`${proxy}/api/resolve`, {
+  const { response, text } = await fetchText(`${proxy}/api/resolve`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ handles }),
   });
-  const text = await response.text().catch(() => '');
   if (!response.ok) throw new Failure(`status ${response.status}: ${printableText(text.trim())}`);
   const elements = parseJsonAnswer(text);
   if (Array.isArray(elements) && elements.length === handles.length) return elements as Element[];

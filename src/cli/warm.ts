@@ -2,7 +2,7 @@
 // only due handles.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath, printableText } from '../handle/handle.js';
-import { failureReason } from './client.js';
+import { MAX_WAIT_MS, failureReason } from './client.js';
 import { type ListSource, handlesUnderPrefix } from './handles.js';
 import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
@@ -57,17 +57,29 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
   try {
     // RFC 9218 §4.1 reserves the lowest urgency for background tasks.
     const headers = { Priority: 'u=7' };
-    const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers });
-    await response.arrayBuffer();
+    const signal = AbortSignal.timeout(MAX_WAIT_MS);
+    const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers, signal });
+    const start = await readToEnd(response);
+    if (!response.ok && response.status !== 404) throw new Error(String(response.status));
+    if (!RECORD_INTERFACE.test(start)) throw new Error('not a response of the record interface');
     if (response.ok) summary.warmed++;
-    else if (response.status === 404) summary.notFound++;
-    else summary.failures.push({ handle, reason: String(response.status) });
-    if (!response.ok && response.status !== 404) return undefined;
+    else summary.notFound++;
     return Date.now() + freshSeconds(response.headers) * 1000;
   } catch (error) {
     summary.failures.push({ handle, reason: failureReason(error) });
     return undefined;
   }
+}
+
+/** How each response of a Handle server begins, a 404 too. */
+const RECORD_INTERFACE = /^\s*\{\s*"responseCode"/;
+
+/** Reads a body, and returns only how it begins, because many are read at the same time. */
+async function readToEnd({ body }: Response): Promise<string> {
+  let start = '';
+  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>)
+    if (start.length < 100) start += Buffer.from(piece.subarray(0, 100)).toString('latin1');
+  return start;
 }
 
 /**

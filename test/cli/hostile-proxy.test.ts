@@ -1,0 +1,73 @@
+// Commands whose --proxy is another program, or a public listener that misbehaves.
+import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { fetchText } from '../../src/cli/client.js';
+import { cli, cliWith } from '../support/cli.js';
+import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
+import { newFolder } from '../support/snapshot.js';
+
+const OK = 'HTTP/1.1 200 OK\r\nConnection: close\r\n';
+
+/** Runs each command that reads text of the public listener. */
+async function runAll(PROXY_URL: string) {
+  const env = { PROXY_URL, ADMIN_URL: 'http://127.0.0.1:1' };
+  return [
+    await cli(['resolve', '21.T1/a'], env),
+    await cliWith('21.T1/a\n', ['resolve', '-'], env),
+    await cli(['warm', '--prefix', '21.T1'], env),
+  ];
+}
+
+describe('a public listener', () => {
+  test.each([
+    ['endless', '', 'x'.repeat(65_536)],
+    ['endless once decompressed', 'Content-Encoding: gzip\r\n', gzipSync(Buffer.alloc(65 * 1024 ** 2))],
+  ])('whose response is %s makes commands fail', async (_, headers, piece) => {
+    const proxy = await startHostileServer((socket) => {
+      socket.write(`${OK}${headers}\r\n`);
+      writeForEver(socket, piece);
+    });
+    for (const { code, stdout, stderr } of await runAll(proxy)) {
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/: the response cannot be read: it has more than 67108864 bytes\n$/);
+    }
+  });
+
+  test('that closes the connection in the middle makes commands fail', async () => {
+    const proxy = await startHostileServer((socket) => socket.end(`${OK}Content-Length: 9\r\n\r\n{}`));
+    for (const { code, stdout, stderr } of await runAll(proxy)) {
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/: the response cannot be read: .+\n$/);
+    }
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['headers that never end', `${OK}X-A: `],
+    ['a byte from time to time', `${OK}\r\n`],
+  ])('that sends %s is left after a time limit', async (_, head) => {
+    const proxy = await startHostileServer((socket) => {
+      socket.write(head);
+      if (head !== '') writeSlowly(socket);
+    });
+    await expect(fetchText(proxy, {}, 50)).rejects.toThrow(/aborted due to timeout/);
+  });
+
+  test.each([
+    ['a page', 'HTTP/1.1 200 OK', '<html></html>'],
+    ['a page that says not found', 'HTTP/1.1 404 Not Found', '<html></html>'],
+    ['another JSON object', 'HTTP/1.1 404 Not Found', '{"error":404}'],
+    ['nothing', 'HTTP/1.1 200 OK', ''],
+  ])('that responds with %s warms no handle', async (_, status, body) => {
+    const proxy = await startHostileServer((socket) =>
+      socket.end(`${status}\r\nConnection: close\r\n\r\n${body}`),
+    );
+    const list = join(newFolder(), 'handles');
+    writeFileSync(list, '21.T1/a\n');
+    const { code, stdout, stderr } = await cli(['warm', list], { PROXY_URL: proxy });
+    expect([code, stdout]).toEqual([1, '0 warmed, 0 not found, 1 failed, 0 not due; 1 left\n']);
+    expect(stderr).toBe('21.T1/a: not a response of the record interface\n1 handle failed\n');
+  });
+});
