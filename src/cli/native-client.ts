@@ -45,7 +45,11 @@ export async function readNatively(
   if (!response.ok) throw new Failure(`invalid response from ${address}: ${response.problem}`);
   const { body } = response.value;
   const details =
-    body.kind === 'record' ? { values: body.values } : body.kind === 'text' ? { message: body.text } : {};
+    body.kind === 'record'
+      ? { handle: body.handle.toString(), values: body.values }
+      : body.kind === 'text'
+        ? { message: body.text }
+        : {};
   const note = `response code ${responseCode} over ${protocol === 'udp:' ? 'UDP' : 'TCP'}`;
   const text = JSON.stringify({ responseCode, handle, ...details });
   return { text, note, failure: responseCode === RESPONSE_CODE.success ? undefined : note };
@@ -102,6 +106,7 @@ async function exchangeUdp(request: Buffer, { host, port }: ListenerAddress): Pr
     const packets = new Map<number, Buffer>();
     let received = 0;
     for await (const [packet] of on(socket, 'message', { signal }) as AsyncIterable<[Buffer]>) {
+      if (packet.length <= ENVELOPE_BYTES) continue;
       const { sequence, length } = decodeEnvelope(packet);
       if (packets.has(sequence)) continue;
       packets.set(sequence, packet.subarray(ENVELOPE_BYTES));

@@ -26,10 +26,12 @@ export async function resolveCommand(given: string, options: ResolveCommandOptio
   }
   const handle = readHandleName(given);
   const { text, note, failure } = await readHandleRecord(handle, options);
-  print(formatBody(text, options));
+  const record = readRecordOf(parseJsonAnswer(text));
+  print(formatBody(text, record, options));
   printNote(note);
   if ((options.direct ?? options.native) === undefined) await printCacheEntries(handle, options);
   if (failure !== undefined) throw new Failure(failure);
+  if (record === undefined) throw new Failure('the response is not a record');
 }
 
 /** @throws Failure for options that cannot be combined */
@@ -67,10 +69,13 @@ const toResolved = (status: number, text: string, cacheStatus?: string | null): 
 });
 
 /** Formats a record as a table on a terminal, and leaves the body unchanged in a pipe. */
-function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {
-  const record = json ? undefined : readRecordOf(text);
+function formatBody(
+  text: string,
+  record: RecordResponse | undefined,
+  { json = false, plain = false }: ResolveCommandOptions,
+): string {
   if (record !== undefined && plain) return record.values.map(valueLine).join('\n');
-  if (record !== undefined && process.stdout.isTTY) return recordTable(record);
+  if (record !== undefined && !json && process.stdout.isTTY) return recordTable(record);
   return text.trimEnd();
 }
 
@@ -108,8 +113,9 @@ async function resolveList(options: ResolveCommandOptions): Promise<void> {
   const counts = { resolved: 0, failed: 0 };
   const resolveAll = async (handles: string[]): Promise<void> => {
     for (const element of await resolveBatch(handles, options)) {
-      printElement(element, options);
-      counts[element.status === 200 ? 'resolved' : 'failed']++;
+      const record = readRecordOf(element.body);
+      printElement(element, record, options);
+      counts[element.status === 200 && record !== undefined ? 'resolved' : 'failed']++;
     }
   };
   let batch: string[] = [];
@@ -131,20 +137,29 @@ async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions)
   });
   if (!response.ok) throw new Failure(`status ${response.status}: ${printableText(text.trim())}`);
   const elements = parseJsonAnswer(text);
-  if (Array.isArray(elements) && elements.length === handles.length) return elements as Element[];
+  if (Array.isArray(elements) && elements.length === handles.length && elements.every(isElement))
+    return elements;
   throw new Failure('the response of the proxy is incomplete');
 }
+
+const isElement = (element: Partial<Element> | null): element is Element =>
+  typeof element?.handle === 'string' && typeof element.status === 'number' && isObject(element.body);
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 /**
  * Prints one JSON line per handle in a pipe, one table per record on a terminal, or with `plain` one line per
  * value.
  */
-function printElement(element: Element, { json, plain }: ResolveCommandOptions): void {
+function printElement(
+  element: Element,
+  record: RecordResponse | undefined,
+  { json, plain }: ResolveCommandOptions,
+): void {
   if (json === true || !(process.stdout.isTTY || plain)) {
     print(JSON.stringify(element));
     return;
   }
-  const record = readRecordOf(JSON.stringify(element.body));
   if (record === undefined) printNote(failureLine(element));
   else if (plain !== true) print(`${recordTable(record)}\n`);
   else for (const value of record.values) print(`${printableText(element.handle)}\t${valueLine(value)}`);
@@ -158,9 +173,9 @@ interface RecordResponse {
   values: HandleValue[];
 }
 
-/** Parses a record interface response; returns undefined for errors and other text. */
-function readRecordOf(text: string): RecordResponse | undefined {
-  const { handle, values } = (parseJsonAnswer(text) ?? {}) as { handle?: unknown; values?: unknown };
+/** Returns the record in a response of the record interface; undefined for errors and other JSON. */
+function readRecordOf(response: unknown): RecordResponse | undefined {
+  const { handle, values } = (response ?? {}) as { handle?: unknown; values?: unknown };
   if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isRecordValue)) return undefined;
   return { handle, values };
 }

@@ -70,4 +70,41 @@ describe('a public listener', () => {
     expect([code, stdout]).toEqual([1, '0 warmed, 0 not found, 1 failed, 0 not due; 1 left\n']);
     expect(stderr).toBe('21.T1/a: not a response of the record interface\n1 handle failed\n');
   });
+
+  test.each([
+    ['a page', '<html></html>'],
+    ['nothing', ''],
+    ['null', 'null'],
+    ['an object without values', '{"responseCode":1,"handle":"21.T1/a"}'],
+  ])('that responds with %s has not resolved a handle', async (_, body) => {
+    const proxy = await startHostileServer((socket) => socket.end(`${OK}\r\n${body}`));
+    for (const place of [
+      ['--proxy', proxy],
+      ['--direct', proxy],
+    ]) {
+      const { code, stdout, stderr } = await cli(['resolve', '21.T1/a', '--admin', proxy, ...place]);
+      expect([code, stdout]).toEqual([1, `${body}\n`]);
+      expect(stderr).toMatch(/\nthe response is not a record\n$/);
+    }
+  });
+
+  test.each([
+    ['no objects', '[null]'],
+    ['objects without members', '[{}]'],
+    ['elements without a body', '[{"handle":"21.T1/a","status":200,"body":null}]'],
+  ])('that responds with %s to a batch makes it fail', async (_, body) => {
+    const proxy = await startHostileServer((socket) => socket.end(`${OK}\r\n${body}`));
+    for (const form of ['--json', '--plain'])
+      expect(await cliWith('21.T1/a\n', ['resolve', '-', '--proxy', proxy, form])).toEqual({
+        ...{ code: 1, stdout: '', stderr: 'the response of the proxy is incomplete\n' },
+      });
+  });
+
+  test('counts an element of a batch without a record as failed', async () => {
+    const element = '{"handle":"21.T1/a","status":200,"body":{"responseCode":1}}';
+    const proxy = await startHostileServer((socket) => socket.end(`${OK}\r\n[${element}]`));
+    expect(await cliWith('21.T1/a\n', ['resolve', '-', '--proxy', proxy])).toEqual({
+      ...{ code: 1, stdout: `${element}\n`, stderr: '0 resolved, 1 failed\n1 handle failed\n' },
+    });
+  });
 });

@@ -1,9 +1,14 @@
 // `resolve --native`: resolves over TCP and UDP through the native listeners of the built program.
-import { describe, expect, test } from 'vitest';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { int32, sized } from '../../src/handle/bytes.js';
+import { OP_CODE, encodeEnvelope, encodeMessage, frame } from '../../src/plugins/native/codec.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
+import { startHostileServer } from '../support/hostile-server.js';
 
 const demo = await startDemoServer();
 
@@ -12,6 +17,19 @@ async function startNative(): Promise<string> {
   const port = String(await freePort());
   await startBuiltProxy({ UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: port, NATIVE_UDP_PORT: port });
   return `127.0.0.1:${port}`;
+}
+
+const VERSION = { major: 2, minor: 11 };
+const FLAGS = { isCompressed: false, isEncrypted: false, isTruncated: false };
+const HEAD = { version: VERSION, suggested: VERSION, ...FLAGS, sessionId: 0, requestId: 1, sequence: 0 };
+
+/** Returns a successful response, by default the empty record of another handle. */
+function success(
+  opCode: number = OP_CODE.resolution,
+  body = Buffer.concat([sized('21.T1/OTHER'), int32(0)]),
+) {
+  const rest = { flags: 0, siteSerial: 1, recursionCount: 0, expiration: 0 };
+  return encodeMessage({ header: { opCode, responseCode: 1, ...rest }, body, credential: undefined });
 }
 
 const resolve = (handle: string, address: string, ...options: string[]) =>
@@ -43,6 +61,42 @@ describe('resolve --native', () => {
     const closed = await freePort();
     const { code, stderr } = await resolve('21.T11998/demo', `${transport}://127.0.0.1:${closed}`);
     expect([code, stderr]).toEqual([1, expect.stringContaining('no response from')]);
+  });
+
+  test('prints the handle of the response, and fails for one without a record', async () => {
+    const answer = async (message: Buffer) => {
+      const url = await startHostileServer((socket) => socket.end(frame(HEAD, message)));
+      return resolve('21.T1/a', url.replace('http:', 'tcp:'));
+    };
+    const other = await answer(success());
+    expect(other).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('"handle":"21.T1/OTHER"') as string,
+    });
+    const none = await answer(success(OP_CODE.siteInfo, Buffer.alloc(10)));
+    expect(none).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('\nthe response is not a record\n') as string,
+    });
+  });
+
+  test('ignores packets that hold no part of a message', async () => {
+    const server = createSocket('udp4');
+    onTestFinished(() => {
+      server.close();
+    });
+    const message = success();
+    server.on('message', (_, { port, address }) => {
+      const empty = Array.from({ length: 3 }, (_each, sequence) =>
+        encodeEnvelope({ ...HEAD, sequence, length: message.length }),
+      );
+      for (const packet of [Buffer.alloc(3), ...empty, frame(HEAD, message)])
+        server.send(packet, port, address);
+    });
+    server.bind(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { code, stderr } = await resolve('21.T1/a', `udp://127.0.0.1:${server.address().port}`);
+    expect([code, stderr]).toEqual([0, 'response code 1 over UDP\n']);
   });
 
   test.each(['http://127.0.0.1:8000', 'tcp://', '127.0.0.1/x'])('rejects the address %s', async (address) => {
