@@ -4,9 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
-import { streamLines } from '../handle/streams.js';
 import type { HandleValue } from '../handle/value.js';
-import { callExport, failureReason } from './client.js';
+import { callExport, failureReason, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, csvText, print, printNote, startCounter } from './terminal.js';
@@ -95,7 +94,7 @@ async function handlesByUrl(
   const reject = (line: number, reason: string): void => void printNote(`line ${line}: ${reason}`);
   const lines =
     file === undefined
-      ? streamLines(await callExport({ admin }, prefix ?? ''))
+      ? streamExport(await callExport({ admin }, prefix ?? ''))
       : readRecordLines(file, { hidden: 0, reject });
   for await (const line of lines)
     for (const { handle, url } of urlsOfRecord(line)) appendToList(handles, url, handle);

@@ -2,6 +2,7 @@
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { tryDecode } from '../handle/bytes.js';
+import { streamLines } from '../handle/streams.js';
 import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
@@ -13,7 +14,7 @@ export interface AdminOptions {
 const MAX_BODY_BYTES = 16 * 1024 ** 2;
 /** Maximum length of an error, which is printed. */
 const MAX_ERROR_BYTES = 16 * 1024;
-/** Maximum length of a record, a batch or a page of a list. */
+/** Maximum length of a record, also as a line of an export, of a batch or of a page of a list. */
 const MAX_TEXT_BYTES = 64 * 1024 ** 2;
 /** Maximum time for a response, as in `fetch`. A purge may wait for other instances. */
 export const MAX_WAIT_MS = 5 * 60_000;
@@ -58,7 +59,7 @@ async function readText(body: Pieces, path: string, maxBytes: number): Promise<s
 interface AdminCall {
   body?: string | undefined;
   method?: string;
-  /** Whether only the headers of a success have to arrive within `waitMs`, because the rest may be long. */
+  /** Whether `waitMs` limits a success until its headers and between its data, because it may be long. */
   isStream?: boolean;
   waitMs?: number;
 }
@@ -89,6 +90,14 @@ export async function callExport(options: AdminOptions, prefix: string): Promise
   throw foreignResponse(options, path);
 }
 
+/** Yields the lines of an export. @throws Error for a line that is cut off or too long */
+export async function* streamExport(response: IncomingMessage): AsyncGenerator<string> {
+  let last = '{}';
+  for await (const line of streamLines(response, { maxChars: MAX_TEXT_BYTES })) yield (last = line);
+  // Without chunks, as over HTTP/1.0, a response that breaks off ends like a complete one.
+  if (tryDecode(JSON.parse, last) === undefined) throw new Error('the last line is cut off');
+}
+
 const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 200 && statusCode < 300;
 
 function openResponse(
@@ -111,7 +120,10 @@ function openResponse(
     };
     sent.once('response', (response) => {
       awaited = response;
-      if (isStream && isSuccess(response)) stop();
+      if (isStream && isSuccess(response)) {
+        stop();
+        limitSilence(response, waitMs);
+      }
       resolve(response);
     });
     sent.once('error', (error) => {
@@ -119,6 +131,14 @@ function openResponse(
     });
     sent.once('close', stop);
     sent.end(body);
+  });
+}
+
+/** Ends a response without data for `waitMs`, unless its reader is behind. */
+function limitSilence(response: IncomingMessage, waitMs: number): void {
+  response.socket.setTimeout(waitMs, () => {
+    if (response.readableLength > 0 || response.complete) limitSilence(response, waitMs);
+    else response.destroy(new Error(`no data within ${waitMs / 1000} s`));
   });
 }
 

@@ -5,8 +5,8 @@ import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'nod
 import { PassThrough, Transform, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
-import { readFileLines, streamLines } from '../handle/streams.js';
-import { type AdminOptions, askAdmin, callExport, failureReason } from './client.js';
+import { readFileLines } from '../handle/streams.js';
+import { type AdminOptions, askAdmin, callExport, failureReason, streamExport } from './client.js';
 import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, printableLines, startCounter } from './terminal.js';
@@ -22,7 +22,7 @@ interface ExportOptions extends AdminOptions {
  */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
   const response = await callExport({ admin }, prefix);
-  const lines = streamLines(response);
+  const lines = streamExport(response);
   try {
     const base = `${output}.${encodeURIComponent(prefix)}`;
     const exported = await (output === undefined

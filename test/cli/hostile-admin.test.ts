@@ -1,11 +1,16 @@
 // Commands whose --admin is another program, or an admin listener that misbehaves.
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { callAdmin } from '../../src/cli/client.js';
 import { cli } from '../support/cli.js';
 import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
+import { newFolder } from '../support/snapshot.js';
 
 const OK = 'HTTP/1.1 200 OK\r\n\r\n';
+const EXPORT = 'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n';
 const FAILED = 'HTTP/1.1 500 Failed\r\n\r\n';
 
 const COMMANDS = [
@@ -84,5 +89,40 @@ describe('an admin listener', () => {
     });
     const read = async () => (await callAdmin({ admin }, '/stats', { ...options, waitMs: 50 })).toArray();
     await expect(read()).rejects.toThrow(/no complete response within 0.05 s|status 500/);
+  });
+
+  test('that stalls in an export is left after the same limit', async () => {
+    const admin = await startHostileServer((socket) => socket.write(`${OK}part`));
+    const response = await callAdmin({ admin }, '/export', { isStream: true, waitMs: 50 });
+    await expect(response.toArray()).rejects.toThrow('no data within 0.05 s');
+  });
+
+  test('that waits for the reader of an export is not left', async () => {
+    const lines = 'x'.repeat(1_000_000);
+    const admin = await startHostileServer((socket) => socket.end(OK + lines));
+    const response = await callAdmin({ admin }, '/export', { isStream: true, waitMs: 50 });
+    for (let times = 0; times < 2; times++) await once(response.socket, 'timeout');
+    expect(Buffer.concat((await response.toArray()) as Buffer[])).toHaveLength(lines.length);
+  });
+
+  test('that sends a line of an export without an end makes commands fail', async () => {
+    const admin = await startHostileServer((socket) => {
+      socket.write(`${EXPORT}{"handle":"21.T1/a"`);
+      writeForEver(socket, 'x'.repeat(65_536));
+    });
+    const state = join(newFolder(), 'links');
+    for (const command of [['export'], ['check-links', '--state', state]]) {
+      const { code, stderr } = await cli([...command, '--prefix', '21.T1', '--admin', admin]);
+      expect([code, stderr]).toEqual([1, 'a line has more than 67108864 characters\n']);
+    }
+  });
+
+  test('that ends in the middle of a line of an export does not replace the file of an earlier one', async () => {
+    const admin = await startHostileServer((socket) => socket.end(`${EXPORT}{"handle":"21.T1/a","val`));
+    const output = join(newFolder(), 'records');
+    writeFileSync(output, 'earlier');
+    const { code, stderr } = await cli(['export', '--prefix', '21.T1', '--admin', admin, '--output', output]);
+    expect([code, readFileSync(output, 'utf8')]).toEqual([1, 'earlier']);
+    expect(stderr).toContain(`${output} is not complete (the last line is cut off)`);
   });
 });
