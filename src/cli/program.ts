@@ -22,10 +22,11 @@ const lazy =
 
 /** Runs the command that the arguments name, and sets the exit code. */
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`. The proxy serves without its log.
+  // Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`, unless the command has failed. The
+  // proxy serves without its log.
   if (args[0] !== 'serve') {
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(EXIT.done);
+      if (error.code === 'EPIPE') process.exit(process.exitCode ?? EXIT.done);
       printNote(`cannot write the output: ${error.message}`);
       process.exit(EXIT.failed);
     });

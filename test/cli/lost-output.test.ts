@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ROOT } from '../support/built-proxy.js';
+import { freePort } from '../support/free-port.js';
 import { newFolder } from '../support/snapshot.js';
 
 const RECORD = '{"handle":"21.T1/A","values":[]}\n';
@@ -29,6 +30,14 @@ describe('a command', () => {
     const { child, ended } = await startExport('pipe');
     child.stdout?.destroy();
     expect((await ended)[0]).toBe(0);
+  });
+
+  test('fails when the reader of its output is gone, and its work has failed', async () => {
+    const args = ['dist/main.js', 'bench', '21.T1/A', '--requests', '1'];
+    const env = { PROXY_URL: `http://127.0.0.1:${await freePort()}` };
+    const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: 'pipe' });
+    child.stdout.destroy();
+    expect((await once(child, 'close'))[0]).toBe(1);
   });
 
   test('does its work when the reader of its progress has enough', async () => {
