@@ -5,7 +5,7 @@ import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { callExport, failureReason, streamExport } from './client.js';
+import { callExport, failureReason, streamBody, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, csvText, print, printNote, startCounter } from './terminal.js';
@@ -155,7 +155,8 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
   return async function requestPolitely(url, method) {
     const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
     hosts.set(url.origin, host);
-    const isAllowed = robots.get(url.origin) ?? readRobots(() => send(host, new URL('/robots.txt', url), {}));
+    const isAllowed =
+      robots.get(url.origin) ?? readRobots(() => send(host, new URL('/robots.txt', url), {}), timeout);
     // The least recently used is the first.
     robots.delete(url.origin);
     robots.set(url.origin, isAllowed);
@@ -166,10 +167,10 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
 }
 
 /** RFC 9309 §2.3.1: without a file everything is allowed; while the server fails, nothing. */
-async function readRobots(load: () => Promise<Response>): Promise<IsAllowed> {
+async function readRobots(load: () => Promise<Response>, timeout: number): Promise<IsAllowed> {
   try {
     const response = await load();
-    const text = await firstBytes(response);
+    const text = await firstBytes(streamBody(response, AbortSignal.timeout(timeout * 1000)));
     if (response.status >= 500) return () => false;
     return parseRobots(response.ok ? text : '');
   } catch {
@@ -178,10 +179,10 @@ async function readRobots(load: () => Promise<Response>): Promise<IsAllowed> {
   }
 }
 
-async function firstBytes({ body }: Response): Promise<string> {
+async function firstBytes(body: ReturnType<typeof streamBody>): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
+  for await (const piece of body) {
     pieces.push(piece);
     bytes += piece.length;
     if (bytes > MAX_ROBOTS_BYTES) break;

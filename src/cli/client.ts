@@ -1,6 +1,7 @@
 // Sends the commands' HTTP requests to a running proxy and its admin listener.
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { Readable } from 'node:stream';
 import { tryDecode } from '../handle/bytes.js';
 import { streamLines } from '../handle/streams.js';
 import { EXIT, Failure } from './terminal.js';
@@ -186,8 +187,15 @@ export async function fetchText(
   const response = await fetch(url, { ...init, signal }).catch((error: unknown) => {
     throw unreachable(url, error);
   });
-  return { response, text: await readText(response.body ?? [], url, MAX_TEXT_BYTES) };
+  return { response, text: await readText(streamBody(response, signal), url, MAX_TEXT_BYTES) };
 }
+
+/**
+ * Streams a body until the signal is aborted. Once a response has begun, `fetch` no longer listens to its signal after a
+ * garbage collection.
+ */
+export const streamBody = ({ body }: Response, signal: AbortSignal): Pieces =>
+  body === null ? [] : (Readable.fromWeb(body, { signal }) as AsyncIterable<Uint8Array>);
 
 const unreachable = (url: string, error: unknown): Failure =>
   new Failure(`cannot reach ${url}: ${failureReason(error)}`);

@@ -2,7 +2,7 @@
 // only due handles.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath, printableText } from '../handle/handle.js';
-import { MAX_WAIT_MS, failureReason } from './client.js';
+import { MAX_WAIT_MS, failureReason, streamBody } from './client.js';
 import { type ListSource, handlesUnderPrefix } from './handles.js';
 import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, startCounter } from './terminal.js';
@@ -54,12 +54,17 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
 
 /** Requests a handle, and returns when it is due again (ms since the epoch); undefined after a failure. */
 async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<number | undefined> {
+  const limit = new AbortController();
+  // AbortSignal.timeout would keep a timer for each of the last thousands of requests.
+  const timer = setTimeout(() => {
+    limit.abort(new Error(`no complete response within ${MAX_WAIT_MS / 1000} s`));
+  }, MAX_WAIT_MS);
+  const { signal } = limit;
   try {
     // RFC 9218 §4.1 reserves the lowest urgency for background tasks.
     const headers = { Priority: 'u=7' };
-    const signal = AbortSignal.timeout(MAX_WAIT_MS);
     const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers, signal });
-    const start = await readToEnd(response);
+    const start = await readToEnd(streamBody(response, signal));
     if (!response.ok && response.status !== 404) throw new Error(String(response.status));
     if (!RECORD_INTERFACE.test(start)) throw new Error('not a response of the record interface');
     if (response.ok) summary.warmed++;
@@ -68,6 +73,8 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
   } catch (error) {
     summary.failures.push({ handle, reason: failureReason(error) });
     return undefined;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -75,9 +82,9 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
 const RECORD_INTERFACE = /^\s*\{\s*"responseCode"/;
 
 /** Reads a body, and returns only how it begins, because many are read at the same time. */
-async function readToEnd({ body }: Response): Promise<string> {
+async function readToEnd(body: ReturnType<typeof streamBody>): Promise<string> {
   let start = '';
-  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>)
+  for await (const piece of body)
     if (start.length < 100) start += Buffer.from(piece.subarray(0, 100)).toString('latin1');
   return start;
 }

@@ -1,14 +1,19 @@
 // Commands whose --proxy is another program, or a public listener that misbehaves.
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { fetchText } from '../../src/cli/client.js';
 import { cli, cliWith } from '../support/cli.js';
 import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
 import { newFolder } from '../support/snapshot.js';
 
 const OK = 'HTTP/1.1 200 OK\r\nConnection: close\r\n';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 /** Runs each command that reads text of the public listener. */
 async function runAll(PROXY_URL: string) {
@@ -53,6 +58,19 @@ describe('a public listener', () => {
       if (head !== '') writeSlowly(socket);
     });
     await expect(fetchText(proxy, {}, 50)).rejects.toThrow(/aborted due to timeout/);
+  });
+
+  test('is left after the same limit when garbage has been collected', async () => {
+    const proxy = await startHostileServer((socket) => {
+      socket.write(`${OK}\r\n`);
+      writeSlowly(socket);
+    });
+    const collecting = setInterval(collectGarbage, 20);
+    onTestFinished(() => {
+      clearInterval(collecting);
+    });
+    const read = fetchText(proxy, { redirect: 'error' }, 500);
+    await expect(read).rejects.toThrow(/aborted due to timeout/);
   });
 
   test.each([
