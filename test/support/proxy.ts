@@ -124,7 +124,7 @@ export async function openProxy(
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level, destination: UNREAD }),
     metrics,
-    clock: { now, wall: now, monotonic: now },
+    clock: { now, wall: now, monotonic: () => performance.now() + time - STARTED_AT },
     ...(process.env['WITHOUT_PLUGINS'] === 'true' && { plugins: [] }),
     ...deps,
   });
