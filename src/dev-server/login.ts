@@ -1,13 +1,5 @@
 // Authorization headers, and the verification of passwords and challenge responses.
-import {
-  createHash,
-  createPublicKey,
-  getHashes,
-  randomBytes,
-  randomUUID,
-  timingSafeEqual,
-  verify,
-} from 'node:crypto';
+import { createHash, createPublicKey, getHashes, randomBytes, randomUUID, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { tryDecode } from '../handle/bytes.js';
 import { decodePublicKey } from '../handle/value-data.js';
@@ -62,7 +54,8 @@ function basicLoginIn(encoded: string, { store }: Keys): DemoLogin {
   const colon = decoded.indexOf(':');
   if (colon === -1) return { failed: true, basic: true };
   const identity = parseIdentity(unescapeText(decoded.subarray(0, colon).toString('utf8')));
-  const error = passwordError(store, identity, decoded.subarray(colon + 1));
+  const password = decoded.subarray(colon + 1);
+  const error = keyError(store, identity, 'HS_SECKEY', (key) => key.equals(password));
   return error === undefined
     ? { failed: false, basic: true, identity }
     : { failed: true, basic: true, error };
@@ -118,14 +111,6 @@ function parseIdentity(text: string): ValueReference {
   return handle === undefined ? { index: 0, handle: text } : { index: Number(index), handle };
 }
 
-/** Returns why a password does not prove the identity, or undefined if the password is valid. */
-function passwordError(store: RecordStore, identity: ValueReference, password: Buffer): string | undefined {
-  return keyError(store, identity, {
-    type: 'HS_SECKEY',
-    fits: (key) => key.equals(password),
-  });
-}
-
 /** Returns why a challenge response does not prove the identity, or undefined if the response is valid. */
 function answerError(store: RecordStore, nonce: string, answer: ChallengeAnswer): string | undefined {
   const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(answer.cnonce, 'base64')]);
@@ -134,15 +119,20 @@ function answerError(store: RecordStore, nonce: string, answer: ChallengeAnswer)
   if (algorithm === undefined) return NOT_VERIFIED;
   const fits = (key: Buffer): boolean =>
     answer.type === 'HS_SECKEY'
-      ? isDigest({ algorithm, signature, parts: [key, signed, key] })
-      : isSignature({ algorithm, signature, signed, key });
-  return keyError(store, parseIdentity(answer.id), { type: answer.type, fits });
+      ? createHash(algorithm)
+          .update(Buffer.concat([key, signed, key]))
+          .digest()
+          .equals(signature)
+      : isSignature(key, algorithm, signed, signature);
+  return keyError(store, parseIdentity(answer.id), answer.type, fits);
 }
 
+/** Returns why no key of this type proves the identity; undefined if one fits. */
 function keyError(
   store: RecordStore,
   { index, handle }: ValueReference,
-  { type, fits }: { type: string; fits: (key: Buffer) => boolean },
+  type: string,
+  fits: (key: Buffer) => boolean,
 ): string | undefined {
   if (!store.isHomed(handle)) return LOOKUP_FAILED;
   const keys = (store.get(handle) ?? []).filter(
@@ -157,23 +147,10 @@ function digestName(alg: string): string | undefined {
   return getHashes().includes(name) ? name : undefined;
 }
 
-function isDigest({
-  algorithm,
-  signature,
-  parts,
-}: {
-  algorithm: string;
-  signature: Buffer;
-  parts: Buffer[];
-}) {
-  const expected = createHash(algorithm).update(Buffer.concat(parts)).digest();
-  return expected.length === signature.length && timingSafeEqual(expected, signature);
-}
-
-function isSignature(proof: { algorithm: string; signature: Buffer; signed: Buffer; key: Buffer }): boolean {
-  const jwk = tryDecode(decodePublicKey, proof.key);
+function isSignature(key: Buffer, algorithm: string, signed: Buffer, signature: Buffer): boolean {
+  const jwk = tryDecode(decodePublicKey, key);
   if (jwk?.kty !== 'RSA') return false;
-  return verify(proof.algorithm, proof.signed, createPublicKey({ key: jwk, format: 'jwk' }), proof.signature);
+  return verify(algorithm, signed, createPublicKey({ key: jwk, format: 'jwk' }), signature);
 }
 
 // The session store, and the source of random ids.

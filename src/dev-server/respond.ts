@@ -17,10 +17,8 @@ interface WireContent {
 }
 
 /** A serialised reply. For HEAD, `body` determines only the length. */
-export interface WireReply {
+export interface WireReply extends WireContent {
   status: number;
-  headers: WireHeader[];
-  body: Buffer;
 }
 
 const CORS_METHODS = 'GET,POST,HEAD,PUT,DELETE';

@@ -49,13 +49,7 @@ const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIO
 
 /** Creates the function that answers every request except those rejected by the HTTP parser. */
 export function createRequestRouter(state: DemoState): (request: DemoRequest) => Answered {
-  let serverKeys: KeyPairKeyObjectResult | undefined;
-  const serverKey = (): KeyPairKeyObjectResult =>
-    (serverKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
-
-  const sessions: DemoRoute = ({ path }, { method, secure, body }, login) =>
-    answerSessions({ method, path, secure, login, body }, state, serverKey);
-
+  const sessions = createSessionsRoute(state);
   const routeFor = ({ path }: DemoTarget): DemoRoute => {
     if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path))
       return createHandlesRoute(state);
@@ -73,7 +67,10 @@ export function createRequestRouter(state: DemoState): (request: DemoRequest) =>
     try {
       const refusal = containerRefusal(request, target);
       if (refusal) return { reply: refusal, parameters };
-      const login = requestLogin(request, state);
+      // Over plain HTTP credentials are ignored.
+      const login = request.secure
+        ? readRequestLogin(request.headers, state)
+        : { failed: false, basic: true };
       const reply = isSession
         ? sessions(target, request, login)
         : (loginRefusal(login) ?? routeFor(target)(target, request, login));
@@ -100,15 +97,8 @@ function containerRefusal(
   if (hasBadEscape(path) || /%(?![0-9a-f]{2})/i.test(query)) return containerError(400, 'Bad Request');
   if (!SERVLET_METHODS.includes(method) && !isSessionPath(path))
     return protocolReply(501, `Unknown method ${method}`);
-  if (method === 'OPTIONS') return { status: 200, headers: [['Allow', SERVLET_METHODS_IN_ALLOW]] };
+  if (method === 'OPTIONS') return { status: 200, headers: [['Allow', SERVLET_METHODS.join(', ')]] };
   return undefined;
-}
-
-const SERVLET_METHODS_IN_ALLOW = SERVLET_METHODS.join(', ');
-
-/** Verifies the login. Over plain HTTP credentials are ignored. */
-function requestLogin({ secure, headers }: DemoRequest, state: DemoState): DemoLogin {
-  return secure ? readRequestLogin(headers, state) : { failed: false, basic: true };
 }
 
 function loginRefusal(login: DemoLogin): DemoReply | undefined {
@@ -200,7 +190,7 @@ function answerRead(call: DemoCall, world: World): DemoReply {
   if (record === undefined) return refuseRequest(RESPONSE_CODE.handleNotFound, { handle });
   const wanted = record.filter(createValueFilter({ indexes, types: parameters.getAll('type') }));
   if (isPublicOnly(call)) return answerRequest(handle, wanted.filter(isPublic));
-  return hiddenRefusal({ call, world, record, wanted }) ?? answerRequest(handle, wanted);
+  return hiddenRefusal(call, world, record, wanted) ?? answerRequest(handle, wanted);
 }
 
 function isPublicOnly({ parameters, identity }: DemoCall): boolean {
@@ -214,21 +204,19 @@ function answerRequest(handle: string, values: StoredValue[]): DemoReply {
 }
 
 /** Returns a refusal for the whole request, determined by the first hidden value. */
-function hiddenRefusal(question: {
-  call: DemoCall;
-  world: World;
-  record: StoredValue[];
-  wanted: StoredValue[];
-}): DemoReply | undefined {
-  const { call, world, record, wanted } = question;
+function hiddenRefusal(
+  { handle, identity }: DemoCall,
+  { rights }: World,
+  record: readonly StoredValue[],
+  wanted: readonly StoredValue[],
+): DemoReply | undefined {
   const hidden = wanted.find((value) => !isPublic(value));
   if (hidden === undefined) return undefined;
-  const { handle, identity } = call;
   if (!hidden.permissions.startsWith('1')) {
     return refuseRequest(RESPONSE_CODE.insufficientPermissions, { handle });
   }
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });
-  const mayRead = (world.rights.on(record, identity) & RIGHT.readValue) !== 0;
+  const mayRead = (rights.on(record, identity) & RIGHT.readValue) !== 0;
   return mayRead ? undefined : refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
 }
 
@@ -283,37 +271,30 @@ function answerPrefixes({ identity }: DemoLogin, { store, rights }: World): Demo
   return succeed({ totalCount: String(prefixes.length), prefixes });
 }
 
-interface SessionRequest {
-  method: string;
-  path: string;
-  secure: boolean;
-  login: DemoLogin;
-  body: Buffer;
-}
-
 const empty = (status: number, headers: [string, string][] = []): DemoReply => ({ status, headers });
 
-/** Answers requests below /api/sessions. Calls `serverKey` only if the client requests a proof. */
-function answerSessions(
-  request: SessionRequest,
-  keys: Keys,
-  serverKey: () => KeyPairKeyObjectResult,
-): DemoReply {
-  if (!request.secure) return empty(403);
-  const { path, method } = request;
-  const isKnown = SERVLET_METHODS.includes(method);
-  if (path === '/api/sessions/this' && isKnown) return answerThis(request, keys);
-  if (method === 'GET' && path.length > '/api/sessions/'.length) return empty(403);
-  if (method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
-  return openSession(request, keys, serverKey);
+/** Answers requests below /api/sessions. The key of the server is generated when a client requests a proof. */
+function createSessionsRoute(keys: Keys): DemoRoute {
+  let serverKeys: KeyPairKeyObjectResult | undefined;
+  const serverKey = (): KeyPairKeyObjectResult =>
+    (serverKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
+  return ({ path }, request, login) => {
+    const { method, secure, body } = request;
+    if (!secure) return empty(403);
+    if (path === '/api/sessions/this' && SERVLET_METHODS.includes(method))
+      return answerThis(request, login, keys);
+    if (method === 'GET' && path.length > '/api/sessions/'.length) return empty(403);
+    if (method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
+    return openSession(parametersIn(body), login, keys, serverKey);
+  };
 }
 
 function openSession(
-  { login, body }: SessionRequest,
+  sent: HandleParameters,
+  login: DemoLogin,
   keys: Keys,
   serverKey: () => KeyPairKeyObjectResult,
 ): DemoReply {
-  const sent = parametersIn(body);
   if (login.session !== undefined || sent.sessionId !== undefined) return empty(400);
   const session = keys.sessions.create();
   if (login.identity) session.identity = login.identity;
@@ -331,7 +312,7 @@ function openSession(
   };
 }
 
-function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoReply {
+function answerThis({ method, body }: DemoRequest, login: DemoLogin, keys: Keys): DemoReply {
   if (method === 'GET' || method === 'HEAD') return show(login);
   if (method === 'DELETE') return endSession(login, keys);
   const answered = login.session === undefined ? handleLogin(parametersIn(body), keys) : login;
@@ -347,11 +328,9 @@ function answerThis({ method, login, body }: SessionRequest, keys: Keys): DemoRe
 }
 
 function show(login: DemoLogin): DemoReply {
-  if (login.session)
-    return {
-      status: 200,
-      json: { ...describeRecord(login.session), ...identityMembers(login.session.identity) },
-    };
+  const { session } = login;
+  if (session)
+    return { status: 200, json: { ...describeRecord(session), ...identityMembers(session.identity) } };
   return login.failed ? empty(403) : { status: 200, json: { authenticated: false } };
 }
 

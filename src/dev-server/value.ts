@@ -1,4 +1,5 @@
 // A stored value and its conversion from and to JSON, in all data formats.
+import { isDeepStrictEqual } from 'node:util';
 import { ENCODERS, type ValueData, decodeData, encodeAdmin } from '../handle/value-data.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './java-input.js';
@@ -103,14 +104,7 @@ function readReferences(references: unknown): ValueReference[] {
 
 /** Whether two values are equal except for their timestamps, so that the value counts as unchanged. */
 export function isSameValue(one: StoredValue, other: StoredValue): boolean {
-  return (
-    one.index === other.index &&
-    one.type === other.type &&
-    one.data.equals(other.data) &&
-    one.permissions === other.permissions &&
-    one.ttl === other.ttl &&
-    JSON.stringify(one.references) === JSON.stringify(other.references)
-  );
+  return isDeepStrictEqual({ ...one, timestampSeconds: 0 }, { ...other, timestampSeconds: 0 });
 }
 
 const READERS: typeof ENCODERS = { ...ENCODERS, admin: adminFromJson };

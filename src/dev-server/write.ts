@@ -10,7 +10,10 @@ import { type StoredValue, isSameValue, valueFromJson } from './value.js';
 
 /** Handles a PUT: with `index` it changes values, otherwise it replaces or creates the record. */
 export function writeHandle(call: DemoCall, world: World): DemoReply {
-  const values = readRecordBody(call, world.store.nowSeconds());
+  const timestamp = world.store.nowSeconds();
+  const values = valuesIn(readJson(bodyText(call)), call.handle).map((value) =>
+    valueFromJson(value, timestamp),
+  );
   const given = call.parameters.getAll('index');
   if (given.length === 0) return writeRecord(call, values, world);
   if (given[0] !== 'various') requireSameIndexes(given.map(parseJavaInt), values);
@@ -42,7 +45,7 @@ function writeRecord(call: DemoCall, values: StoredValue[], world: World): DemoR
     return refuseRequest(RESPONSE_CODE.handleExists, { handle: spelled });
   if (call.identity === undefined)
     return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle: spelled });
-  if (!mayWrite({ handle, old, values, identity: call.identity, world })) {
+  if (!mayWrite(handle, call.identity, world, { old, values })) {
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: spelled });
   }
   store.set(handle, keepingTimestamps(values, old ?? []));
@@ -61,14 +64,12 @@ function indexRefusal(handle: string, values: StoredValue[]): DemoReply | undefi
 const indexConflict = (handle: string, index: number): DemoReply =>
   refuseRequest(RESPONSE_CODE.valueExists, { message: `Index conflict for ${index}`, handle });
 
-function mayWrite(attempt: {
-  handle: string;
-  old: StoredValue[] | undefined;
-  values: StoredValue[];
-  identity: ValueReference;
-  world: World;
-}): boolean {
-  const { handle, old, values, identity, world } = attempt;
+function mayWrite(
+  handle: string,
+  identity: ValueReference,
+  world: World,
+  { old, values }: { old: StoredValue[] | undefined; values: StoredValue[] },
+): boolean {
   const mayCreate = (): boolean => mayCreateHandle(handle, identity, world);
   if (old === undefined || !handle.includes('/')) return mayCreate();
   const rights = world.rights.on(old, identity);
@@ -143,13 +144,6 @@ function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoR
   return succeed({ handle }, present ? 200 : 201);
 }
 
-/** Parses the values of a PUT. A handle in the body must match the path. */
-function readRecordBody(call: DemoCall, timestampSeconds: number): StoredValue[] {
-  return valuesIn(readJson(bodyText(call)), call.handle).map((value) =>
-    valueFromJson(value, timestampSeconds),
-  );
-}
-
 function bodyText({ contentType, body }: DemoCall): string {
   const [mediaType = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim());
   if (mediaType.toLowerCase() !== 'application/json') {
@@ -159,6 +153,7 @@ function bodyText({ contentType, body }: DemoCall): string {
   return body.toString(charset?.toLowerCase() === 'iso-8859-1' ? 'latin1' : 'utf8');
 }
 
+/** Returns the values in the body of a PUT. A handle in the body must match the path. */
 function valuesIn(json: unknown, handle: string): readonly unknown[] {
   if (Array.isArray(json)) return json;
   if (json === null || typeof json !== 'object') throw javaException('Invalid JSON in PUT request');
