@@ -30,7 +30,7 @@ import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readHandle, readRecordQuery, type RecordQuery } from '../../http/target.js';
 import type { Resolution, StaleReason } from '../../resolver/resolution.js';
-import { createHoldFor, type HoldFor, type HoldUnsent } from '../../server/unsent.js';
+import { createHoldFor, type HoldFor } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
 import { ERRORS, METRICS } from './plugin.js';
@@ -62,7 +62,8 @@ function createBatchHandlers(
   return {
     async batchByQuery(req, res) {
       assertAnonymous(req);
-      await answerBatch(req, res, readBatchQuery(contextOf(res).target.query));
+      const parameters = new URLSearchParams(contextOf(res).target.query);
+      await answerBatch(req, res, readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET));
     },
     async batchByBody(req, res) {
       assertAnonymous(req);
@@ -121,7 +122,13 @@ function createAnswerBatch(
       refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
     });
     const left = signalOfLeaving(res);
-    const hold = holdBeside(holdFor(res), charsIn(handles) + (isGzip ? GZIP_BYTES : 0));
+    const holdUnsent = holdFor(res);
+    // Held until the end of the batch, in addition to its elements.
+    const besideBytes = charsIn(handles) + (isGzip ? GZIP_BYTES : 0);
+    const hold = (bytes: number): void => {
+      holdUnsent(besideBytes + bytes);
+    };
+    hold(0);
     const elements = streamElements({ startElement, names: handles, signal: left, hold });
     await sendArray(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
       if (!left.aborted) throw error;
@@ -131,14 +138,6 @@ function createAnswerBatch(
 
 /** Memory of a gzip stream: zlib's window and hash tables (zconf.h), and one chunk of output. */
 const GZIP_BYTES = (128 + 128 + 16) * 1024;
-
-/** Counts what a batch holds until its end in addition to its elements. */
-function holdBeside(hold: HoldUnsent, besideBytes: number): HoldUnsent {
-  hold(besideBytes);
-  return (bytes) => {
-    hold(besideBytes + bytes);
-  };
-}
 
 /** Moves a batch to the background class, behind single reads, unless a traffic rule has set its class. */
 const inBackground = (caller: Caller | undefined): Caller | undefined =>
@@ -200,12 +199,6 @@ export const batchBody = z.strictObject({
   index: oneOrMore(z.union([z.int(), z.string()])),
 });
 
-/** Reads a batch from the query. @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
-function readBatchQuery(query: string): BatchRequest {
-  const parameters = new URLSearchParams(query);
-  return readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET);
-}
-
 /**
  * Reads a batch from the body and the query. @throws ServiceError BATCH_BAD_BODY, BATCH_TOO_LARGE,
  * BAD_PARAMETER
@@ -228,6 +221,7 @@ function badBody(issue: z.core.$ZodIssue | undefined): ServiceError {
   });
 }
 
+/** @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
 function readBatch(handles: readonly string[], parameters: URLSearchParams, max: number): BatchRequest {
   if (handles.length > max) {
     const detail = `${handles.length}; GET accepts at most ${MAX_HANDLES.GET}, POST /api/resolve at most ${MAX_HANDLES.POST}`;
@@ -313,9 +307,14 @@ function createStartElement(
   }
 
   function* start(name: string): Steps<RenderedElement | UnloadedElement> {
-    const text = parseName(name);
-    if (text instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), text);
-    const handle = resolver.refOf(text);
+    let handle: HandleRef;
+    try {
+      // Validates the name as if it were the handle in a GET path.
+      handle = resolver.refOf(readHandle(handleToPath(name)));
+    } catch (failure) {
+      if (failure instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), failure);
+      throw failure;
+    }
     // Traffic rules need the asynchronous path, because their limit may be in Redis.
     const found = refusalOf === undefined ? resolver.fromMemory(handle) : undefined;
     if (found !== undefined) return yield* answer(name, handle, found);
@@ -324,16 +323,6 @@ function createStartElement(
 
   // Infinity, because the sizes of the records are not known before they are read.
   return (name) => runSteps(start(name), Infinity);
-}
-
-/** Validates a name as if it were the handle in a GET path. */
-function parseName(name: string): string | ServiceError {
-  try {
-    return readHandle(handleToPath(name));
-  } catch (failure) {
-    if (failure instanceof ServiceError) return failure;
-    throw failure;
-  }
 }
 
 /** Formats an element on a separate line, so that programs can read an array of any length line by line. */
