@@ -190,18 +190,14 @@ function logChanges(logger: Logger): (probe: Probe, report: ProbeReport) => void
   const reasons = new Map<Probe, string>();
   return function logChange(probe, { ms, version, certificate, failure, warning }) {
     const { target, server } = probe;
-    // The cache logs an eviction policy, also of a Redis that starts later.
-    const isNews = warning !== undefined && target !== 'redis';
-    const reason = `${failure?.code ?? ''} ${(failure ?? warning)?.cause ?? ''}`;
+    const reason = JSON.stringify([failure?.code, (failure ?? warning)?.cause]);
     if (reasons.get(probe) === reason) return;
     reasons.set(probe, reason);
-    if (failure !== undefined)
-      logger.warn({ target, server, ms, ...failure, ...certificate }, 'probe failed');
-    else if (isNews)
-      logger.warn(
-        { target, server, ms, version, ...warning, ...certificate },
-        'probe succeeded with a warning',
-      );
-    else logger.info({ target, server, ms, version, ...certificate }, 'probe succeeded');
+    // The cache logs an eviction policy, also of a Redis that starts later.
+    const problem = failure ?? (target === 'redis' ? undefined : warning);
+    const line = { target, server, ms, version, ...problem, ...certificate };
+    if (failure !== undefined) logger.warn(line, 'probe failed');
+    else if (problem !== undefined) logger.warn(line, 'probe succeeded with a warning');
+    else logger.info(line, 'probe succeeded');
   };
 }
