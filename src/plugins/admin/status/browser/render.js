@@ -11,28 +11,14 @@ const STORED = { found: 'record', newcomers: 'new record', notFound: 'unknown ha
 
 function drawAll(history) {
   const missing = Math.max(0, POINTS - history.length);
-  const of = (read) => [...new Array(missing).fill(null), ...history.map(read)];
-  draw(
-    'hits',
-    of((interval) => interval.hitRatio),
-    { max: 1, format: percent },
-  );
-  draw(
-    'rate',
-    of((interval) => interval.requestsPerSecond),
-    { format: (value) => [counted(value)] },
-  );
-  draw(
-    'latency',
-    of((interval) => interval.latency.p99),
-    { format: time },
-  );
+  const drawEach = (id, read, options) => {
+    draw(id, [...new Array(missing).fill(null), ...history.map(read)], options);
+  };
+  drawEach('hits', ({ hitRatio }) => hitRatio, { max: 1, format: percent });
+  drawEach('rate', ({ requestsPerSecond }) => requestsPerSecond, { format: (value) => [counted(value)] });
+  drawEach('latency', ({ latency }) => latency.p99, { format: time });
   const marks = history.flatMap(({ upstream }, at) => (upstream.failures > 0 ? [missing + at] : []));
-  draw(
-    'upstream',
-    of(({ upstream }) => upstream.latency.p99),
-    { format: time, marks },
-  );
+  drawEach('upstream', ({ upstream }) => upstream.latency.p99, { format: time, marks });
 }
 
 export function render(stats) {
