@@ -27,13 +27,7 @@ export const sourcesOf = (loaded: LoadedPlugins): readonly RecordSource[] => [
 /** Starts the plugins, and adds their functions to the hooks. */
 export function startPlugins(loaded: LoadedPlugins, host: Host, settings: Config) {
   const started = loaded.map((plugin) => {
-    const {
-      handlers,
-      adminHandlers = {},
-      admin,
-      listeners = [],
-      ...functions
-    } = plugin.start?.(host, settings) ?? {};
+    const { handlers, adminHandlers, admin, listeners, ...functions } = plugin.start?.(host, settings) ?? {};
     for (const [name, take] of Object.entries(functions))
       if (take !== undefined) (host.hooks[name as keyof Hooks] as unknown[]).push(take);
     return { handlers, adminHandlers, admin, listeners };
@@ -42,6 +36,6 @@ export function startPlugins(loaded: LoadedPlugins, host: Host, settings: Config
     handlers: started.flatMap(({ handlers = [] }) => handlers),
     adminHandlers: Object.assign({}, ...started.map(({ adminHandlers }) => adminHandlers)) as AdminHandlers,
     admin: started.find(({ admin }) => admin !== undefined)?.admin,
-    listeners: started.flatMap(({ listeners }) => listeners),
+    listeners: started.flatMap(({ listeners = [] }) => listeners),
   };
 }

@@ -21,9 +21,7 @@ const CLOSE_MS = 1000;
 
 export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
-  const {
-    changes: { file, webhook: hook, maxEntries },
-  } = settings;
+  const { file, webhook: hook, maxEntries } = settings.changes;
   const { stampNow, callbacksFor } = createDeliveryCallbacks(host);
   const feed = hasFeed(settings)
     ? createChangeLog(cache, maxEntries, clock.wall, callbacksFor('feed').formatGap)

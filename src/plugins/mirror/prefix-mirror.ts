@@ -116,10 +116,8 @@ export class PrefixMirror {
   }
 
   async #runCycle(): Promise<void> {
-    const {
-      clock: { now, monotonic },
-      cache,
-    } = this.#host;
+    const { cache, clock } = this.#host;
+    const { now, monotonic } = clock;
     for (let step = 0; step < MAX_LEASE_STEPS && cache.trustedSince() > 0; step++)
       await this.#pause.sleep(LEASE_STEP_MS);
     const [listedAt, startedAt] = [now(), monotonic()];

@@ -33,12 +33,10 @@ export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
 
 /** Creates the listeners that have a port. */
 function createListeners(host: Host, config: NativeConfig, native: NativeAnswer): PluginListener[] {
-  const {
-    server,
-    native: { tcp, udp, host: ownHost },
-  } = config;
+  const { server, native: own } = config;
+  const { tcp, udp } = own;
   const proved = createProvedSenders(host.clock.now);
-  const address = ownHost ?? server.host;
+  const address = own.host ?? server.host;
   const listeners: PluginListener[] = [];
   if (tcp.port !== undefined) {
     const { maxConnectionsPerNetwork } = server;

@@ -124,22 +124,13 @@ export const native: Plugin<NativeConfig> = {
     const isTaken = [server, admin].some((other) => isSameListener(own, other));
     return [[isTaken, 'native.tcp.port', 'give another port than those of server and admin']];
   },
-  startProblems: (
-    {
-      native: {
-        site: { certificateFile },
-      },
-    },
-    readFile,
-  ) => [['native.site.certificateFile', fileProblem(certificateFile, readFile, siteKeyProblem)]],
+  startProblems: ({ native: { site: own } }, readFile) => [
+    ['native.site.certificateFile', fileProblem(own.certificateFile, readFile, siteKeyProblem)],
+  ],
   metrics: METRICS,
   routes: () => nativeRoutes,
   clients: {
-    most: ({
-      native: {
-        tcp: { port, maxConnections },
-      },
-    }) => (port === undefined ? 0 : maxConnections),
+    most: ({ native: { tcp: own } }) => (own.port === undefined ? 0 : own.maxConnections),
     withMost: (settings, maxConnections) => ({
       ...settings,
       native: { ...settings.native, tcp: { ...settings.native.tcp, maxConnections } },

@@ -80,20 +80,16 @@ const REMEDIES: Readonly<Record<RejectionReason, string>> = {
 /** Minimum interval between log lines, because each of many connections may be rejected. */
 const LOG_INTERVAL_MS = 60_000;
 
-function createReport({
-  log,
-  metrics,
-  clock: { now },
-}: Host): (reason: RejectionReason, peer: string) => void {
+function createReport({ log, metrics, clock }: Host): (reason: RejectionReason, peer: string) => void {
   const count = metrics.counterOf(METRICS.rejections);
   let closed = 0;
   let loggedAt = -Infinity;
   return function report(reason, peer) {
     count({ reason }, 1);
     closed++;
-    if (now() - loggedAt < LOG_INTERVAL_MS) return;
+    if (clock.now() - loggedAt < LOG_INTERVAL_MS) return;
     log.warn({ reason, peer, closed, remedy: REMEDIES[reason] }, 'connections without a PROXY header closed');
-    loggedAt = now();
+    loggedAt = clock.now();
     closed = 0;
   };
 }
