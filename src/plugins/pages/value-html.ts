@@ -1,8 +1,10 @@
 // Renders record values as HTML: truncates them, and describes data and permissions.
+import { z } from 'zod';
 import { handleToPath } from '../../handle/handle.js';
 import { RIGHT } from '../../handle/value-data.js';
 import { type HandleValue, lastFourPermissions } from '../../handle/value.js';
 import { type Html, html } from '../../html/html.js';
+import { FIRST_ISSUE } from '../../http/request-body.js';
 import { toRedirectUrl } from '../../redirect/target.js';
 import { isOfType, textOf } from '../../redirect/values.js';
 
@@ -125,9 +127,8 @@ function renderStructure(data: unknown): Html {
   if (typeof value === 'string' && (format === 'base64' || format === 'hex')) {
     return collapsed(value, html`<span class="quiet">${format}</span> <code>${value}</code>`);
   }
-  const references = format === 'vlist' ? value : [value];
-  if ((format === 'admin' || format === 'vlist') && areReferences(references))
-    return referenceList(references);
+  const references = adminReferences.safeParse(format === 'vlist' ? value : [value], FIRST_ISSUE);
+  if ((format === 'admin' || format === 'vlist') && references.success) return referenceList(references.data);
   const json = jsonOf(value ?? data);
   return collapsed(json, html`<pre>${json}</pre>`);
 }
@@ -135,22 +136,11 @@ function renderStructure(data: unknown): Html {
 /** Returns an empty string for a value without data. */
 const jsonOf = (data: unknown): string => (data === undefined ? '' : JSON.stringify(data, null, 2));
 
-interface AdminReference {
-  handle: string;
-  index: number;
-  permissions?: string;
-}
+const adminReferences = z.array(
+  z.object({ handle: z.string(), index: z.number(), permissions: z.string().optional() }),
+);
 
-const areReferences = (value: unknown): value is AdminReference[] =>
-  Array.isArray(value) &&
-  value.every(
-    (entry: Partial<AdminReference> | null) =>
-      typeof entry?.handle === 'string' &&
-      typeof entry.index === 'number' &&
-      ['string', 'undefined'].includes(typeof entry.permissions),
-  );
-
-const referenceList = (references: readonly AdminReference[]): Html =>
+const referenceList = (references: z.output<typeof adminReferences>): Html =>
   html`${references.map(({ handle, index, permissions }, at) => [
     at > 0 ? html`<br />` : undefined,
     html`${index}:${handleLink(handle)}`,

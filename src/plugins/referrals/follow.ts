@@ -5,11 +5,13 @@ import { upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
 import { type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
 import type { SiteJson, SiteServer } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
+import { FIRST_ISSUE } from '../../http/request-body.js';
 import type { HandleRead } from '../../upstream/contract.js';
 import type { UpstreamServer } from '../../upstream/upstream-server.js';
 import type { ReferralsConfig } from './plugin.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { z } from 'zod';
 
 /** The servers that a record refers to. */
 export interface Referral {
@@ -134,30 +136,22 @@ export function referralTo(values: readonly HandleValue[], handle?: string): Ref
 const isOneOf = (types: readonly string[], { type }: Partial<HandleValue>): boolean =>
   typeof type === 'string' && types.includes(upperAscii(type));
 
-function readSite({ data }: HandleValue): SiteJson[] {
-  const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
-  return format === 'site' && isSite(value) ? [value] : [];
-}
+/** The data of a site, with the members that this module reads, because the record is untrusted. */
+const siteData = z.object({
+  format: z.literal('site'),
+  value: z.object({
+    servers: z.array(
+      z.object({
+        address: z.string(),
+        interfaces: z.array(z.object({ protocol: z.string(), port: z.int() })),
+      }),
+    ),
+    attributes: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
+  }),
+});
 
-/** Validates the site members that this module reads, because the record is untrusted. */
-function isSite(value: unknown): value is SiteJson {
-  const { servers, attributes = [] } = (value ?? {}) as { servers?: unknown; attributes?: unknown };
-  return isListOf(servers, isServer) && isListOf(attributes, hasTexts('name', 'value'));
-}
-
-const isServer = (server: unknown): boolean =>
-  hasTexts('address')(server) && isListOf((server as { interfaces?: unknown }).interfaces, isInterface);
-
-const isInterface = (one: unknown): boolean =>
-  hasTexts('protocol')(one) && Number.isInteger((one as { port?: unknown }).port);
-
-const isListOf = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
-  Array.isArray(value) && value.every(isItem);
-
-const hasTexts =
-  (...names: string[]) =>
-  (value: unknown): boolean =>
-    names.every((name) => typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'string');
+const readSite = ({ data }: HandleValue): SiteJson[] =>
+  siteData.safeParse(data, FIRST_ISSUE).success ? [(data as { value: SiteJson }).value] : [];
 
 function readService({ data }: HandleValue): string[] {
   const { value } = (data ?? {}) as { value?: unknown };
