@@ -95,29 +95,19 @@ export function* selectLocation(
   return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
 }
 
-/** Ignores an attribute that matches no location. */
-const byAttribute =
-  ({ name, value, by }: WantedAttribute): Narrow =>
-  (candidates) =>
-    keepMatching(candidates, by, ({ attributes }) => {
-      const found = attributes.get(name);
-      return found !== undefined && (value === undefined || found === value);
-    });
+const byAttribute = ({ name, value, by }: WantedAttribute): Narrow =>
+  keepMatching(by, ({ attributes }) => {
+    const found = attributes.get(name);
+    return found !== undefined && (value === undefined || found === value);
+  });
 
-const byAddress =
-  (address: bigint | undefined): Narrow =>
-  (candidates) =>
-    keepMatching(
-      candidates,
-      'address',
-      ({ addresses }) => address !== undefined && addresses !== undefined && isInRanges(address, addresses),
-    );
+const byAddress = (address: bigint | undefined): Narrow =>
+  keepMatching(
+    'address',
+    ({ addresses }) => address !== undefined && addresses !== undefined && isInRanges(address, addresses),
+  );
 
-/** Ignores a country that matches no location. */
-const byCountry =
-  (wanted: string): Narrow =>
-  (candidates) =>
-    keepMatching(candidates, 'country', ({ country }) => country === wanted);
+const byCountry = (wanted: string): Narrow => keepMatching('country', ({ country }) => country === wanted);
 
 /**
  * Keeps the locations with the highest score. Negative scores never win, so the result may be empty
@@ -130,14 +120,12 @@ function selectByScore(candidates: Narrowed): Narrowed {
 }
 
 /** Keeps the matching locations, unless none or all match. */
-function keepMatching(
-  candidates: Narrowed,
-  by: Reason,
-  matches: (candidate: Candidate) => boolean,
-): Narrowed {
-  const left = candidates.left.filter(matches);
-  return left.length === 0 || left.length === candidates.left.length ? candidates : { left, by };
-}
+const keepMatching =
+  (by: Reason, matches: (candidate: Candidate) => boolean): Narrow =>
+  (candidates) => {
+    const left = candidates.left.filter(matches);
+    return left.length === 0 || left.length === candidates.left.length ? candidates : { left, by };
+  };
 
 /**
  * Draws by weight. If all weights are 0 or one is NaN, the draw is skewed by rounding as in HDLProxy: of n
