@@ -6,8 +6,9 @@ import { ServiceError } from '../../errors.js';
 import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
 import type { Logger } from '../../observe/logger.js';
+import type { Metrics } from '../../observe/metrics.js';
 import type { Started } from '../../plugin.js';
-import { type SendOutgoing, createSender } from '../../upstream/connections.js';
+import { createSender } from '../../upstream/connections.js';
 import { type FrontsConfig, METRICS } from './plugin.js';
 
 /** Characters of a key. A fixed length, so that no key is part of a different one or exceeds Varnish's limits. */
@@ -34,16 +35,8 @@ function keyToBan(deleted: Deleted): string {
 }
 
 export function start(host: Host, settings: FrontsConfig): Started {
-  const { log, metrics } = host;
-  const { urls, unconfirmedWrites, settleMs, timeoutMs, retryMs } = settings.fronts;
-  const count = metrics.counterOf(METRICS.bans);
-  const fronts = urls.map((url) => {
-    const { send, close } = createSender();
-    const onBan = (isConfirmed: boolean): void => {
-      count({ result: isConfirmed ? 'confirmed' : 'unconfirmed' }, 1);
-    };
-    return new Front({ url, ban: createBan(send, url, timeoutMs), close, retryMs, log, onBan });
-  });
+  const { urls, unconfirmedWrites, settleMs } = settings.fronts;
+  const fronts = urls.map((url) => new Front(url, host, settings.fronts));
   return {
     recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(surrogateKeys).join(' ')]],
     async published(deleted) {
@@ -72,19 +65,6 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : message;
 }
 
-/** Sends a ban. @throws Error unless the front confirms it */
-type SendBan = (keys: string) => Promise<void>;
-
-const createBan =
-  (send: SendOutgoing, url: string, timeoutMs: number): SendBan =>
-  async (keys) => {
-    const ban = { method: 'BAN', headers: { 'Surrogate-Key': keys } };
-    const { status, headers } = await send(`${url}/`, ban, timeoutMs);
-    // A web server that ignores the method answers 200 too.
-    if (status !== 200 || headers.get('surrogate-banned') !== keys)
-      throw new Error(`it responded to BAN with ${status}, without Surrogate-Banned`);
-  };
-
 interface Batch {
   keys: Set<string>;
   confirmed: Promise<boolean>;
@@ -99,21 +79,16 @@ function newBatch(): Batch {
   return { keys: new Set(), confirmed, settle };
 }
 
-interface FrontDeps {
-  url: string;
-  log: Logger;
-  ban: SendBan;
-  close: () => Promise<void>;
-  retryMs: number;
-  onBan: (isConfirmed: boolean) => void;
-}
-
 /**
  * A cache in front, with one ban in flight; keys that come meanwhile share the next. After an unconfirmed ban
  * it is emptied. So it is at the start, because an earlier process may have ended before its last ban.
  */
 class Front {
-  readonly #deps: FrontDeps;
+  readonly #url: string;
+  readonly #log: Logger;
+  readonly #settings: FrontsConfig['fronts'];
+  readonly #count: ReturnType<Metrics['counterOf']>;
+  readonly #outgoing = createSender();
   #next = newBatch();
   #isSending = false;
   #isBehind = true;
@@ -121,8 +96,11 @@ class Front {
   #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(deps: FrontDeps) {
-    this.#deps = deps;
+  constructor(url: string, { log, metrics }: Host, settings: FrontsConfig['fronts']) {
+    this.#url = url;
+    this.#log = log;
+    this.#settings = settings;
+    this.#count = metrics.counterOf(METRICS.bans);
     void this.banKey(EVERYTHING);
   }
 
@@ -137,7 +115,7 @@ class Front {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
-    await this.#deps.close();
+    await this.#outgoing.close();
   }
 
   async #sendAll(): Promise<void> {
@@ -153,7 +131,7 @@ class Front {
   async #send(keys: ReadonlySet<string>): Promise<boolean> {
     const isEverything = this.#isBehind || keys.has(EVERYTHING) || keys.size > MAX_KEYS;
     try {
-      await this.#deps.ban(isEverything ? EVERYTHING : [...keys].join('|'));
+      await this.#ban(isEverything ? EVERYTHING : [...keys].join('|'));
       this.#confirm();
       return true;
     } catch (error) {
@@ -162,21 +140,28 @@ class Front {
     }
   }
 
+  /** Sends a ban. @throws Error unless the front confirms it */
+  async #ban(keys: string): Promise<void> {
+    const ban = { method: 'BAN', headers: { 'Surrogate-Key': keys } };
+    const { status, headers } = await this.#outgoing.send(`${this.#url}/`, ban, this.#settings.timeoutMs);
+    // A web server that ignores the method answers 200 too.
+    if (status !== 200 || headers.get('surrogate-banned') !== keys)
+      throw new Error(`it responded to BAN with ${status}, without Surrogate-Banned`);
+  }
+
   #confirm(): void {
-    const { url, log, onBan } = this.#deps;
-    onBan(true);
-    if (this.#isFailing) log.info({ front: url }, 'cache in front emptied, it confirms bans');
+    this.#count({ result: 'confirmed' });
+    if (this.#isFailing) this.#log.info({ front: this.#url }, 'cache in front emptied, it confirms bans');
     this.#isBehind = this.#isFailing = false;
   }
 
   #fail(error: unknown): void {
     if (this.#isClosed) return;
-    const { url: front, log, onBan, retryMs } = this.#deps;
-    onBan(false);
-    const details = { front, reason: reasonOf(error), remedy: REMEDY };
-    if (!this.#isFailing) log.warn(details, 'cache in front does not confirm bans, retrying');
+    this.#count({ result: 'unconfirmed' });
+    const details = { front: this.#url, reason: reasonOf(error), remedy: REMEDY };
+    if (!this.#isFailing) this.#log.warn(details, 'cache in front does not confirm bans, retrying');
     this.#isBehind = this.#isFailing = true;
     clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => void this.banKey(EVERYTHING), retryMs).unref();
+    this.#retry = setTimeout(() => void this.banKey(EVERYTHING), this.#settings.retryMs).unref();
   }
 }
