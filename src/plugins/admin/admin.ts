@@ -22,13 +22,7 @@ import {
   problemOf,
 } from '../../http/error-reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
-import {
-  FIRST_ISSUE,
-  createMemoryBudget,
-  createWithBody,
-  parseJsonBytes,
-  type WithBody,
-} from '../../http/request-body.js';
+import { FIRST_ISSUE, createMemoryBudget, createWithBody, parseJsonBytes } from '../../http/request-body.js';
 import { routedMethod } from '../../http/route-table.js';
 import { addRoutes, callOf, errorHandler } from '../../http/router.js';
 import { readTarget, routableTarget } from '../../http/target.js';
@@ -236,26 +230,19 @@ const MAX_LOGGED_HANDLES = 5;
 
 type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
-/** Parses a body with any Content-Type, because `curl -d` declares a form. */
-type ReadJson = <T extends z.ZodType>(req: Request, schema: T) => Promise<z.output<T>>;
-
-const createReadJson =
-  (withBody: WithBody): ReadJson =>
-  (req, schema) =>
-    withBody(
-      req,
-      (body) => {
-        const parsed = schema.safeParse(parseJsonBytes(body, BODY_LIMITS, BODY_CODES), FIRST_ISSUE);
-        if (parsed.success) return parsed.data;
-        const [issue] = parsed.error.issues;
-        throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: issue?.message ?? 'invalid' });
-      },
-      BODY_CODES,
-    );
+/** Parses a body. @throws ServiceError ADMIN_BAD_BODY */
+function parseBody<T extends z.ZodType>(body: Buffer, schema: T): z.output<T> {
+  const parsed = schema.safeParse(parseJsonBytes(body, BODY_LIMITS, BODY_CODES), FIRST_ISSUE);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: issue?.message ?? 'invalid' });
+}
 
 export function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
   const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
-  const readJson = createReadJson(withBody);
+  /** Accepts any Content-Type, because `curl -d` declares a form. */
+  const readJson = <T extends z.ZodType>(req: Request, schema: T): Promise<z.output<T>> =>
+    withBody(req, (body) => parseBody(body, schema), BODY_CODES);
   return {
     async stats(_req, res) {
       res.json(await operations.stats());

@@ -76,18 +76,12 @@ export function start(host: Host, settings: MirrorConfig): Started {
 type PrefixMirrors = ReadonlyMap<string, PrefixMirror>;
 
 function registerMetrics({ metrics }: Host, mirrors: PrefixMirrors): void {
-  const readings = (label: string, read: (each: PrefixMirror) => Record<string, number>) => () =>
+  const readings = (label: string, read: (each: PrefixMirror) => Record<string, number>) =>
     [...mirrors].flatMap(([prefix, each]) =>
       Object.entries(read(each)).map(([name, value]) => ({ labels: { prefix, [label]: name }, value })),
     );
-  metrics.readGauge(
-    METRICS.handles,
-    readings('state', (each) => each.handleCounts()),
-  );
-  metrics.readGauge(
-    METRICS.age,
-    readings('part', (each) => each.ages()),
-  );
+  metrics.readGauge(METRICS.handles, () => readings('state', (each) => each.handleCounts()));
+  metrics.readGauge(METRICS.age, () => readings('part', (each) => each.ages()));
 }
 
 /** An age is null before the first list, or before the first complete copy. */

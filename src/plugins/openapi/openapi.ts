@@ -5,7 +5,7 @@ import type { Config } from '../../config/schema.js';
 import { HTML_TYPE, brandingOf, createPageLayout } from '../../html/html.js';
 import type { Listener } from '../../http/route-table.js';
 import { contextOf } from '../../http/context.js';
-import { sendText } from '../../http/reply.js';
+import { JSON_TYPE, sendText } from '../../http/reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { Description } from './description.js';
 
@@ -47,12 +47,7 @@ function createOpenApi(config: Config, cacheControl: string, describe: () => Pro
     if (url !== undefined) {
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     } else if (path.endsWith('.json')) {
-      await sendText(req, res, {
-        contentType: 'application/json;charset=utf-8',
-        text,
-        headers,
-        gzipMinBytes,
-      });
+      await sendText(req, res, { contentType: JSON_TYPE, text, headers, gzipMinBytes });
     } else {
       const reply = { contentType: HTML_TYPE, text: renderPage(page), gzipMinBytes };
       await sendText(req, res, { ...reply, headers: { ...securityHeaders, ...headers } });

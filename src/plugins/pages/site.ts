@@ -28,13 +28,7 @@ function createPages(config: Config): Pages {
   };
 }
 
-interface LookUp {
-  handle?: string | undefined;
-  /** Prefix in the placeholder of the input field. */
-  prefix: string | undefined;
-}
-
-const lookUpForm = ({ handle = '', prefix }: LookUp): Html =>
+const lookUpForm = ({ examplePrefix: prefix }: PageBranding, handle = ''): Html =>
   html`<form action="/" method="get" role="search">
     <label for="hdl">Handle</label>
     <input
@@ -53,11 +47,11 @@ const lookUpForm = ({ handle = '', prefix }: LookUp): Html =>
     <button class="button" name="noredirect" value="on">Show the record</button>
   </form>`;
 
-export const frontPage = ({ examplePrefix }: PageBranding): SitePage => ({
+export const frontPage = (branding: PageBranding): SitePage => ({
   title: 'Look up a handle',
   main: html`<h1>Look up a handle</h1>
     <section>
-      ${lookUpForm({ prefix: examplePrefix })}
+      ${lookUpForm(branding)}
       <p class="quiet">With or without <code>hdl:</code>, <code>doi:</code> or the URL of a resolver.</p>
     </section>`,
 });
@@ -90,7 +84,7 @@ export function problemPage({
         ...prefixContactSteps(contact),
         ...contactSteps(branding),
       ])}
-      <section>${lookUpForm({ handle, prefix: branding.examplePrefix })}</section>
+      <section>${lookUpForm(branding, handle)}</section>
       <p class="quiet">
         Error:
         ${event === undefined ? undefined : `${title}, `}<code>${code}</code>${
