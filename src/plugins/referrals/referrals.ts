@@ -3,6 +3,7 @@ import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
+import { LRUCache } from 'lru-cache';
 import type { buildConnector } from 'undici';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
@@ -73,12 +74,6 @@ function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginSe
 
 // Connects to servers named in untrusted prefix records: only public addresses and verified certificates.
 
-interface ReferredServers {
-  /** Returns the server at an address from the prefix record of `prefix`. */
-  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
-  close: () => Promise<void>;
-}
-
 interface ReferredServer {
   server: UpstreamServer;
   dispatcher: ClosableDispatcher;
@@ -104,9 +99,9 @@ export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): 
   secondaries: [],
 });
 
-export function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host): ReferredServers {
+export function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host) {
   const { pseudonym, slicer } = host;
-  const open = new Map<string, ReferredServer & { prefix: string }>();
+  const open = new LRUCache<string, ReferredServer & { prefix: string }>({ max: MAX_SERVERS });
   host.metrics.addServer(REFERRED);
 
   function openServer({ url, publicKey }: SiteAddress): ReferredServer {
@@ -118,25 +113,20 @@ export function createReferredServers(upstream: ReferralsConfig['upstream'], hos
     return { server: createServer(settingsAt(url, upstream), host, access, undefined, REFERRED), dispatcher };
   }
 
+  /**
+   * Returns the server at an address from the prefix record of `prefix`. A server that is evicted completes its requests;
+   * its idle connections time out.
+   */
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {
     const key = JSON.stringify([prefix, address]);
     const known = open.get(key);
-    open.delete(key);
-    if (known === undefined) forgetOne(prefix);
-    const opened = known ?? { ...openServer(address), prefix };
-    // Inserted last, so that the map stays in least-recently-used order.
+    if (known !== undefined) return known.server;
+    // From the most to the least recently used.
+    const [evicted] = [...open].filter(([, server]) => server.prefix === prefix)[MAX_OF_PREFIX - 1] ?? [];
+    if (evicted !== undefined) open.delete(evicted);
+    const opened = { ...openServer(address), prefix };
     open.set(key, opened);
     return opened.server;
-  }
-
-  /**
-   * Evicts the least recently used server of a prefix at its maximum, or of all prefixes at the total
-   * maximum. In-flight requests complete; idle connections time out.
-   */
-  function forgetOne(prefix: string): void {
-    const own = [...open].filter(([, server]) => server.prefix === prefix);
-    const [oldest] = own.length >= MAX_OF_PREFIX ? own : open.size >= MAX_SERVERS ? open : [];
-    if (oldest !== undefined) open.delete(oldest[0]);
   }
 
   return {
