@@ -94,13 +94,7 @@ export function renderDocument({ title, icon, resources, header, main, footer }:
   return document.text;
 }
 
-interface PageLayout {
-  renderPage: (page: SitePage) => string;
-  /** Headers for every page. */
-  securityHeaders: Record<string, string>;
-}
-
-export function createPageLayout(branding: PageBranding): PageLayout {
+export function createPageLayout(branding: PageBranding) {
   const { logoUrl } = branding;
   const style = pageStyle(branding.accentColor);
   const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
@@ -112,8 +106,9 @@ export function createPageLayout(branding: PageBranding): PageLayout {
     footer: renderFooter(branding),
   };
   return {
-    renderPage: ({ title, main }) =>
+    renderPage: ({ title, main }: SitePage): string =>
       renderDocument({ ...frame, title: `${title} – ${branding.title}`, main }),
+    /** Headers for every page. */
     securityHeaders: pageSecurityHeaders(style, logoUrl),
   };
 }

@@ -13,11 +13,6 @@ const POLL_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 const CLOSE_MS = 1000;
 
-interface Webhook {
-  /** Attempts to post the remaining changes within a second. */
-  close: () => Promise<void>;
-}
-
 /**
  * Starts the webhook; returns undefined if no URL is configured. With Redis, one instance posts the changes
  * of all instances. Changes that left the feed before they were posted are reported as dropped; their number is a
@@ -28,7 +23,7 @@ export function createWebhook(
   feed: ChangeLog,
   clock: Clock,
   { onDropped, onFailing, onRecovered }: DeliveryCallbacks,
-): Webhook | undefined {
+) {
   if (url === undefined) return undefined;
   const endpoint = url;
   const owner = clock.randomId();
@@ -74,7 +69,8 @@ export function createWebhook(
 
   const running = run();
   return {
-    async close() {
+    /** Attempts to post the remaining changes within a second. */
+    async close(): Promise<void> {
       closing.abort();
       await untilDeadline(running, CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
       abort.abort();

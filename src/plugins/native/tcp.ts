@@ -118,24 +118,16 @@ function receiveMessage(
 
 type Received = (Incoming & { received: Buffer }) | { problem: MessageProblem };
 
-interface Receiver {
-  onData: (chunk: Buffer) => void;
-  /** Called when the client half-closes the connection. */
-  onEnd: () => void;
-  finish: (received: Received) => void;
-  /** Releases the memory of a closed connection. */
-  free: () => void;
-}
-
 /**
  * Creates a receiver that calls `done` once, with the first message. Checks the
  * message length before buffering.
  */
-function createReceiver(budget: MemoryBudget, done: (received: Received) => void): Receiver {
+function createReceiver(budget: MemoryBudget, done: (received: Received) => void) {
   let bytes: Buffer = NO_BYTES;
   let size = 0;
   /** Bytes charged to the budget; 0 for a message in a single chunk. */
   let counted = 0;
+  /** Releases the memory of a closed connection. */
   const free = (): void => {
     budget.holders.delete(upload);
     budget.free(counted);
@@ -152,25 +144,23 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
       finish({ problem: { responseCode: RESPONSE_CODE.error, text: tooManyBodies().message } });
     },
   };
-  return {
-    onData(chunk) {
-      bytes = size === 0 ? chunk : appendChunk(bytes, size, chunk);
-      size += chunk.length;
-      const received = readReceived(bytes.subarray(0, size));
-      if (received !== undefined) {
-        finish(received);
-        return;
-      }
-      budget.holders.add(upload);
-      budget.add(size - counted);
-      counted = size;
-    },
-    onEnd() {
-      finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
-    },
-    finish,
-    free,
+  const onData = (chunk: Buffer): void => {
+    bytes = size === 0 ? chunk : appendChunk(bytes, size, chunk);
+    size += chunk.length;
+    const received = readReceived(bytes.subarray(0, size));
+    if (received !== undefined) {
+      finish(received);
+      return;
+    }
+    budget.holders.add(upload);
+    budget.add(size - counted);
+    counted = size;
   };
+  /** Called when the client half-closes the connection. */
+  const onEnd = (): void => {
+    finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
+  };
+  return { onData, onEnd, finish, free };
 }
 
 const NO_BYTES = Buffer.alloc(0);

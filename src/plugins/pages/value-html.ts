@@ -41,26 +41,20 @@ export function shownPart(values: readonly HandleValue[]): ShownValue[] {
   return shown;
 }
 
-interface Cutter {
-  /** Copies the start of a JSON value as valid JSON. */
-  cut: (json: unknown) => unknown;
-  usedChars: () => number;
-  isCut: () => boolean;
-}
-
 /** Cost per element, so that empty elements count. */
 const ELEMENT_CHARS = 4;
 /** Cost per nesting level, because indentation lengthens deeply nested JSON. */
 const INDENT_CHARS = 2;
 
 /** Creates a cutter whose calls share one budget. */
-function createCutter(maxChars: number): Cutter {
+function createCutter(maxChars: number) {
   let used = 0;
   let isCut = false;
   const hasRoom = (): boolean => {
     isCut ||= used >= maxChars;
     return used < maxChars;
   };
+  /** Copies the start of a JSON value as valid JSON. */
   function cut(json: unknown, depth = 0): unknown {
     if (typeof json === 'string') return cutText(json);
     used += ELEMENT_CHARS + depth * INDENT_CHARS;

@@ -167,11 +167,7 @@ interface Span {
   isFailure: boolean;
 }
 
-export interface SpanSender {
-  add: (span: Span) => void;
-  /** Exports the buffered spans for at most a second. */
-  close: () => Promise<void>;
-}
+type SpanSender = ReturnType<typeof createSpanSender>;
 
 const NAME = 'handle-resolver-proxy';
 const KIND = { server: 2, client: 3 } as const;
@@ -189,11 +185,11 @@ const CLOSE_MS = 1000;
  * only spans. `onSent` is called when a batch has been exported and the buffer is at most half full; `onDropped`
  * with the number of spans lost, and the reason.
  */
-export function createSpanSender(
+function createSpanSender(
   endpoint: string,
   onSent: () => void,
   onDropped: (count: number, reason: unknown) => void,
-): SpanSender {
+) {
   let buffer: Span[] = [];
   let sending: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -233,12 +229,13 @@ export function createSpanSender(
   }
 
   return {
-    add(span) {
+    add(span: Span): void {
       if (buffer.length >= MAX_BUFFERED) onDropped(1, new Error('the collector is too slow'));
       else if (buffer.push(span) >= BATCH) flush();
       else timer ??= setTimeout(flush, SEND_EVERY_MS).unref();
     },
-    async close() {
+    /** Exports the buffered spans for at most a second. */
+    async close(): Promise<void> {
       flush();
       const late = setTimeout(() => {
         closing.abort();
@@ -262,16 +259,13 @@ function exportRequest(spans: readonly Span[]): unknown {
   };
 }
 
-const toOtlp = (span: Span): unknown => ({
-  traceId: span.traceId,
-  spanId: span.spanId,
-  ...(span.parentSpanId !== undefined && { parentSpanId: span.parentSpanId }),
-  name: span.name,
-  kind: KIND[span.kind],
-  startTimeUnixNano: nanoseconds(span.startedAt),
-  endTimeUnixNano: nanoseconds(span.endedAt),
-  attributes: otlpAttributes(span.attributes),
-  status: { code: span.isFailure ? STATUS_ERROR : STATUS_UNSET },
+const toOtlp = ({ kind, startedAt, endedAt, attributes, isFailure, ...ids }: Span): unknown => ({
+  ...ids,
+  kind: KIND[kind],
+  startTimeUnixNano: nanoseconds(startedAt),
+  endTimeUnixNano: nanoseconds(endedAt),
+  attributes: otlpAttributes(attributes),
+  status: { code: isFailure ? STATUS_ERROR : STATUS_UNSET },
 });
 
 /**
