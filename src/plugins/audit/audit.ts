@@ -1,4 +1,5 @@
 // Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
+import { LRUCache } from 'lru-cache';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Entry } from '../../cache/entry.js';
@@ -193,42 +194,31 @@ export function createCompare(
 const HOURS = 24;
 const HOUR_MS = 3_600_000;
 
-interface Hour<Name> {
-  /** Hours since the epoch. */
-  number: number;
-  counts: Map<Name, number>;
-}
-
 /** Counts events in the current hour and the previous 23 hours. */
 export class LastDay<Name extends string> {
   readonly #now: () => number;
-  readonly #ring: Hour<Name>[] = [];
+  /** By the hour since the epoch. */
+  readonly #hours = new LRUCache<number, Map<Name, number>>({ max: HOURS });
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
   add(name: Name): void {
-    const { counts } = this.#currentHour();
-    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const hour = this.#hour();
+    const counts = this.#hours.get(hour) ?? new Map<Name, number>();
+    this.#hours.set(hour, counts.set(name, (counts.get(name) ?? 0) + 1));
   }
 
   total(name: Name): number {
-    const since = this.#hourNumber() - HOURS;
-    return this.#ring.reduce(
-      (sum, { number, counts }) => sum + (number > since ? (counts.get(name) ?? 0) : 0),
+    const since = this.#hour() - HOURS;
+    return [...this.#hours].reduce(
+      (sum, [hour, counts]) => sum + (hour > since ? (counts.get(name) ?? 0) : 0),
       0,
     );
   }
 
-  #currentHour(): Hour<Name> {
-    const number = this.#hourNumber();
-    const known = this.#ring[number % HOURS];
-    if (known?.number === number) return known;
-    return (this.#ring[number % HOURS] = { number, counts: new Map() });
-  }
-
-  #hourNumber(): number {
+  #hour(): number {
     return Math.floor(this.#now() / HOUR_MS);
   }
 }
