@@ -13,23 +13,11 @@ export const ERRORS = defineErrors({
   },
 });
 
-/** Need no token, because the probes of an orchestrator cannot send one. */
-const probeRoutes = defineRoutes(
+const adminRoutes = defineRoutes(
   {},
   {
     'GET /healthz': { id: 'health', isRoutine: true },
     'GET /readyz': { id: 'readiness', isRoutine: true },
-  },
-);
-
-const PROBES: ReadonlySet<string> = new Set(probeRoutes.map(({ id }) => id));
-
-/** Whether the route needs no token. */
-export const isProbe = ({ id }: Route): boolean => PROBES.has(id);
-
-const operatorRoutes = defineRoutes(
-  {},
-  {
     'GET /metrics': { id: 'metrics', isRoutine: true },
     'GET /': { id: 'statusPage', isRoutine: true },
     'GET /favicon.ico': { id: 'statusIcon', isRoutine: true },
@@ -42,7 +30,8 @@ const operatorRoutes = defineRoutes(
   },
 );
 
-const adminRoutes = [...probeRoutes, ...operatorRoutes];
+/** Whether the route needs no token, because the probes of an orchestrator cannot send one. */
+export const isProbe = ({ id }: Route): boolean => id === 'health' || id === 'readiness';
 
 export type AdminId = (typeof adminRoutes)[number]['id'];
 
