@@ -1,17 +1,5 @@
 // Statistics of the last minute, from the differences between readings.
-import {
-  type Histogram,
-  type Percentiles,
-  type Statistics,
-  hitRatio,
-  percentilesOf,
-} from '../../observe/statistics.js';
-
-/** Returns the measurements between two readings. */
-const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
-  count: newer.count - older.count,
-  buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
-});
+import { type Percentiles, type Statistics, hitRatio, percentilesOf } from '../../observe/statistics.js';
 
 interface TimedFlow {
   at: number;
@@ -66,9 +54,17 @@ function between(
   };
 }
 
+/** Returns the percentiles of the measurements between two readings. */
 const percentilesBetween = (
-  older: Statistics['requests' | 'upstream'],
-  newer: Statistics['requests' | 'upstream'],
-): Percentiles => percentilesOf(histogramBetween(older.latency, newer.latency));
+  { latency: older }: Statistics['requests' | 'upstream'],
+  { latency: newer }: Statistics['requests' | 'upstream'],
+): Percentiles =>
+  percentilesOf({
+    count: newer.count - older.count,
+    buckets: newer.buckets.map(({ le, count }, at) => ({
+      le,
+      count: count - (older.buckets[at]?.count ?? 0),
+    })),
+  });
 
 const round = (value: number): number => Math.round(value * 10) / 10;
