@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs';
 import axe, { type AxeResults } from 'axe-core';
 import { type Browser, type BrowserContextOptions, type Page, chromium } from 'playwright-core';
-import { afterAll, beforeAll, describe, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, onTestFinished } from 'vitest';
+import { skipWithout } from './programs.js';
 
 const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const FLAGS = [
@@ -33,10 +34,7 @@ export interface Visit {
 
 export type OpenVisit = (options?: BrowserContextOptions) => Promise<Visit>;
 
-/**
- * Defines a `describe` that needs Chromium. Without Chromium it is skipped and listed, or fails if `CI` is
- * set.
- */
+/** Defines a `describe` that needs Chromium, see `skipWithout`. */
 export function describeInBrowser(name: string, suite: (open: OpenVisit) => void): void {
   if (existsSync(EXECUTABLE)) {
     describe(name, () => {
@@ -47,14 +45,11 @@ export function describeInBrowser(name: string, suite: (open: OpenVisit) => void
       afterAll(() => browser.close());
       suite((options) => openVisit(browser, options));
     });
-  } else if (process.env['CI'] !== undefined) {
-    test(name, () => {
-      throw new Error('chromium is not installed: CI has to run the browser tests');
-    });
   } else {
-    process.stderr.write(`\n!!! NOT RUN, chromium is not installed: ${name}\n`);
-    describe.skip(name, () => {
-      suite(() => Promise.reject(new Error('no browser')));
+    skipWithout('chromium', name, () => {
+      describe.skip(name, () => {
+        suite(() => Promise.reject(new Error('no browser')));
+      });
     });
   }
 }

@@ -21,26 +21,30 @@ export function runProgram(program: string, args: string[], input?: string): Ran
 const isThere = (program: string): boolean =>
   spawnSync('/bin/sh', ['-c', `command -v ${program}`]).status === 0;
 
-/**
- * Defines an `it` that needs a program. Without the program it is skipped and listed, or fails if `CI` is
- * set.
- */
+/** Lists what is skipped for lack of a program; if `CI` is set, it fails instead. */
+export function skipWithout(program: string, name: string, skip: () => void): void {
+  if (process.env['CI'] !== undefined) {
+    it(name, () => {
+      throw new Error(`${program} is not installed: CI has to run this test`);
+    });
+    return;
+  }
+  process.stderr.write(`\n!!! NOT RUN, ${program} is not installed: ${name}\n`);
+  skip();
+}
+
+/** Defines an `it` that needs a program, see `skipWithout`. */
 export function itWithProgram(
   program: string,
   name: string,
   test: () => Promise<void> | void,
   timeoutMs?: number,
 ): void {
-  if (isThere(program)) {
-    it(name, test, timeoutMs);
-  } else if (process.env['CI'] !== undefined) {
-    it(name, () => {
-      throw new Error(`${program} is not installed: CI has to run this test`);
+  if (isThere(program)) it(name, test, timeoutMs);
+  else
+    skipWithout(program, name, () => {
+      it.skip(name, test);
     });
-  } else {
-    process.stderr.write(`\n!!! NOT RUN, ${program} is not installed: ${name}\n`);
-    it.skip(name, test);
-  }
 }
 
 /**

@@ -1,8 +1,9 @@
 // Starts a redis-server on a free port, which tests can freeze, kill and restart.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, test } from 'vitest';
+import { describe } from 'vitest';
 import { freePort } from './free-port.js';
+import { skipWithout } from './programs.js';
 
 export interface RedisServer {
   url: string;
@@ -28,21 +29,13 @@ export const LITTLE_PATIENCE = { REDIS_COMMAND_TIMEOUT: '500ms' };
 
 const isInstalled = spawnSync('redis-server', ['--version']).status === 0;
 
-/**
- * Defines a `describe` that needs redis-server. Without it, the suite is skipped and listed, or fails if `CI`
- * is set.
- */
+/** Defines a `describe` that needs redis-server, see `skipWithout`. */
 export function describeWithRedis(name: string, suite: () => void): void {
-  if (isInstalled) {
-    describe(name, suite);
-  } else if (process.env['CI'] !== undefined) {
-    test(name, () => {
-      throw new Error('redis-server is not installed: CI has to run the Redis tests');
+  if (isInstalled) describe(name, suite);
+  else
+    skipWithout('redis-server', name, () => {
+      describe.skip(name, suite);
     });
-  } else {
-    process.stderr.write(`\n!!! NOT RUN, redis-server is not installed: ${name}\n`);
-    describe.skip(name, suite);
-  }
 }
 
 /** Number of ports to try, because another run of the tests may take a free port before Redis does. */
