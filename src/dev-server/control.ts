@@ -211,7 +211,6 @@ const REPLACED: Partial<Record<FaultKind, WireReply>> = {
   ),
 };
 
-/** Sends a reply, or its faulty version. */
 export function sendControl(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
   if (fault === 'hang') return;
   if (fault === 'reset') {

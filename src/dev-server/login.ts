@@ -82,7 +82,6 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
   return { failed: false, basic: false, session, identity: session.identity };
 }
 
-/** Parses `name="value"` pairs. */
 function challengeParameters(text: string): HandleParameters {
   const pairs = [...text.matchAll(/(?<!\w)(\w+)\s*=\s*"([^"]*)"/g)];
   const parameters: HandleParameters = Object.fromEntries(

@@ -25,7 +25,6 @@ const CORS_METHODS = 'GET,POST,HEAD,PUT,DELETE';
 const CORS_HEADERS = 'X-Requested-With,Authorization,Origin,Accept,Content-Type';
 const MIN_GZIP_BYTES = 32;
 
-/** Serialises a reply to headers and bytes. */
 export function toWire(
   { reply, parameters }: Answered,
   request: DemoRequest,
@@ -91,7 +90,6 @@ const content = (type: string, text: string): WireContent => ({
   body: Buffer.from(text),
 });
 
-/** Replaces every invalid character of a callback name with an underscore. */
 const callbackName = (callback: string): string =>
   callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
 

@@ -263,7 +263,6 @@ function answerList({ parameters, identity }: DemoCall, { store, rights }: World
   return succeed({ prefix, totalCount, page, pageSize, handles: slice });
 }
 
-/** Lists the prefixes of this server for server administrators. */
 function answerPrefixes({ identity }: DemoLogin, { store, rights }: World): DemoReply {
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded);
   if (!rights.isServerAdmin(identity)) return refuseRequest(RESPONSE_CODE.invalidAdmin);

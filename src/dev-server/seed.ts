@@ -29,7 +29,6 @@ export const DEMO_SITE: SiteJson = {
   ],
 };
 
-/** Returns a value with text data. */
 export function textValue(index: number, type: string, value: string): Record<string, unknown> {
   return { index, type, data: { format: 'string', value } };
 }
@@ -42,7 +41,6 @@ export function adminValue(permissions = '011111110011'): Record<string, unknown
   return { index: 100, type: 'HS_ADMIN', data: { format: 'admin', value } };
 }
 
-/** Returns the record of a user who logs in with a password. */
 export function userRecord(password: string): RecordInput {
   return [adminValue('111111111111'), { ...textValue(300, 'HS_SECKEY', password), permissions: '1100' }];
 }

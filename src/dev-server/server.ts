@@ -31,7 +31,6 @@ export interface DemoOptions {
   prefixes?: readonly string[];
   serverAdmins?: readonly ValueReference[];
   site?: SiteJson;
-  /** Delay of every response in ms. */
   delayMs?: number;
   /** Rate per second above which requests are queued. */
   capacityPerSecond?: number;

@@ -80,7 +80,6 @@ export interface Rights {
   isServerAdmin: (identity: ValueReference) => boolean;
 }
 
-/** Creates the permission checks for the records of a store. */
 export function createRights(store: RecordStore, serverAdmins: readonly ValueReference[]): Rights {
   const isServerAdmin = (identity: ValueReference): boolean =>
     serverAdmins.some((admin) => isSameAdmin(admin, identity));

@@ -107,7 +107,6 @@ function neededForAdding(old: StoredValue[], values: StoredValue[]): number {
   return needed.reduce((bits, bit) => bits | bit, 0);
 }
 
-/** Returns the permissions needed to remove these values. */
 export function neededForRemoving(values: StoredValue[]): number {
   return values
     .map((value): number => (isAdminValue(value) ? RIGHT.removeAdmin : RIGHT.removeValue))

@@ -34,7 +34,6 @@ export const start = (host: Host): Started => ({ admin: (interfaces) => createAd
 
 export function createAdmin(host: Host, interfaces: AdminInterfaces): RequestListener {
   const { log, metrics } = host;
-  /** Logs and counts an internal error. */
   const onUnexpected = (err: unknown): void => {
     log.error({ err }, 'unexpected error on the admin listener');
     metrics.countInternalError();

@@ -69,13 +69,11 @@ export function start(host: Host, { audit, cache: { found, notFound } }: AuditCo
 interface CountedSample {
   sample: Sample;
   result: SampleResult;
-  /** Age of the audited entry. */
   ageMs?: number;
 }
 
 type Count = (audited: CountedSample) => void;
 
-/** Creates the function that counts an audit, and the figures of the last day. */
 function createCounts({ metrics, clock: { now } }: Host) {
   const audits = metrics.counterOf(METRICS.audits);
   const staleAge = metrics.histogramOf(METRICS.staleAge);

@@ -181,7 +181,6 @@ function createSharedChangeLog(
   };
 }
 
-/** Creates the log: in Redis if it is configured, otherwise in memory. */
 export const createChangeLog = (
   { commands, era }: Cache,
   maxEntries: number,

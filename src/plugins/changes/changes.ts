@@ -62,7 +62,6 @@ const REMEDIES: Readonly<Record<Destination, string>> = {
 /** Minimum interval between log lines of a destination, because it may fail twice a second for days. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Creates the callbacks that log and count what happens to the lines of a destination. */
 function createDeliveryCallbacks({ log, metrics, clock }: Host) {
   const countDropped = metrics.counterOf(METRICS.dropped);
   const stampNow = () => ({

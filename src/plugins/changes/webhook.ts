@@ -102,7 +102,6 @@ function signedPost(entries: readonly LogEntry[], secret: string, now: number): 
 /** Delivers a batch of lines. @throws any error; the batch is then retried */
 type DeliverLines = (lines: readonly string[]) => Promise<void>;
 
-/** Callbacks for what happens to the lines of a destination. */
 export interface DeliveryCallbacks {
   /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;

@@ -67,7 +67,6 @@ export function readAddress(text: string): bigint | undefined {
   return version === 4 ? IPV4_FROM + number : number;
 }
 
-/** Whether an address is in the ranges, by binary search. */
 export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   let low = 0;
   let high = ranges.length;

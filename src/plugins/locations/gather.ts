@@ -142,7 +142,6 @@ async function mapInGroups<Given, Made>(
   return made;
 }
 
-/** Where lists are read from. */
 export interface ListSources {
   refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;

@@ -19,7 +19,6 @@ interface RequestFacts {
   /** Attributes from the query, then from content negotiation. */
   attributes: readonly WantedAttribute[];
   country: string | undefined;
-  /** Client address. */
   address: string;
   /** Random number in [0, 1). */
   random: number;

@@ -39,7 +39,6 @@ interface TargetRequest {
   values: readonly HandleValue[];
   query: RedirectQuery;
   headers: NegotiationFacts;
-  /** Client address. */
   address: string;
   /** Looks up a country by address; undefined without `redirect.countryDatabase`. */
   countryOf: ((address: string) => string | undefined) | undefined;

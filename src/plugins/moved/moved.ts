@@ -62,7 +62,6 @@ export function start(host: Host, settings: MovedConfig): Started {
   };
 }
 
-/** Creates the table in use, which is empty at first. */
 function createUsedTable({ log, operations, refOf, slicer }: Host, settings: MovedConfig) {
   const { file = '' } = settings.moved;
   const readText = createTableReader(settings);

@@ -39,7 +39,6 @@ import {
 } from './reply.js';
 import type { SiteInfo } from './site-record.js';
 
-/** A complete message with its envelope. */
 export interface Incoming {
   envelope: Envelope;
   message: Buffer;

@@ -31,7 +31,6 @@ export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
   return createAnswer(host, new PreparedMessages(host, site), createResolve(host), site);
 }
 
-/** Creates the listeners that have a port. */
 function createListeners(host: Host, config: NativeConfig, native: NativeAnswer): PluginListener[] {
   const { server, native: own } = config;
   const { tcp, udp } = own;

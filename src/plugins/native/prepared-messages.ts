@@ -12,7 +12,6 @@ interface PreparedMessage extends Prepared, PreparedHit {
   text: string;
 }
 
-/** A received message. */
 interface RawRequest {
   /** Raw envelope and message; undefined for a fragmented message. */
   received?: Buffer;

@@ -150,7 +150,6 @@ export function failedReply(failure: ServiceError): NativeOutcome {
 
 // Responses to malformed messages, with a Handle server's texts: no request id, version 2.3.
 
-/** Transport of a message. */
 export type Transport = 'tcp' | 'udp' | 'tunnel';
 
 export interface MessageProblem {

@@ -54,7 +54,6 @@ export function createTcpServer(
   return server;
 }
 
-/** Creates the function that answers what a connection has received. */
 function createTcpAnswer(host: Host, native: NativeAnswer, onMessage: (address: string) => void) {
   const { hooks, slicer } = host;
   const countUnsent = createUnsentCount(host.unsent, host, 'native-tcp');

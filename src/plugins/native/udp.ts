@@ -306,8 +306,6 @@ export class Reassembly {
   }
 }
 
-// Limits UDP senders: one packet for unproved addresses, and bytes per second per network.
-
 // Addresses proved by a TCP request, whose handshake a forged sender cannot complete.
 
 const MAX_ADDRESSES = 100_000;

@@ -212,7 +212,6 @@ const CONTENT: Readonly<Record<string, (value: ShownValue) => Html | string | nu
 const renderCell = (name: string, value: ShownValue): Html =>
   html`<td role="cell" data-label="${name}" class="${CLASSES[name]}">${CONTENT[name]?.(value)}</td>`;
 
-/** Renders a TTL in seconds or an absolute expiry time. */
 function renderTtl(ttl: HandleValue['ttl']): Html | string {
   if (ttl === undefined) return '';
   if (typeof ttl === 'string') {

@@ -8,7 +8,6 @@ export interface NameCounts {
   maxError: number;
 }
 
-/** The counts of a prefix. */
 export interface PrefixCounts {
   /** Reads by interface, reads of unknown names, and reads by robots. */
   totals: Record<string, number>;

@@ -13,7 +13,6 @@ export const ERRORS = defineErrors({
   },
 });
 
-/** Checks the address against the kind of the repository. */
 function repositoryRule({ kind, url, secondaries }: Config['upstreams'][number], at: number): Rule[] {
   const key = `upstreams.${at}.url`;
   if (url === undefined) return [];

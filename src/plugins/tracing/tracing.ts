@@ -247,7 +247,6 @@ function createSpanSender(
   };
 }
 
-/** Returns the body of an export request. */
 function exportRequest(spans: readonly Span[]): unknown {
   return {
     resourceSpans: [

@@ -59,7 +59,6 @@ const MESSAGE = {
   reads: 'misses',
 } as const;
 
-/** Creates the functions that apply the rules to the facts of a request. */
 function createApply(
   rules: readonly TrafficRule[],
   takeTokens: TakeTokens,
@@ -221,7 +220,6 @@ function limitHeaders(
 
 // Compiles the configured rules, and reads the request facts that they match.
 
-/** The request facts that rules match. */
 interface TrafficFacts {
   address: string;
   userAgent: string;

@@ -80,7 +80,6 @@ function shortened({ rules, networks, agents, blocked }: TrafficReport) {
   };
 }
 
-/** Creates the handler that ends the limit of a network here and in Redis. */
 const createUnblock =
   (networks: LimitedNetworks): AdminHandler =>
   async (_req, res) => {

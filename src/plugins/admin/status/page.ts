@@ -16,7 +16,6 @@ const pageSection = (id: string, title: string, content: Html): Html =>
     ${content}
   </section>`;
 
-/** Renders a figure with a chart of the last minute. */
 const chartTile = (id: string, title: string, label: string): Html =>
   pageSection(
     id,
