@@ -27,18 +27,8 @@ function writePart(part: HtmlPart): string {
   return escapeText(String(part));
 }
 
-/** The service's name, logo, colour and footer, from `page.*`. */
-export interface PageBranding {
-  title: string;
-  logoUrl?: string | undefined;
-  /** `#rgb` or `#rrggbb`. */
-  accentColor?: string | undefined;
-  footer?: string | undefined;
-  /** Links with http, https or mailto URLs. */
-  footerLinks: readonly FooterLink[];
-  /** Prefix for the example in the lookup form. */
-  examplePrefix?: string | undefined;
-}
+/** The service's name, logo, colour and footer, and the prefix for the example in the lookup form. */
+export type PageBranding = Config['page'] & { examplePrefix?: string | undefined };
 
 export const brandingOf = (config: Config): PageBranding => ({
   ...config.page,
@@ -52,11 +42,6 @@ export const brandingOf = (config: Config): PageBranding => ({
 function ownPrefix({ upstreams, v2 }: Config): string | undefined {
   const isOrdinary = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isOrdinary) ?? v2.prefixes[0];
-}
-
-interface FooterLink {
-  text: string;
-  url: string;
 }
 
 /** A page on the public listener. */
