@@ -137,8 +137,6 @@ const REPEAT_MS = 2000;
  */
 const CERTIFICATE_MS = 3_600_000;
 
-const ANSWER_READS: readonly string[] = ['upstream', 'secondary'];
-
 /**
  * Probes every server, and logs a result if it has changed. Repeats until a server can serve reads, then
  * checks only certificates. Calls `onAnswered` once the upstream or a secondary has responded. Returns a cancel function.
@@ -151,7 +149,7 @@ export function startProbes(
   const cancelled = new AbortController();
   const { signal } = cancelled;
   const log = logChanges(logger);
-  const readers = probes.filter(({ target }) => ANSWER_READS.includes(target));
+  const readers = probes.filter(({ target }) => target === 'upstream' || target === 'secondary');
   const withTls = readers.filter(({ server }) => server.startsWith('https:'));
   let hasAnswered = false;
   let timer: NodeJS.Timeout | undefined;

@@ -15,7 +15,6 @@ export const SECTIONS = {
   redis,
   cache,
   deletion,
-
   v2,
   redirect,
   page,

@@ -74,13 +74,9 @@ export function prefixHandle(prefix: string): string {
 const EVERY_RIGHT = 0xfff;
 const MAX_NESTED_GROUPS = 8;
 
-export interface Rights {
-  /** Returns the permission bits that the HS_ADMIN values of a record grant to an identity. */
-  on: (record: readonly StoredValue[], identity: ValueReference) => number;
-  isServerAdmin: (identity: ValueReference) => boolean;
-}
+export type Rights = ReturnType<typeof createRights>;
 
-export function createRights(store: RecordStore, serverAdmins: readonly ValueReference[]): Rights {
+export function createRights(store: RecordStore, serverAdmins: readonly ValueReference[]) {
   const isServerAdmin = (identity: ValueReference): boolean =>
     serverAdmins.some((admin) => isSameAdmin(admin, identity));
 
@@ -95,6 +91,7 @@ export function createRights(store: RecordStore, serverAdmins: readonly ValueRef
       .some((member) => names(member, identity, depth + 1));
   };
 
+  /** Returns the permission bits that the HS_ADMIN values of a record grant to an identity. */
   const on = (record: readonly StoredValue[], identity: ValueReference): number => {
     if (isServerAdmin(identity)) return EVERY_RIGHT;
     return record

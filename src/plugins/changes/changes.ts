@@ -201,16 +201,14 @@ interface Stamp {
   instance: string;
 }
 
-interface ChangeStamp extends Stamp {
-  /** Identifies the change, which may be delivered more than once. */
-  id: string;
-}
-
 /** An identity that anyone can make up is not longer than a real one: index, prefix and a short suffix. */
 const MAX_CLAIMED_CHARS = 256;
 
-/** Formats a change. Members are listed explicitly, so that no other property can leak into the line. */
-export function formatLine(change: LoggedChange, { id, time, instance }: ChangeStamp): string {
+/**
+ * Formats a change. Members are listed explicitly, so that no other property can leak into the line. `id` identifies the
+ * change, which may be delivered more than once.
+ */
+export function formatLine(change: LoggedChange, { id, time, instance }: Stamp & { id: string }): string {
   const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
   const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };
   const via = { interface: change.interface, instance, outcome, requestId };

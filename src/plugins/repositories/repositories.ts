@@ -162,18 +162,14 @@ function createDspaceList(
 
   async function read(path: string, prefix: string): Promise<ParsedListing['handles'] | undefined> {
     const request = { origin, method: 'GET' as const, path, headers };
-    const send = (): Promise<UpstreamResponse> => exchange(dispatcher, request, settings);
-    const response = await limiter.run(send);
+    const response = await limiter.run(() => exchange(dispatcher, request, settings));
     const { status, body } = response;
     // DSpace responds with 404 if `handle.hide.listhandles` is set.
     if (status === 404) return undefined;
     const known = parsed.get(path);
     if (status === 200 && body === known?.body) return known.handles;
-    const chars = body.length;
-    const handles = await readInSlices(slicer, handlesOfPrefix(response, prefix), {
-      chars,
-      caller: undefined,
-    });
+    const work = handlesOfPrefix(response, prefix);
+    const handles = await readInSlices(slicer, work, { chars: body.length, caller: undefined });
     parsed.set(path, { body, handles });
     return handles;
   }

@@ -154,11 +154,9 @@ function createRuleReport(rules: readonly TrafficRule[], { log, hooks, metrics }
   };
 }
 
-function bucketOf(
-  name: string,
-  by: NonNullable<TrafficRule['limit']>['by'],
-  address: TrafficFacts['address'],
-): string {
+type RuleLimit = NonNullable<TrafficRule['limit']>;
+
+function bucketOf(name: string, by: RuleLimit['by'], address: string): string {
   if (by === 'rule') return name;
   return `${name} ${by === 'network' ? networkOf(address) : clientOf(address)}`;
 }
@@ -199,7 +197,7 @@ interface LimitWindow extends BucketLimit {
  * Converts the limit of a rule to a window: its quota, and its bucket size, which equals the quota unless
  * `burst` is set.
  */
-function windowOf({ perSecond, perMinute = 0, burst }: NonNullable<TrafficRule['limit']>): LimitWindow {
+function windowOf({ perSecond, perMinute = 0, burst }: RuleLimit): LimitWindow {
   const windowSeconds = perSecond === undefined ? 60 : 1;
   const quota = perSecond ?? perMinute;
   return { quota, windowSeconds, intervalMs: (windowSeconds * 1000) / quota, burst: burst ?? quota };
