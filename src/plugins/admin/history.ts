@@ -6,12 +6,7 @@ interface TimedFlow {
   stats: Statistics;
 }
 
-interface StatisticsInterval {
-  hitRatio: number | null;
-  requestsPerSecond: number;
-  latency: Percentiles;
-  upstream: { requests: number; failures: number; requestsPerSecond: number; latency: Percentiles };
-}
+type StatisticsInterval = ReturnType<typeof between>;
 
 export interface History {
   lastMinute: StatisticsInterval;
@@ -33,10 +28,7 @@ export function createHistory(monotonic: () => number): (stats: Statistics) => H
   };
 }
 
-function between(
-  { at: from, stats: older }: TimedFlow,
-  { at: to, stats: newer }: TimedFlow,
-): StatisticsInterval {
+function between({ at: from, stats: older }: TimedFlow, { at: to, stats: newer }: TimedFlow) {
   const perSecond = (count: number): number => (to > from ? round((count * 1000) / (to - from)) : 0);
   const since = (name: 'hits' | 'misses' | 'stale' | 'total'): number =>
     newer.requests[name] - older.requests[name];

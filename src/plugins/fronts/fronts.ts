@@ -65,18 +65,12 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : message;
 }
 
-interface Batch {
-  keys: Set<string>;
-  confirmed: Promise<boolean>;
-  settle: (isConfirmed: boolean) => void;
-}
-
-function newBatch(): Batch {
-  let settle: Batch['settle'] = () => undefined;
+function newBatch() {
+  let settle: (isConfirmed: boolean) => void = () => undefined;
   const confirmed = new Promise<boolean>((resolve) => {
     settle = resolve;
   });
-  return { keys: new Set(), confirmed, settle };
+  return { keys: new Set<string>(), confirmed, settle };
 }
 
 /**

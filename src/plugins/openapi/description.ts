@@ -3,12 +3,7 @@ import { VERSION } from '../../config/package-files.js';
 import { html, type Html, type SitePage } from '../../html/html.js';
 import type { Route } from '../../http/route-table.js';
 
-export interface Description {
-  text: string;
-  page: SitePage;
-  /** Returns the URL that a form of the page calls; undefined for an unknown operation. */
-  tryUrl: (given: URLSearchParams) => string | undefined;
-}
+export type Description = ReturnType<typeof describeDocument>;
 
 export async function describePublic(title: string, routes: readonly Route[]): Promise<Description> {
   const { default: file } = await import('../../../config/openapi/public.yaml');
@@ -20,12 +15,12 @@ export async function describeAdmin(title: string): Promise<Description> {
   return describeDocument(file as OpenApiFile, title);
 }
 
-function describeDocument(file: OpenApiFile, title: string, routes?: readonly Route[]): Description {
+function describeDocument(file: OpenApiFile, title: string, routes?: readonly Route[]) {
   const document = servedDocument(file, { title, version: VERSION }, routes);
   return {
     text: JSON.stringify(document),
     page: documentPage(document),
-    tryUrl: (given) => tryUrl(document, given),
+    tryUrl: (given: URLSearchParams) => tryUrl(document, given),
   };
 }
 

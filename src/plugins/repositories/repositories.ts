@@ -141,26 +141,20 @@ export const sources: readonly RecordSource[] = [DSPACE, TEMPLATE];
 
 // Lists the handles of a prefix at a DSpace, in a Handle server's JSON, and paginates the list.
 
-/** A response of a DSpace, and the handles of the prefix in it. */
-interface ParsedListing {
-  body: string;
-  handles: readonly string[];
-}
-
 function createDspaceList(
   settings: ServerConfig,
   { pseudonym, limiter, dispatcher, slicer }: ServerAccess,
 ): RecordClient['list'] {
   const { origin, basePath } = parseAddress(settings.url);
   const headers = requestHeaders({ pseudonym });
-  const reading = new Map<string, Promise<ParsedListing['handles'] | undefined>>();
+  const reading = new Map<string, Promise<readonly string[] | undefined>>();
   /** The last lists by path, so that an unchanged list is parsed once for all of its pages. */
-  const parsed = new LRUCache<string, ParsedListing>({
+  const parsed = new LRUCache<string, { body: string; handles: readonly string[] }>({
     maxSize: settings.maxBodyBytes,
     sizeCalculation: ({ body }) => body.length,
   });
 
-  async function read(path: string, prefix: string): Promise<ParsedListing['handles'] | undefined> {
+  async function read(path: string, prefix: string): Promise<readonly string[] | undefined> {
     const request = { origin, method: 'GET' as const, path, headers };
     const response = await limiter.run(() => exchange(dispatcher, request, settings));
     const { status, body } = response;
@@ -175,7 +169,7 @@ function createDspaceList(
   }
 
   /** Reads a list (single flight), so that concurrent callers cause only one request, which is charged to none. */
-  function join(prefix: string): Promise<ParsedListing['handles'] | undefined> {
+  function join(prefix: string): Promise<readonly string[] | undefined> {
     // DSpace does not decode the prefix, and lists all handles that start with it.
     const path = `${basePath}/listhandles/${handleToPath(`${prefix}/`)}`;
     const joined = reading.get(path) ?? read(path, prefix).finally(() => reading.delete(path));

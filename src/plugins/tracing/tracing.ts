@@ -129,21 +129,13 @@ function sendRequest(span: OpenSpan, { method = '' }: IncomingMessage, { statusC
   span.send(method, statusCode >= 500);
 }
 
-interface TraceContext {
-  /** 32 hex digits. */
-  traceId: string;
-  /** 16 hex digits. */
-  spanId: string;
-  isSampled: boolean;
-}
-
 const ALL_ZEROS = /^0+$/;
 
 /**
  * Parses `traceparent`. Returns undefined for an invalid header, which starts a new trace (W3C Trace Context
  * 2021-11-23, sections 2.2 and 4.3).
  */
-export function readTraceParent(header: string | undefined): TraceContext | undefined {
+export function readTraceParent(header: string | undefined) {
   const match = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/.exec(header ?? '');
   const [, traceId = '', spanId = '', flags = ''] = match ?? [];
   if (match === null || ALL_ZEROS.test(traceId) || ALL_ZEROS.test(spanId)) return undefined;
