@@ -41,7 +41,7 @@ export class DemoControl {
   #delayMs: number;
   #failing: { kind: FaultKind; left: number } | undefined;
 
-  constructor({ delayMs = 0, capacityPerSecond }: ControlOptions) {
+  constructor({ delayMs = 0, capacityPerSecond }: { delayMs?: number; capacityPerSecond?: number }) {
     this.#queue = createQueue(capacityPerSecond);
     this.#delayMs = delayMs;
   }
@@ -100,11 +100,6 @@ export class DemoControl {
   }
 }
 
-interface ControlOptions {
-  delayMs?: number;
-  capacityPerSecond?: number;
-}
-
 function handleOf(target: string): string | undefined {
   const { path } = splitTarget(target);
   if (!/^\/api\/handles\/./i.test(path)) return undefined;
@@ -123,14 +118,9 @@ function createQueue(capacityPerSecond: number | undefined): () => number {
   };
 }
 
-interface HeldReply {
-  method: string;
-  send: () => void;
-}
-
 class Hold {
   readonly #methods = new Set<string>();
-  #held: HeldReply[] = [];
+  #held: { method: string; send: () => void }[] = [];
 
   /** Number of responses held back now. */
   get size(): number {

@@ -95,15 +95,6 @@ const unescapeText = (text: string): string => tryDecode(decodeURIComponent, tex
 const NOT_VERIFIED = 'Identity not verified';
 const LOOKUP_FAILED = 'Exception (net.handle.hdllib.HandleException) verifying identity';
 
-/** A challenge response from an `Authorization: Handle` header or a JSON body. */
-interface ChallengeAnswer {
-  id: string;
-  type: string;
-  alg: string;
-  cnonce: string;
-  signature: string;
-}
-
 /** Parses `index:handle`. A missing index becomes 0, which matches any key of the handle. */
 function parseIdentity(text: string): ValueReference {
   const [, index, handle] = /^(\d+):(.*)$/s.exec(text) ?? [];
@@ -111,7 +102,11 @@ function parseIdentity(text: string): ValueReference {
 }
 
 /** Returns why a challenge response does not prove the identity, or undefined if the response is valid. */
-function answerError(store: RecordStore, nonce: string, answer: ChallengeAnswer): string | undefined {
+function answerError(
+  store: RecordStore,
+  nonce: string,
+  answer: Record<'id' | 'type' | 'alg' | 'cnonce' | 'signature', string>,
+): string | undefined {
   const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(answer.cnonce, 'base64')]);
   const signature = Buffer.from(answer.signature, 'base64');
   const algorithm = digestName(answer.alg);

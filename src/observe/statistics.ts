@@ -97,11 +97,7 @@ function latencyOf(metric: MetricEntry, distributionsOf: (metric: MetricEntry) =
   return { ...percentilesOf(histogram), ...histogram };
 }
 
-interface Reads {
-  hits: number;
-  misses: number;
-  stale: number;
-}
+type Reads = Record<'hits' | 'misses' | 'stale', number>;
 
 export function hitRatio({ hits, misses, stale }: Reads): number | null {
   const all = hits + stale + misses;

@@ -175,17 +175,12 @@ class LookAhead {
   }
 }
 
-interface LoadSlots {
-  free: number;
-  waiting: (() => void)[];
-}
-
 /**
  * Runs at most `total` loads of each server concurrently, first come, first served. Servers have separate slots, so
  * that loads from one do not wait for another that hangs.
  */
 function createSlotsByServer(total: number) {
-  const slotsOf = new Map<string | undefined, LoadSlots>();
+  const slotsOf = new Map<string | undefined, { free: number; waiting: (() => void)[] }>();
   return async function inSlotOf<T>(server: string | undefined, work: () => Promise<T>): Promise<T> {
     const slots = slotsOf.get(server) ?? { free: total, waiting: [] };
     slotsOf.set(server, slots);
