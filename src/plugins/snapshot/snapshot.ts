@@ -1,6 +1,8 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
+import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
@@ -261,11 +263,6 @@ function takeBytes(handle: FileHandle): Take {
 /** Maximum number of blocks compressed concurrently, each on a separate thread. */
 const MAX_COMPRESSING = 2;
 
-interface WrittenSnapshot {
-  records: number;
-  bytes: number;
-}
-
 interface SnapshotSource {
   identity: string;
   /** Returns the entries from a position of memory, and the next position; undefined at the end. */
@@ -279,68 +276,57 @@ interface SnapshotSource {
  * Writes a snapshot atomically. @throws Error when the disk cannot be written or the signal aborts; the
  * previous snapshot then remains
  */
-async function writeSnapshot(file: string, source: SnapshotSource): Promise<WrittenSnapshot> {
+async function writeSnapshot(
+  file: string,
+  source: SnapshotSource,
+): Promise<{ records: number; bytes: number }> {
   const temporary = `${file}.tmp`;
+  const written = { records: 0 };
   try {
-    const written = await writeFile(temporary, source);
+    // A file left by a killed process may have a different mode.
+    await unlink(temporary).catch(() => undefined);
+    const output = createWriteStream(temporary, { flags: 'wx', mode: 0o600, flush: true });
+    await pipeline(blocksOf(source, written), output);
     source.signal.throwIfAborted();
     await rename(temporary, file);
     source.signal.throwIfAborted();
     await syncFolder(dirname(file));
-    return written;
+    return { ...written, bytes: output.bytesWritten };
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;
   }
 }
 
-async function writeFile(temporary: string, source: SnapshotSource): Promise<WrittenSnapshot> {
-  // A file left by a killed process may have a different mode.
-  await unlink(temporary).catch(() => undefined);
-  const handle = await open(temporary, 'wx', 0o600);
-  try {
-    const written = await writeBlocks(handle, source);
-    await handle.sync();
-    return written;
-  } finally {
-    await handle.close();
-  }
-}
-
-async function writeBlocks(
-  handle: FileHandle,
+/** Yields the file in blocks, and counts the records that are `written`. */
+async function* blocksOf(
   { identity, readSlice, pace, signal }: SnapshotSource,
-): Promise<WrittenSnapshot> {
+  written: { records: number },
+): AsyncGenerator<Buffer> {
   const content = new ContentBuffer();
   const compressing: Promise<Buffer>[] = [];
-  const written = { records: 0, bytes: 0 };
-  const append = async (bytes: Buffer): Promise<void> => {
-    await handle.writeFile(bytes);
-    written.bytes += bytes.length;
-  };
-  /** Compresses the current block on a different thread, and appends blocks in order until `left` remain. */
-  const endBlock = async (left: number): Promise<void> => {
+  /** Compresses the current block on a different thread, and yields blocks in order until `left` remain. */
+  async function* endBlock(left: number): AsyncGenerator<Buffer> {
     const block = compressFile(content.take());
     block.catch(() => undefined);
     compressing.push(block);
-    for (const next of compressing.splice(0, compressing.length - left)) await append(await next);
-  };
-  await append(encodeHead(identity));
+    for (const next of compressing.splice(0, compressing.length - left)) yield await next;
+  }
+  yield encodeHead(identity);
   for (let at: number | undefined = 0; at !== undefined;) {
     const { entries, next }: ReturnType<typeof readSlice> = readSlice(at);
     at = next;
     for (const kept of entries) {
       content.add(kept);
       // Checking before the call avoids a promise for each record.
-      if (content.isFull) await endBlock(MAX_COMPRESSING);
+      if (content.isFull) yield* endBlock(MAX_COMPRESSING);
     }
     written.records += entries.length;
     await pace();
     signal.throwIfAborted();
   }
-  await endBlock(0);
-  await append(END);
-  return written;
+  yield* endBlock(0);
+  yield END;
 }
 
 const deflate = promisify(deflateRaw);
