@@ -44,14 +44,8 @@ const redirectFreshness =
     };
   };
 
-/** Client freshness for records and for redirects. */
-export interface FreshnessRules {
-  freshness: Freshness;
-  redirectFreshness: Freshness;
-}
-
 /** Creates the rules for `http.clientMaxAge` and `http.sharedMaxAge`; 0 of the latter omits `s-maxage`. */
-export const freshnessRules = ({ http }: Config, { clock }: Context): FreshnessRules => ({
+export const freshnessRules = ({ http }: Config, { clock }: Context) => ({
   freshness: recordFreshness(http),
   redirectFreshness: redirectFreshness(http, clock),
 });

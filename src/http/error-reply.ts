@@ -192,20 +192,14 @@ function sendInternalError(res: ServerResponse, requestId: string | undefined): 
   res.writeHead(status, headers).end(body);
 }
 
-interface WholeResponse {
-  status: number;
-  headers: Record<string, string>;
-  body: string;
-}
-
 /** Creates a complete error response for use without Express. */
-export function completeError(failure: ServiceError, requestId?: string): WholeResponse {
+export function completeError(failure: ServiceError, requestId?: string) {
   const { json, ...head } = renderError(failure, { requestId });
   return completeReply({ ...head, contentType: JSON_TYPE, text: json });
 }
 
 /** Adds the headers of the body, which depends on no request header. */
-export function completeReply({ status, headers, contentType, text }: ErrorReply): WholeResponse {
+export function completeReply({ status, headers, contentType, text }: ErrorReply) {
   const framing = { 'Content-Type': contentType, 'Content-Length': String(Buffer.byteLength(text)) };
   return { status, headers: { ...framing, ...headers, ...NOSNIFF }, body: text };
 }

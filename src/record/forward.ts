@@ -21,13 +21,10 @@ import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
 import { etagOfResponse } from './condition.js';
 
-export interface Forwarding {
-  withBody: WithBody;
-  forward: Forward;
-}
+export type Forwarding = ReturnType<typeof createForwarding>;
 
 /** Creates the forwarder of all requests to Handle servers. */
-export function createForwarding(host: Host): Forwarding {
+export function createForwarding(host: Host) {
   const withBody = createWithBody(host.bodies, host.settings.current.http.maxBodyBytes);
   return { withBody, forward: createForward(host, withBody, (context) => serverFor(context, host)) };
 }

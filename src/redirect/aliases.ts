@@ -14,20 +14,10 @@ export interface ResolvedHandle {
   resolution: Resolution;
 }
 
-interface AliasChain {
-  /** The last handle, which may be missing or refused by the Handle server. */
-  end: ResolvedHandle;
-  /** The values of the last record that affect redirects and match the request's selection. */
-  values: readonly HandleValue[];
-  /** The aliases that led to the last handle, in order. */
-  aliases: string[];
-  /** The resolution that expires first, and so bounds the lifetime of the response. */
-  earliest: FromEntry | undefined;
-}
-
 /**
  * Follows the aliases of a record. `type` and `index` can deselect an alias (recording "alias: type=10320/loc hides
- * it").
+ * it"). Returns the last handle, which may be missing or refused by the Handle server, its selected values that affect
+ * redirects, the aliases that led to it, and the resolution that expires first.
  *
  * @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or over 20 aliases, REDIRECT_NOT_FOUND for an overlong
  * alias
@@ -35,7 +25,7 @@ interface AliasChain {
 export async function followAliases(
   first: ResolvedHandle,
   { context: { caller, onlyIfCached, runSteps }, redirects: { host, values }, query }: RedirectCall,
-): Promise<AliasChain> {
+) {
   const { isSelected } = query;
   async function readFrom({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
     if (resolution.kind !== 'entry') return [];

@@ -11,8 +11,8 @@ import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
 import {
   type Freshness,
-  type FreshnessRules,
   cacheHeaders,
+  type freshnessRules,
   recordLines,
   varyOf,
 } from '../http/cache-headers.js';
@@ -36,7 +36,7 @@ import { type RedirectQuery, prefersJson, readShow } from './request.js';
 import type { RedirectValues } from './values.js';
 
 /** The redirect interface, which each reload creates. */
-export interface Redirects extends FreshnessRules {
+export interface Redirects extends ReturnType<typeof freshnessRules> {
   config: Config;
   host: Host;
   /** Judges requests that miss in memory, and returns their caller. */

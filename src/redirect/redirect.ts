@@ -11,7 +11,7 @@ import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
 import { cacheHeaders, freshnessRules } from '../http/cache-headers.js';
 import { type Admit, type Handler, type RequestContext, noteRead } from '../http/context.js';
-import type { RefusalOfHandle, RenderError } from '../http/error-reply.js';
+import type { RefusalOfHandle } from '../http/error-reply.js';
 import { createAnswerRecord } from '../http/record-reply.js';
 import { sendText } from '../http/reply.js';
 import { defineRoutes } from '../http/route-table.js';
@@ -39,21 +39,16 @@ export const redirectRoutes = defineRoutes(
   },
 );
 
-interface RedirectInterface {
-  handlers: Readonly<Record<string, Handler>>;
-  /** Renders the errors of all paths outside the APIs. */
-  renderError: RenderError;
-}
-
 /** Equals HDLProxy's file (recording "page: /robots.txt"). */
 const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 
+/** Creates the handlers, and the renderer of the errors of all paths outside the APIs. */
 export function createRedirect(
   config: Config,
   host: Host,
   admit: Admit,
   refusalOfHandle: RefusalOfHandle | undefined,
-): RedirectInterface {
+) {
   const extensions = joinExtensions(host.hooks.redirect.map((create) => create(config)));
   const { pages } = extensions;
   const redirects: Redirects = {

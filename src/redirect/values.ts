@@ -10,17 +10,10 @@ import type { RedirectQuery } from './request.js';
 const VALUES_PER_STEP = 200;
 
 /** Reads the values that affect redirects. */
-export interface RedirectValues {
-  mayMatter: (value: HandleValue) => boolean;
-  /**
-   * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
-   * other values.
-   */
-  read: (entry: Entry, run: RunSteps) => Promise<readonly HandleValue[]>;
-}
+export type RedirectValues = ReturnType<typeof createRedirectValues>;
 
 /** `types`: families besides URL, in upper case. */
-export function createRedirectValues(types: readonly string[]): RedirectValues {
+export function createRedirectValues(types: readonly string[]) {
   const families = ['URL', ...types];
   const mayMatter = (value: HandleValue): boolean => {
     for (const family of families) if (isFamily(value, family)) return true;
@@ -30,7 +23,11 @@ export function createRedirectValues(types: readonly string[]): RedirectValues {
   const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
   return {
     mayMatter,
-    async read(entry, run) {
+    /**
+     * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
+     * other values.
+     */
+    async read(entry: Entry, run: RunSteps): Promise<readonly HandleValue[]> {
       const all = await readValues(entry, run);
       if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
       const kept = found.get(all) ?? (await run(filterInSteps(all, mayMatter), entry.values.length));

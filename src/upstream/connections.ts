@@ -20,32 +20,21 @@ export interface ConnectionOptions extends Trust {
   now?: () => number;
 }
 
-export interface Connections {
-  /** One pool per server, for shared reads and for requests on behalf of a caller. */
-  dispatcher: UpstreamDispatcher;
-  /** For http-proxy-middleware, which forwards writes to `url`. */
-  writeAgent: http.Agent;
-  /** Closes all connections, including active ones. */
-  close: () => Promise<void>;
-}
-
 export interface ClosableDispatcher extends UpstreamDispatcher {
   destroy: () => Promise<void>;
 }
 
-/**
- * Sends a request, and discards the body of the response.
- *
- * @throws Error for a redirect, or without a response in time
- */
-export type SendOutgoing = (url: string, init: RequestInit, timeoutMs: number) => Promise<Response>;
-
 /** Creates a sender that uses the outgoing proxy, for destinations that are not Handle servers. */
-export function createSender(): { send: SendOutgoing; close: () => Promise<void> } {
+export function createSender() {
   const { dispatch, destroy } = createPools({ connections: 1 });
   const dispatcher = { dispatch } as unknown as NonNullable<RequestInit['dispatcher']>;
   return {
-    async send(url, init, timeoutMs) {
+    /**
+     * Sends a request, and discards the body of the response.
+     *
+     * @throws Error for a redirect, or without a response in time
+     */
+    async send(url: string, init: RequestInit, timeoutMs: number): Promise<Response> {
       const timeout = AbortSignal.timeout(timeoutMs);
       const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
       const response = await globalThis.fetch(url, { ...init, redirect: 'error', signal, dispatcher });
@@ -56,17 +45,21 @@ export function createSender(): { send: SendOutgoing; close: () => Promise<void>
   };
 }
 
-/** Creates the pool and the agent without opening a connection. */
+/**
+ * Creates, without opening a connection, the pools for shared reads and for requests on behalf of a caller, and the agent
+ * for http-proxy-middleware, which forwards writes to `url`.
+ */
 export function createConnections(
   options: ConnectionOptions & { url: string },
   createDispatcher: (options: ConnectionOptions) => ClosableDispatcher = createPools,
-): Connections {
+) {
   const dispatcher = createDispatcher(options);
   const writeAgent = createWriteAgent(options);
   return {
     dispatcher,
     writeAgent,
-    async close() {
+    /** Closes all connections, including active ones. */
+    close: async (): Promise<void> => {
       writeAgent.destroy();
       await dispatcher.destroy();
     },

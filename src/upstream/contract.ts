@@ -8,7 +8,6 @@ import type { HandleRef } from '../handle/handle.js';
 import type { TimeSlicer, Work } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter, LimiterUsage } from './concurrency-limiter.js';
-import type { Connections } from './connections.js';
 import type { UpstreamDispatcher, UpstreamRequest } from './exchange.js';
 import type { ListAnswer, RecordAnswer, UpstreamReply } from './reply.js';
 import type { UpstreamResponse } from './response.js';
@@ -69,7 +68,7 @@ export interface OriginServer extends ServerSettings {
   /** Called when the server refuses a write because it ignored the login; undefined over https. */
   onIgnoredLogin: (() => void) | undefined;
   usage: () => { read: LimiterUsage; forwarded: LimiterUsage };
-  close: Connections['close'];
+  close: () => Promise<void>;
 }
 
 export interface ReadOptions {

@@ -2,23 +2,13 @@
 import type { Context } from '../context.js';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { LimiterUsage } from './concurrency-limiter.js';
 import type { HandleRead, ServerAccess, ServerSettings } from './contract.js';
 import { exchange, parseAddress, requestHeaders } from './exchange.js';
 import type { ServerKeys } from './failure.js';
 import { ServerHealth } from './health.js';
 import { readInSlices } from './reply.js';
 
-export interface UpstreamServer {
-  /**
-   * Reads a handle until the deadline (monotonic, ms), including the queue for a slot and the retry.
-   *
-   * @throws ServiceError UPSTREAM_* or OVERLOADED
-   */
-  read: (read: HandleRead, deadline: number) => Promise<Outcome>;
-  health: ServerHealth;
-  usage: () => LimiterUsage;
-}
+export type UpstreamServer = ReturnType<typeof createServer>;
 
 /**
  * Creates one server. `keys`: undefined if it reports neither health nor breaker state; `label`: its name in
@@ -30,7 +20,7 @@ export function createServer(
   { pseudonym, dispatcher, limiter, slicer }: ServerAccess,
   keys: ServerKeys | undefined,
   label = settings.url,
-): UpstreamServer {
+) {
   const { caseSensitive, maxRecordBytes: maxBodyBytes } = settings;
   const { origin } = parseAddress(settings.url);
   const protocol = settings.source.protocol(settings);
@@ -42,7 +32,12 @@ export function createServer(
   return {
     health,
     usage: () => limiter.usage(),
-    async read({ handle, authoritative, caller }, deadline) {
+    /**
+     * Reads a handle until the deadline (monotonic, ms), including the queue for a slot and the retry.
+     *
+     * @throws ServiceError UPSTREAM_* or OVERLOADED
+     */
+    async read({ handle, authoritative, caller }: HandleRead, deadline: number): Promise<Outcome> {
       const asked = protocol.read(handle, authoritative);
       if ('kind' in asked) return asked;
       health.assertNotPaused();

@@ -181,13 +181,8 @@ async function replace(
 const isGone = (answer: RecordAnswer): boolean =>
   answer.status >= 300 && refusalError(answer, 'write').code === 'V2_NOT_FOUND';
 
-interface PlannedRequests {
-  requests: SendRequest<RecordAnswer>[];
-  /** The indexes that they write or remove; undefined if they replace the whole record. */
-  indexes?: number[];
-}
-
-function requestsOf(origin: OriginRecord, plan: WritePlan): PlannedRequests {
+/** `indexes`: those that the requests write or remove; undefined if they replace the whole record. */
+function requestsOf(origin: OriginRecord, plan: WritePlan) {
   if (plan.kind === 'whole')
     return { requests: [origin.write({ kind: 'record', values: plan.values, overwrite: true })] };
   const { add, change, remove } = plan;

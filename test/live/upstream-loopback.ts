@@ -10,11 +10,7 @@ import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { createUpstreamClient } from '../../src/upstream/upstreams.js';
 import type { ServerSettings } from '../../src/upstream/contract.js';
-import {
-  type ConnectionOptions,
-  type Connections,
-  createConnections,
-} from '../../src/upstream/connections.js';
+import { type ConnectionOptions, createConnections } from '../../src/upstream/connections.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { testContext } from '../support/context.js';
 import { SETTINGS, createSlicer } from '../upstream/ask.js';
@@ -85,7 +81,7 @@ export function listenTls({ key, cert }: Certificate, options: TlsOptions = {}):
 export type Target = ConnectionOptions & { url: string };
 
 /** Opens connections that close at the end of the test. */
-export function openConnections(target: Target): Connections {
+export function openConnections(target: Target): ReturnType<typeof createConnections> {
   const connections = createConnections(target);
   onTestFinished(() => connections.close());
   return connections;

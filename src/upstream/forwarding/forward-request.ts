@@ -1,11 +1,10 @@
 // Forwards a request to the upstream (http-proxy-middleware), and returns the response with its body still
 // unread.
-import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../../errors.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../concurrency-limiter.js';
-import type { Connections } from '../connections.js';
 import type { ForwardRequest, ServerSettings } from '../contract.js';
 import { parseAddress } from '../exchange.js';
 import { codeOf, diagnose, isBeforeRequest } from '../failure.js';
@@ -65,7 +64,7 @@ class ForwardedRequest extends Readable {
 interface ForwardAccess {
   /** Name of this proxy in `Via`. */
   pseudonym: string;
-  writeAgent: Connections['writeAgent'];
+  writeAgent: Agent;
   sessions: Sessions;
 }
 
@@ -121,7 +120,7 @@ export function createForwardRequest(
   };
 }
 
-function createProxy(target: string, agent: Connections['writeAgent']) {
+function createProxy(target: string, agent: Agent) {
   return createProxyMiddleware<ForwardedRequest>({
     target,
     agent,
