@@ -25,9 +25,6 @@ interface BodyCodes {
   encoding: ErrorKind;
 }
 
-/** Retry-After for a body rejected for lack of memory. */
-const RETRY_AFTER_MS = 1000;
-
 /** A memory holder, such as an upload, that can release its memory. */
 interface MemoryHolder {
   /** Whether the holder has progressed since the previous call; if so, other holders release memory first. */
@@ -94,7 +91,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
 export const tooManyBodies = (): ServiceError =>
   new ServiceError('OVERLOADED', {
     detail: 'too many request bodies at the same time',
-    retryAfterMs: RETRY_AFTER_MS,
+    retryAfterMs: 1000,
   });
 
 function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {

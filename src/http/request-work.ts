@@ -44,9 +44,6 @@ export function createRunStepsOf(slicer: TimeSlicer, maxRecordBytes: number): Ru
 /** Maximum length of the records that wait for a slice, in records of the largest size. */
 const MAX_WAITING_RECORDS = { ofNetwork: 16, total: 64 };
 
-/** Retry-After for a record that may not wait. */
-const RETRY_AFTER_MS = 1000;
-
 /** The length of the records that wait for a slice, in total and by client network. */
 class WaitingChars {
   readonly #byNetwork = new Map<string, number>();
@@ -66,7 +63,7 @@ class WaitingChars {
       return;
     throw new ServiceError('OVERLOADED', {
       detail: 'too many large records at the same time',
-      retryAfterMs: RETRY_AFTER_MS,
+      retryAfterMs: 1000,
     });
   }
 

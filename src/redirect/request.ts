@@ -47,14 +47,12 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
   };
 }
 
-const actionOf = (parameters: URLSearchParams): string | undefined => parameters.get('action')?.toLowerCase();
-
 /**
  * Lets a known action override `noredirect` (recording "action=redirect&noredirect"). As in HDLProxy, `api`
  * and `metadata` are valid as actions, not as parameters.
  */
 export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
-  const action = actionOf(parameters);
+  const action = parameters.get('action')?.toLowerCase();
   if (action === 'api' || action === 'linkset' || action === 'redirect') return action;
   if (action === 'showurls') return 'locations';
   return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';

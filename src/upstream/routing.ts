@@ -143,7 +143,7 @@ export function createPrefixRouting<Server extends Routed>(
     const found = isPrefixRecord
       ? [...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, ...roots]
       : [...serverOf(isForHandles ? GLOBAL_PREFIX : prefix), ...roots];
-    return distinct(found).filter(holdsPrefixRecords);
+    return [...new Set(found)].filter(holdsPrefixRecords);
   };
 }
 
@@ -177,5 +177,3 @@ export function createRefOf(servers: readonly Routed[], caseSensitive: boolean):
     return findServers(handle).some(keepsCase) ? exactRef(text) : handle;
   };
 }
-
-const distinct = <T>(values: readonly T[]): T[] => [...new Set(values)];

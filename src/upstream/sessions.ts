@@ -22,10 +22,8 @@ const SESSION_ID_IN_JSON = /\bsessionId["']?\s*[:=]\s*["']?([^\s"',;}]+)/gi;
 const MARKED = /~[\w-]{8}$/;
 
 /** Creates the sessions of a server. The ids of `main`, which opens sessions, remain unmarked. */
-export const sessionsOf = (url: string, main: string | undefined): Sessions =>
-  createSessions(url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`);
-
-function createSessions(mark: string): Sessions {
+export function sessionsOf(url: string, main: string | undefined): Sessions {
+  const mark = url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`;
   const isOurs = (id: string): boolean => (mark === '' ? !MARKED.test(id) : id.endsWith(mark));
   const idsIn = (text: string, pattern: RegExp): string[] =>
     [...text.matchAll(pattern)].map(([, id = '']) => id);

@@ -117,9 +117,6 @@ export function sendV2(res: ServerResponse, { status, headers, contentType, body
   res.end(parts.at(-1));
 }
 
-/** Default Retry-After for 503 (s). */
-const RETRY_AFTER_SECONDS = '1';
-
 /** The realm of a Handle server, so that a browser sends the login that it remembers. */
 const CHALLENGE = 'Basic realm="handle"';
 
@@ -139,7 +136,7 @@ export function renderV2Problem(error: ServiceError, { res, handle, requestId }:
     text: writeJson(handle === undefined ? problem : { ...problem, handle }),
     headers: {
       ...(status === 401 && { 'WWW-Authenticate': CHALLENGE }),
-      ...(status === 503 && { 'Retry-After': RETRY_AFTER_SECONDS }),
+      ...(status === 503 && { 'Retry-After': '1' }),
       ...errorHeaders(failure, requestId),
     },
   };
