@@ -1,15 +1,10 @@
 // Single flight: concurrent callers of a key share the load in flight, or the next load.
 
-interface Load {
-  startedAt: number;
-  answer: Promise<unknown>;
-}
-
 /**
  * Shares loads in flight by key. A detached load still resolves for its callers, but the next caller starts a
  * new load.
  */
-export class SingleFlight<L extends Load> {
+export class SingleFlight<L extends { startedAt: number; answer: Promise<unknown> }> {
   readonly #loads = new Map<string, L>();
 
   /**

@@ -29,12 +29,6 @@ export interface UpstreamRequest {
   body?: string;
 }
 
-interface ExchangeLimits {
-  /** Timeout until the last response byte, including the retry (ms). */
-  timeoutMs: number;
-  maxBodyBytes: number;
-}
-
 /** Splits an address into its origin and base path. */
 export function parseAddress(address: string): { origin: string; basePath: string } {
   const { origin, pathname } = new URL(address);
@@ -68,13 +62,14 @@ const SLOW =
 /**
  * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed
  * is retried once on a new connection, because the server may have closed the idle one (RFC 9110 §9.2.2).
+ * `timeoutMs` ends at the last response byte, including the retry.
  *
  * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */
 export async function exchange(
   dispatcher: UpstreamDispatcher,
   request: UpstreamRequest,
-  { timeoutMs, maxBodyBytes }: ExchangeLimits,
+  { timeoutMs, maxBodyBytes }: { timeoutMs: number; maxBodyBytes: number },
 ): Promise<UpstreamResponse> {
   let attempt: ResponseCollector | undefined;
   // An AbortSignal with a listener would double the cost of an exchange.

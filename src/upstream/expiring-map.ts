@@ -1,16 +1,10 @@
 // Bounded map with a fixed TTL; the oldest entries are evicted first.
 
-interface ExpiringMapOptions {
-  /** 0 disables the map. */
-  ttlMs: number;
-  maxEntries: number;
-  now: () => number;
-}
-
+/** `ttlMs`: 0 disables the map. */
 export class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>();
 
-  constructor(private readonly options: ExpiringMapOptions) {}
+  constructor(private readonly options: { ttlMs: number; maxEntries: number; now: () => number }) {}
 
   set(key: string, value: Value): void {
     const { ttlMs, maxEntries, now } = this.options;

@@ -17,12 +17,6 @@ import { type CallerAnswer, readAnswer, readInSlices, readListAnswer, allValuesI
 import type { UpstreamResponse } from './response.js';
 import type { Sessions } from './sessions.js';
 
-interface LoginAccess extends ServerAccess {
-  sessions: Sessions;
-  /** Limits the lists of clients that are in memory at the same time. */
-  lists: ConcurrencyLimiter;
-}
-
 interface MethodAndQuery {
   method: 'GET' | 'PUT' | 'DELETE';
   query: string;
@@ -39,10 +33,13 @@ interface CallerRequest<Answer> extends SendOptions, MethodAndQuery {
 
 /**
  * Creates the client that sends requests with one caller's login. Writes are never retried: the first attempt may
- * have taken effect.
+ * have taken effect. `lists` limits the lists of clients that are in memory at the same time.
  */
-export function createRecordClient(settings: ServerSettings, access: LoginAccess): RecordClient {
-  const { pseudonym, limiter, dispatcher, slicer, sessions, lists } = access;
+export function createRecordClient(
+  settings: ServerSettings,
+  { pseudonym, limiter, dispatcher, slicer }: ServerAccess,
+  { sessions, lists }: { sessions: Sessions; lists: ConcurrencyLimiter },
+): RecordClient {
   const { url, readOnly, caseSensitive, timeoutMs, writeTimeoutMs, maxBodyBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);
 

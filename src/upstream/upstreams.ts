@@ -123,7 +123,7 @@ export function createOriginServer(
   const access = { pseudonym, slicer, dispatcher, limiter };
   const reads = createUpstreamClient(settings, context, access, keysOf);
   const sessions = sessionsOf(url, mainUrl);
-  const records = createRecordClient(settings, { ...access, sessions, lists });
+  const records = createRecordClient(settings, access, { sessions, lists });
   return {
     ...settings,
     reads,

@@ -76,17 +76,14 @@ const TYPES = {
   json: ['application/json', 'application/x-json', 'text/plain'],
 };
 
-interface Naming {
-  /** Applies if the client accepts both. */
-  byDefault: keyof typeof TYPES;
-  nameOf: (item: string) => string;
-}
-
-/** Sends the name of each item, one per line or as a JSON array, written in steps. */
+/**
+ * Sends the name of each item, one per line or as a JSON array, written in steps. `byDefault` applies if the client
+ * accepts both.
+ */
 async function sendNames(
   { req, res, run }: AnonymousCall,
   items: readonly string[],
-  { byDefault, nameOf }: Naming,
+  { byDefault, nameOf }: { byDefault: keyof typeof TYPES; nameOf: (item: string) => string },
 ): Promise<void> {
   const types = new Negotiator(req).mediaTypes(TYPES[byDefault]);
   const isText = (types[0] ?? TYPES[byDefault][0]) === 'text/plain';

@@ -25,12 +25,6 @@ export interface Held {
   onRefused: () => void;
 }
 
-/** The client that waits for a lock: the identity of its login, if any, and its network. */
-interface LockClient {
-  identity: string | undefined;
-  network: string;
-}
-
 /**
  * Runs work under the lock of the handle, which all instances share. Read the record with the caller's login
  * before: a caller whose login is refused must get no place in the queue. Over plain HTTP the server refuses
@@ -41,7 +35,8 @@ interface LockClient {
  */
 export type HandleLock = <T>(
   handle: HandleRef,
-  client: LockClient,
+  /** The identity of its login, if any, and its network. */
+  client: { identity: string | undefined; network: string },
   work: (held: Held) => Promise<T>,
 ) => Promise<T>;
 

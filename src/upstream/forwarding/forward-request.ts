@@ -61,17 +61,10 @@ class ForwardedRequest extends Readable {
   }
 }
 
-interface ForwardAccess {
-  /** Name of this proxy in `Via`. */
-  pseudonym: string;
-  writeAgent: Agent;
-  sessions: Sessions;
-}
-
-/** Creates the forwarder of a server. A read-only server receives no credentials. */
+/** Creates the forwarder of a server. A read-only server receives no credentials. `pseudonym`: this proxy's name in `Via`. */
 export function createForwardRequest(
   { url, readOnly, writeTimeoutMs }: Pick<ServerSettings, 'url' | 'readOnly' | 'writeTimeoutMs'>,
-  { pseudonym, writeAgent, sessions }: ForwardAccess,
+  { pseudonym, writeAgent, sessions }: { pseudonym: string; writeAgent: Agent; sessions: Sessions },
 ): ForwardRequest {
   const { host } = new URL(url);
   const { basePath } = parseAddress(url);
