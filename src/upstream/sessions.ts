@@ -1,14 +1,7 @@
 // Marks session ids with their Handle server, so that no other server receives them.
 import { createHash } from 'node:crypto';
 
-export interface Sessions {
-  /** Returns the login to send to this server; undefined for a different server's session. */
-  loginFor: (authorization: string | undefined) => string | undefined;
-  /** Returns the request body for `/api/sessions`; empty if it names a different server's session. */
-  bodyFor: (body: Buffer) => Buffer;
-  /** Marks the session id in a `WWW-Authenticate` challenge; clients respond with the marked id. */
-  challengeOf: (challenge: string) => string;
-}
+export type Sessions = ReturnType<typeof sessionsOf>;
 
 const HANDLE_SCHEME = /^\s*handle\b/i;
 const NAMED = /sessionId/i;
@@ -22,13 +15,14 @@ const SESSION_ID_IN_JSON = /\bsessionId["']?\s*[:=]\s*["']?([^\s"',;}]+)/gi;
 const MARKED = /~[\w-]{8}$/;
 
 /** Creates the sessions of a server. The ids of `main`, which opens sessions, remain unmarked. */
-export function sessionsOf(url: string, main: string | undefined): Sessions {
+export function sessionsOf(url: string, main: string | undefined) {
   const mark = url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`;
   const isOurs = (id: string): boolean => (mark === '' ? !MARKED.test(id) : id.endsWith(mark));
   const idsIn = (text: string, pattern: RegExp): string[] =>
     [...text.matchAll(pattern)].map(([, id = '']) => id);
   return {
-    loginFor(authorization) {
+    /** Returns the login to send to this server; undefined for a different server's session. */
+    loginFor(authorization: string | undefined): string | undefined {
       if (authorization === undefined || !HANDLE_SCHEME.test(authorization) || !NAMED.test(authorization)) {
         return authorization;
       }
@@ -37,7 +31,10 @@ export function sessionsOf(url: string, main: string | undefined): Sessions {
       if (ids.length === 0 || !ids.every(isOurs)) return undefined;
       return authorization.replace(SESSION_ID, (found) => found.slice(0, found.length - mark.length));
     },
-    bodyFor: (body) => (idsIn(body.toString(), SESSION_ID_IN_JSON).every(isOurs) ? body : Buffer.alloc(0)),
-    challengeOf: (challenge) => challenge.replace(SESSION_ID, `$&${mark}`),
+    /** Returns the request body for `/api/sessions`; empty if it names a different server's session. */
+    bodyFor: (body: Buffer): Buffer =>
+      idsIn(body.toString(), SESSION_ID_IN_JSON).every(isOurs) ? body : Buffer.alloc(0),
+    /** Marks the session id in a `WWW-Authenticate` challenge; clients respond with the marked id. */
+    challengeOf: (challenge: string): string => challenge.replace(SESSION_ID, `$&${mark}`),
   };
 }

@@ -266,12 +266,7 @@ function assertScannable(count: number, maxHandles: number): void {
 /** Literals between the asterisks of a pattern. */
 type Pattern = readonly string[];
 
-interface Criteria {
-  suffixes: readonly Pattern[];
-  byType: ReadonlyMap<string, readonly Pattern[]>;
-}
-
-function readCriteria(conditions: readonly Condition[]): Criteria {
+function readCriteria(conditions: readonly Condition[]) {
   const suffixes: Pattern[] = [];
   const byType = new Map<string, Pattern[]>();
   for (const [type, pattern] of conditions) {
@@ -283,7 +278,7 @@ function readCriteria(conditions: readonly Condition[]): Criteria {
 
 /** Whether the handle meets all criteria. Translates each value once for all conditions. */
 function meetsAll(
-  { suffixes, byType }: Criteria,
+  { suffixes, byType }: ReturnType<typeof readCriteria>,
   handle: string,
   values: readonly HandleValue[],
 ): Steps<boolean> {

@@ -1,11 +1,11 @@
 // Shorthands for record interface values, and for translating v2 bodies.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import * as schema from '../../src/v2/translation/data.js';
-import type { V2Input, V2Value } from '../../src/v2/translation/data.js';
+import type { V2Input } from '../../src/v2/translation/data.js';
 import { runToEnd } from '../../src/time-slicer.js';
 import { renderEtag } from '../../src/v2/read.js';
 import * as translation from '../../src/v2/translation/record.js';
-import type { AutomaticAdmin, WritePlan } from '../../src/v2/translation/record.js';
+import type { AutomaticAdmin, V2Value, WritePlan } from '../../src/v2/translation/record.js';
 
 export const toV2 = (values: readonly HandleValue[]): V2Value[] =>
   translation.visibleValues(values).map((value) => translation.toV2Value(value));

@@ -35,32 +35,6 @@ import {
   hasLoneSurrogate,
 } from './attributes.js';
 
-/** Parsed HS_ADMIN data. */
-interface V2Admin {
-  adminId: string;
-  adminIdIndex: number;
-  perms: Record<string, boolean>;
-}
-
-/** Parsed HS_VLIST data. */
-type V2Members = { idx: number; handle: string }[];
-
-/** Value of `parsed_data`; null for binary data. */
-export type ParsedData = string | V2Admin | V2Members | null;
-
-/** A response value. `data` is base64 on one line; `ttl` is an ISO date if `ttl_type` is 1. */
-export interface V2Value {
-  idx: number;
-  type: string;
-  parsed_data: ParsedData;
-  data: string;
-  timestamp?: string;
-  ttl_type: 0 | 1;
-  ttl: Ttl;
-  refs: string[];
-  privs: string;
-}
-
 /** A validated request value. A value without `idx` gets a free index. */
 export interface V2Input {
   idx?: number;
@@ -160,7 +134,7 @@ function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject):
 }
 
 /** Returns `parsed_data` for bytes: text, an object for HS_ADMIN, a list for HS_VLIST, or null. */
-export function parseData(type: string, bytes: Buffer): ParsedData {
+export function parseData(type: string, bytes: Buffer) {
   if (type === ADMIN_TYPE) return tryDecode(showAdmin, bytes) ?? null;
   if (type === MEMBERS_TYPE) return tryDecode(showMembers, bytes) ?? null;
   return decodePrintable(bytes) ?? null;
@@ -226,7 +200,7 @@ function bytesOfAdmin(json: unknown, reject: Reject): Buffer {
   return encodeAdmin({ handle: adminId, index: adminIdIndex, permissions, legacy: false });
 }
 
-function showAdmin(bytes: Buffer): V2Admin {
+function showAdmin(bytes: Buffer) {
   const { handle, index, permissions } = decodeAdmin(bytes);
   const perms = PERMISSIONS.map(([name, bit]) => [name, (permissions & bit) !== 0] as const);
   return { adminId: handle, adminIdIndex: index, perms: Object.fromEntries(perms) };
@@ -240,7 +214,7 @@ const membersField = arrayField(
 const bytesOfMembers = (json: unknown, reject: Reject): Buffer =>
   encodeVlist(parseOrReject(membersField, json, reject).map(({ idx, handle }) => ({ handle, index: idx })));
 
-const showMembers = (bytes: Buffer): V2Members =>
+const showMembers = (bytes: Buffer) =>
   decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
 
 /**

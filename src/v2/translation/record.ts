@@ -11,9 +11,7 @@ import {
 } from './attributes.js';
 import {
   ADMIN_TYPE,
-  type ParsedData,
   type V2Input,
-  type V2Value,
   bytesOfRecordData,
   isHidden,
   parseData,
@@ -21,16 +19,18 @@ import {
 } from './data.js';
 
 /** Returns a value's `parsed_data`, as in `toV2Value`. */
-export const parsedDataOf = (value: HandleValue): ParsedData =>
-  parseData(value.type, bytesOfRecordData(value.data));
+export const parsedDataOf = (value: HandleValue) => parseData(value.type, bytesOfRecordData(value.data));
 
 /** Returns the values visible in v2, sorted by index. */
 export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
   return values.filter((value) => !isHidden(value)).sort((one, other) => one.index - other.index);
 }
 
-/** Translates a value to v2 form, with members in the original service's order. */
-export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value.data)): V2Value {
+/**
+ * Translates a value to v2 form, with members in the original service's order. `data` is base64 on one line; `ttl` is
+ * an ISO date if `ttl_type` is 1.
+ */
+export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value.data)) {
   const { index, type, timestamp, ttl, references, permissions } = value;
   return {
     idx: index,
@@ -43,6 +43,9 @@ export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value.da
     privs: showPermissions(permissions),
   };
 }
+
+/** A response value. */
+export type V2Value = ReturnType<typeof toV2Value>;
 
 /** HS_ADMIN value to add to a list without administrators. */
 export interface AutomaticAdmin {
