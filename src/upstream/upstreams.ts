@@ -2,7 +2,6 @@
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { ConcurrencyLimiter, type LimiterUsage, limitLists } from './concurrency-limiter.js';
@@ -36,8 +35,6 @@ export interface Upstreams {
   findServers: FindServers<OriginServer>;
   /** Whether the key has a server, here or elsewhere; false for a prefix with `kind: none`, and without any server. */
   isServed: (key: string) => boolean;
-  /** Returns the responsible server's address; undefined if no server is responsible. */
-  serverOf: (handle: HandleRef) => string | undefined;
   close: () => Promise<void>;
 }
 
@@ -77,7 +74,6 @@ export function createUpstreams(
     findServers,
     isServed: createIsServed(configured, unserved),
     reads: routeReads({ servers, findServers, roots, aroundRead }),
-    serverOf: (handle) => findServers(handle)[0]?.url,
     async close() {
       await Promise.all(servers.map((server) => server.close()));
     },

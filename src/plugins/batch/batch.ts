@@ -46,9 +46,10 @@ export function start(host: Host): Started {
   const { upstreams } = host;
   // All handles of a batch may belong to the server with the lowest limit.
   const least = Math.min(...upstreams.servers.map(({ concurrency }) => concurrency));
+  const serverOf = (handle: HandleRef): string | undefined => upstreams.findServers(handle)[0]?.url;
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
   // All batches together use at most half of the slots; the rest remain free for single reads.
-  const streamElements = createStreamElements(part(4), part(2), upstreams.serverOf);
+  const streamElements = createStreamElements(part(4), part(2), serverOf);
   const holdFor = createHoldFor(host.unsent, host);
   return {
     handlers: (parts) => createBatchHandlers(parts, createAnswerBatch(host, parts, streamElements, holdFor)),
