@@ -20,6 +20,9 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
   return z.preprocess(numberFrom, z.int({ error }).min(min).max(max));
 }
 
+/** Created once, because creating a schema costs more than parsing a reference. */
+const integer = integerField();
+
 /** Whether UTF-8 cannot encode the text. */
 export const hasLoneSurrogate = (text: string): boolean => /\p{Surrogate}/u.test(text);
 
@@ -105,7 +108,6 @@ export function permissionsToSend(digits: string): { permissions?: string } {
 
 export const DEFAULT_TTL_SECONDS = 86_400;
 
-const seconds = integerField();
 const date = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
 /**
@@ -117,19 +119,19 @@ export function readTtlFields(
   ttl: number | string | undefined,
   reject: Reject,
 ): Ttl {
-  const number = seconds.safeParse(ttl);
+  const number = integer.safeParse(ttl);
   if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success)) {
     return readExpiry(number.success ? number.data : secondsOfDate(ttl), reject);
   }
   if (ttl === undefined) return DEFAULT_TTL_SECONDS;
-  const amount = seconds.safeParse(number.success ? Math.abs(number.data) : undefined);
+  const amount = integer.safeParse(number.success ? Math.abs(number.data) : undefined);
   if (amount.success) return amount.data;
   throw reject('give whole seconds whose amount fits 31 bits, or ttl_type 1 and a date');
 }
 
 /** Parses an absolute expiry. The Handle server stores it in 32 bits and corrupts times after January 2038. */
 function readExpiry(time: number | undefined, reject: Reject): string {
-  const expiry = seconds.safeParse(time);
+  const expiry = integer.safeParse(time);
   if (expiry.success && expiry.data >= 0) {
     return new Date(expiry.data * 1000).toISOString().replace('.000Z', 'Z');
   }
@@ -147,19 +149,16 @@ export function showTtl(ttl: Ttl = DEFAULT_TTL_SECONDS): { ttl_type: 0 | 1; ttl:
 
 const referenceAdvice = 'give {"idx": 1, "handle": "prefix/suffix"} or "1:prefix/suffix"';
 
-/** Created once, because creating a schema costs more than parsing a reference. */
-const index = integerField();
-
 const referenceText = textField.transform((text, context): ValueReference => {
   const [, digits, handle] = /^(-?\d+):(.*)$/s.exec(text) ?? [];
-  const read = index.safeParse(digits);
+  const read = integer.safeParse(digits);
   if (read.success && handle !== undefined) return { handle, index: read.data };
   context.addIssue({ code: 'custom', message: referenceAdvice });
   return z.NEVER;
 });
 
 const referenceObject = z
-  .object({ idx: index, handle: textField })
+  .object({ idx: integer, handle: textField })
   .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
 
 /**
