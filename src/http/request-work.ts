@@ -47,17 +47,14 @@ const MAX_WAITING_RECORDS = { ofNetwork: 16, total: 64 };
 /** The length of the records that wait for a slice, in total and by client network. */
 class WaitingChars {
   readonly #byNetwork = new Map<string, number>();
-  readonly #maxRecordChars: number;
   #total = 0;
 
-  constructor(maxRecordChars: number) {
-    this.#maxRecordChars = maxRecordChars;
-  }
+  constructor(private readonly maxRecordChars: number) {}
 
   /** Always admits a network's only record. @throws ServiceError OVERLOADED */
   assertRoom(network: string, chars: number): void {
-    const ofNetwork = MAX_WAITING_RECORDS.ofNetwork * this.#maxRecordChars;
-    const total = MAX_WAITING_RECORDS.total * this.#maxRecordChars;
+    const ofNetwork = MAX_WAITING_RECORDS.ofNetwork * this.maxRecordChars;
+    const total = MAX_WAITING_RECORDS.total * this.maxRecordChars;
     const before = this.#byNetwork.get(network) ?? 0;
     if (before === 0 ? this.#total <= total : before + chars <= ofNetwork && this.#total + chars <= total)
       return;

@@ -19,7 +19,6 @@ import {
 import { type Admit, type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import {
   type ErrorReply,
-  type FailedCall,
   type RenderError,
   errorHeaders,
   problemOf,
@@ -177,7 +176,7 @@ function renderRedirectProblem(
  */
 export const createRenderError =
   (redirects: Redirects): RenderError =>
-  (failure: ServiceError, call: FailedCall) =>
+  (failure, call) =>
     readShow(contextOf(call.res).parameters) === 'api'
       ? renderRecordError(failure, call)
       : { ...renderRedirectProblem(redirects, call.req, failure, call), resultStatus: failure.status };
