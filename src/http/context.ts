@@ -28,7 +28,6 @@ export interface Client {
 export interface RequestContext extends Place {
   /** Interface, for metrics. */
   family: LabelValue<'interface'>;
-  /** Matched route, if any. */
   route?: Route | undefined;
   /** Query parameters; not changed. */
   parameters: URLSearchParams;

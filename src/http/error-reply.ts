@@ -109,7 +109,6 @@ export interface FailedCall {
   requestId: string | undefined;
 }
 
-/** Renders an error in the format of an interface. */
 export type RenderError = (failure: ServiceError, call: FailedCall) => ErrorReply;
 
 export interface ErrorReply extends TextReply {

@@ -17,7 +17,6 @@ export const isConditional = ({ headers }: IncomingMessage): boolean => conditio
 export const hasEtagCondition = (headers: ConditionHeaders): boolean =>
   headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
 
-/** Request method and resource state. */
 export interface ResourceState {
   method: string;
   exists: boolean;

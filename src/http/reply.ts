@@ -87,7 +87,6 @@ export interface Representation {
   ofBody: HeaderLines;
 }
 
-/** How a text is represented. */
 interface TextOptions {
   /** Request headers that the content depends on, in addition to the common ones. */
   varies?: readonly string[] | undefined;

@@ -160,7 +160,6 @@ function decodeOnce(text: string): string | undefined {
   }
 }
 
-/** JSON format options. */
 export interface Format {
   pretty: boolean;
   /** Sanitised JSONP function name; may be empty. */

@@ -70,7 +70,6 @@ export function cacheHead(
   return { headers: cacheHeaders({ resolution, authoritative, now, freshness }), now };
 }
 
-/** The redirect of a record. */
 interface RecordRedirect extends ReplyHead {
   handle: HandleRef;
   resolution: FromEntry;
@@ -127,7 +126,6 @@ export function representRedirect(
   };
 }
 
-/** The error of a redirect, for its response. */
 interface RedirectProblem {
   handle: string | undefined;
   /** Undefined for a cacheable response. */

@@ -27,7 +27,6 @@ export interface RedirectRequest {
   values: readonly HandleValue[];
 }
 
-/** The chosen value. */
 export interface ChosenTarget {
   /** The unescaped URL from the record. */
   text: string;

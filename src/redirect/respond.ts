@@ -42,7 +42,6 @@ interface ResolvedRequest extends FoundRecord {
   finding: Finding;
 }
 
-/** Responds to a resolved handle. */
 export async function respondToRecord(call: RedirectCall, first: ResolvedHandle): Promise<void> {
   const { context, redirects, query } = call;
   noteRead(context, first.resolution, query);

@@ -19,7 +19,6 @@ interface LimiterOptions {
 export interface LimiterUsage {
   running: number;
   waiting: number;
-  /** Current concurrency limit. */
   limit: number;
 }
 

@@ -42,7 +42,6 @@ export class FairQueue<W extends Waiter> {
   readonly #classes = CLASSES.map((name): QueuedClass<W> => ({ name, clients: new Map(), virtualTime: 0 }));
   /** Last service time per client, oldest first; dropped after `MAX_CREDIT_MS`. */
   readonly #servedAt = new Map<string | undefined, number>();
-  /** Number of waiters. */
   size = 0;
 
   constructor(private readonly now: () => number) {}

@@ -14,7 +14,6 @@ export interface UpstreamResponse extends ResponseHead {
   body: string;
 }
 
-/** Parsed Handle JSON. */
 export type HandleJson = Record<string, unknown> & { responseCode: number };
 
 /** Returns a header by its lower-case name; repeated lines are joined to a list (RFC 9110 §5.3). */

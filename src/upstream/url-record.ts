@@ -9,7 +9,6 @@ const PERMISSIONS = '1010';
 /** The timestamp of DSpace's plugin for CNRI's server: 100 s after the epoch (HandlePlugin.java). */
 const TIMESTAMP = '1970-01-01T00:01:40Z';
 
-/** Builds a record with a single URL value. */
 export function urlRecord(url: string, { index, ttl }: { index: number; ttl: number }): Found {
   const data = { format: 'string', value: url };
   const value = { index, type: 'URL', data, permissions: PERMISSIONS, ttl, timestamp: TIMESTAMP };

@@ -120,7 +120,6 @@ export function sendV2(res: ServerResponse, { status, headers, contentType, body
 /** The realm of a Handle server, so that a browser sends the login that it remembers. */
 const CHALLENGE = 'Basic realm="handle"';
 
-/** Renders an error as a problem document. */
 export function renderV2Problem(error: ServiceError, { res, handle, requestId }: FailedCall): ErrorReply {
   const failure = asRefusal(error);
   contextOf(res).failure = failure;

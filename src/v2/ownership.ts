@@ -62,7 +62,6 @@ interface OwnershipInput {
   values: readonly HandleValue[];
   /** Record before the write; empty for a new handle. */
   current: readonly HandleValue[];
-  /** The caller's identity. */
   identity: ValueReference;
   /** Administrator in the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;

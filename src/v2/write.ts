@@ -26,7 +26,6 @@ import { BODY_LIMITS } from './translation/attributes.js';
 import { type V2Input, readInputs } from './translation/data.js';
 import { type WritePlan, planWrite } from './translation/record.js';
 
-/** Values of a request body. */
 interface InputList {
   inputs: V2Input[];
   /** Body length (bytes). */

@@ -40,7 +40,6 @@ export type HandleLock = <T>(
   work: (held: Held) => Promise<T>,
 ) => Promise<T>;
 
-/** Creates the lock of handles, which all instances on the same Redis share. */
 export function createSharedLock(
   { v2, redis }: Config,
   servers: readonly ServerConfig[],
