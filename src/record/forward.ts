@@ -243,13 +243,7 @@ function decodeResponseBody(
 }
 
 /** Reads the handle and the response code of a Handle response, if present. The body may be compressed. */
-export async function parseAnswer(
-  response: IncomingMessage,
-  body: Buffer,
-): Promise<{
-  handle: string | undefined;
-  responseCode: number | undefined;
-}> {
+export async function parseAnswer(response: IncomingMessage, body: Buffer) {
   const decoded = await decodeResponseBody(response, body, MAX_ANSWER_BYTES);
   const { handle, responseCode } = decoded === undefined ? {} : parsedMembers(decoded);
   return {
