@@ -170,13 +170,7 @@ export class Loader {
         ? store.set(key, entry, kept.ticket)
         : kept.entry && store.forget(key);
     keepLoaded(answer);
-    const resolution: FromEntry = {
-      kind: 'entry',
-      entry,
-      from: 'upstream',
-      readAt,
-      stored,
-    };
+    const resolution: FromEntry = { kind: 'entry', entry, from: 'upstream', readAt, stored };
     if (!(storing instanceof Promise)) return resolution;
     // The next read on any instance must not find the older record.
     if (authoritative) return storing.then(() => resolution);
