@@ -39,7 +39,8 @@ function createRatePace(rate: number, signal: AbortSignal): () => Promise<void> 
     if (rate === 0) return;
     const at = Math.max(performance.now(), nextAt);
     nextAt = at + 1000 / rate;
-    await sleep(at - performance.now(), undefined, { signal }).catch(() => undefined);
+    // Node.js 24 warns of a negative time.
+    await sleep(Math.max(0, at - performance.now()), undefined, { signal }).catch(() => undefined);
   };
 }
 

@@ -128,7 +128,9 @@ describe('forwarding proxy', () => {
       for (const way of EVERY_ROUTE) {
         for (const count of [1000, 2000]) {
           const bytes = `${way} HTTP/1.1\r\n${HOST}${fields(count)}${rest}${SMUGGLED}`;
-          const { answers, closed } = await exchange(url, bytes, { isHead: way.startsWith('HEAD') });
+          const read = (isHead: boolean) => exchange(url, bytes, { isHead });
+          // Late releases of Node.js 22 and 24 refuse the fields before they tell the method: then HEAD gets a body too.
+          const { answers, closed } = await read(way.startsWith('HEAD')).catch(() => read(false));
           expect([answers.map(({ status }) => status), closed], `${way}, ${count}`).toEqual([[431], true]);
           expect(answers[0]?.headers['connection']).toBe('close');
         }

@@ -149,6 +149,8 @@ function readBody(
     return { body: stream.length < length ? undefined : stream.slice(0, length), length };
   }
   if (headers['transfer-encoding'] === 'chunked') return readChunks(stream);
+  // An empty body that ends with the connection (RFC 9112 §6.3).
+  if (headers['connection'] === 'close' && stream === '') return { body: '', length: 0 };
   throw new SyntaxError('nothing tells how long the body is');
 }
 
