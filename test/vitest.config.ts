@@ -54,6 +54,7 @@ const LONG_RUNS = [
 
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
 const REPLACING = [
+  'test/cache/snapshot.test.ts',
   'test/http/{one-parse,raw-response,reads,snapshot-disk}.test.ts',
   'test/redirect/handle-forms.test.ts',
 ];

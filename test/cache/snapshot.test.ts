@@ -1,7 +1,8 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
-import { mkdirSync, readFileSync, readdirSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmdirSync } from 'node:fs';
+import { rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { KeyedEntry } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { ROW_BYTES } from '../../src/cache/memory/row-store.js';
@@ -11,6 +12,8 @@ import type { Host } from '../../src/host.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { newFolder } from '../support/snapshot.js';
 import { NOW, entryOf } from '../support/store-contract.js';
+
+vi.mock('node:fs/promises', { spy: true });
 
 const EVERY_MS = 60_000;
 
@@ -195,6 +198,30 @@ describe('snapshot', () => {
     await trace(file, restored).snapshot.start();
     expect(restored.peek('21.T1/0')).toBeUndefined();
     expect(restored.peek('21.T1/1')).toBeDefined();
+  });
+
+  test('does not outlast a deletion that could not be logged while the file is replaced', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'snapshot');
+    const first = trace(file, memoryOf(10));
+    let deleted: Promise<unknown> = Promise.resolve();
+    vi.mocked(rename).mockImplementation(async (from, to) => {
+      if (to === file) {
+        mkdirSync(`${file}.deleted`);
+        deleted = first.snapshot.recordDeletion({ key: '21.T1/0' }).then(() => existsSync(`${file}.tmp`));
+        await vi.waitUntil(() => first.errors.length > 0, { interval: 1 });
+        // A removal that does not wait is done by now.
+        for (let calls = 0; calls < 20; calls++) await stat(folder);
+      }
+      renameSync(from, to);
+    });
+    onTestFinished(() => {
+      vi.mocked(rename).mockReset();
+    });
+    await first.snapshot.start();
+    await first.snapshot.close();
+    expect(await deleted).toBe(false);
+    expect([existsSync(file), first.written]).toEqual([false, []]);
   });
 
   test('whose file cannot be removed after a deletion that could not be logged: what to do is logged once', async () => {

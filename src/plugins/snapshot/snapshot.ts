@@ -49,6 +49,8 @@ export class Snapshot {
   readonly #ending = new AbortController();
   /** Aborted when a deletion could not be logged: the snapshot in progress may contain the record. */
   #unlogged = new AbortController();
+  /** The last replacement of the file. It may overtake a removal that is requested after it. */
+  #replaced: Promise<void> = Promise.resolve();
   #loading: Promise<void> | undefined;
   #writing: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
@@ -135,14 +137,13 @@ export class Snapshot {
       const forgetOlder = await this.#deletions.startLog();
       const readSlice: SnapshotSource['readSlice'] = (from) => this.#readSlice(from);
       const either = AbortSignal.any([signal, unlogged]);
-      const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either });
+      const replace = (temporary: string): Promise<void> => (this.#replaced = rename(temporary, file));
+      const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either, replace });
       await forgetOlder();
       this.#reported.clear();
       this.#writtenAt = clock.wall();
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
-      // The file may have been replaced since it was removed.
-      if (unlogged.aborted) await this.#remove();
       // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
       const isAbandoned = signal.aborted && signal === this.#ending.signal;
       if (!isAbandoned) this.#reportNotWritten(error);
@@ -150,6 +151,7 @@ export class Snapshot {
   }
 
   async #remove(): Promise<void> {
+    await this.#replaced.catch(() => undefined);
     try {
       await unlink(this.#options.file);
     } catch (error) {
@@ -270,6 +272,7 @@ interface SnapshotSource {
   /** Awaited after each slice. */
   pace: () => Promise<void> | undefined;
   signal: AbortSignal;
+  replace: (temporary: string) => Promise<void>;
 }
 
 /**
@@ -288,9 +291,9 @@ async function writeSnapshot(
     const output = createWriteStream(temporary, { flags: 'wx', mode: 0o600, flush: true });
     await pipeline(blocksOf(source, written), output);
     source.signal.throwIfAborted();
-    await rename(temporary, file);
-    source.signal.throwIfAborted();
+    await source.replace(temporary);
     await syncFolder(dirname(file));
+    source.signal.throwIfAborted();
     return { ...written, bytes: output.bytesWritten };
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
