@@ -1,6 +1,6 @@
 // Applies coherence messages to local memory, and tracks the bans that apply to Redis entries.
 import type { MemoryStore } from './memory/memory-store.js';
-import { Bans, type NumberedBan } from './coherence/bans.js';
+import { type Ban, Bans, type NumberedBan } from './coherence/bans.js';
 import { type Deliver, type KeyChange, type KnownBans, isInvalidation } from './coherence/message.js';
 import type { Deleted, StoreEvents } from './store.js';
 
@@ -26,12 +26,12 @@ export function createMessageApplier(
   const arrived = new Map<number, NumberedBan>();
   /** Floor of the ban list in Redis; undefined until the list has been read. */
   let floor: number | undefined;
-  const ban = (prefix: string, isSoft: boolean): ReturnType<Deliver> => {
+  const ban = ({ prefix, isSoft }: Ban): void => {
     memory.ban({ prefix, isSoft });
-    const noted = isSoft ? undefined : noteDeleted({ prefix });
     callAll(banned, prefix);
-    return noted;
   };
+  const noteBan = ({ prefix, isSoft }: Ban): ReturnType<Deliver> =>
+    isSoft ? undefined : noteDeleted({ prefix });
   const distrust = (group?: number): void => {
     memory.distrust(group);
     callAll(banned, '');
@@ -53,15 +53,19 @@ export function createMessageApplier(
     arrived.clear();
     floor = known.floor;
     bans.raiseFloor(floor);
-    for (const each of known.bans) if (bans.add(each)) void ban(each.prefix, each.isSoft);
+    for (const each of known.bans) {
+      if (!bans.add(each)) continue;
+      ban(each);
+      void noteBan(each);
+    }
   };
 
   const applyBan = (message: NumberedBan): ReturnType<Deliver> => {
-    // The list from Redis may already have contained this ban.
-    const noted = bans.has(message.number) ? undefined : ban(message.prefix, message.isSoft);
+    // The list from Redis may already have contained this ban, but nothing has waited for its note.
+    if (!bans.has(message.number)) ban(message);
     recordArrival(message);
     bans.add(message);
-    return noted;
+    return noteBan(message);
   };
   const applyChange = (message: KeyChange): ReturnType<Deliver> => {
     memory.applyChange(message);

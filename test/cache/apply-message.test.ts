@@ -1,21 +1,24 @@
 // Invalidation messages from other instances, applied to the cache of this process.
-import { createStoreEvents } from '../../src/cache/store.js';
+import { type StoreEvents, createStoreEvents } from '../../src/cache/store.js';
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { gate } from '../support/gate.js';
+import { isSettled } from '../support/manual-clock.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
 const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 
-function open() {
+function open(deleted: StoreEvents['deleted'] = []) {
   const clock = { now: NOW };
   const now = (): number => clock.now;
   const memory = new MemoryStore({ bounds, now });
   const gone = { keys: [] as string[], prefixes: [] as string[] };
   const applied = createMessageApplier(memory, {
     ...createStoreEvents(),
+    deleted,
     invalidated: [(key) => gone.keys.push(key)],
     banned: [(prefix) => gone.prefixes.push(prefix)],
   });
@@ -101,6 +104,17 @@ describe('invalidation message applier', () => {
     void apply(ban(8, 'A'));
     void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
     expect(memory.peek('A')).toEqual(entryOf('A'));
+  });
+
+  test('a ban that the list has already contained is acknowledged once it is noted too', async () => {
+    const noted = gate();
+    const { apply } = open([() => noted.opened]);
+    const known = { number: 8, prefix: 'A', isSoft: false };
+    void apply({ kind: 'bans', run: 'one', seq: 8, floor: 0, bans: [known] });
+    const applied = Promise.resolve(apply(ban(8)));
+    expect(await isSettled(applied)).toBe(false);
+    noted.open();
+    await applied;
   });
 
   test('applies missed bans when the ban list is read again', () => {
