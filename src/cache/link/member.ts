@@ -358,23 +358,25 @@ export class Member {
     }
   }
 
-  /** Publishes all pending invalidations. @throws Error when some fail, which become pending again */
+  /** Publishes and applies all pending invalidations. @throws Error when some fail, which become pending again */
   async #reportPending(): Promise<void> {
     const { pending } = this.#deps;
+    const applied: unknown[] = [];
     for (let taken = pending.take(REPORT_BATCH); taken.length > 0; taken = pending.take(REPORT_BATCH)) {
-      const sent = await Promise.allSettled(taken.map((change) => this.#report(change)));
+      const sent = await Promise.allSettled(taken.map((change) => this.#report(change, applied)));
       taken.forEach((change, at) => {
         if (sent[at]?.status === 'rejected') pending.add(change);
       });
       const failure = sent.find(({ status }) => status === 'rejected');
       if (failure) throw new Error('pending invalidations could not be published', { cause: failure });
     }
+    await Promise.all(applied);
   }
 
   /** Publishes a pending change, and applies it to memory, which may contain the outdated Redis entry. */
-  async #report(change: Change): Promise<void> {
+  async #report(change: Change, applied: unknown[]): Promise<void> {
     const { seq: number } = await this.#send(change, '');
-    void this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
+    applied.push(this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change));
   }
 
   /** Detects missed messages, then applies and acknowledges a change from a different member. */

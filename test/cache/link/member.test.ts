@@ -377,6 +377,17 @@ describe('cache coherence member', () => {
     expect(delivered).toContainEqual({ kind: 'forget', key: KEY });
   });
 
+  test('ends an outage once everything that concerns a pending invalidation here is done', async () => {
+    const applied = gate();
+    const { pending, member } = open(applied.opened);
+    const returned = member.waitForReturn(60_000);
+    pending.add({ kind: 'forget', key: KEY });
+    void member.renewNow();
+    expect(await isSettled(returned)).toBe(false);
+    applied.open();
+    expect(await returned).toBe(true);
+  });
+
   test('marks all entries stale when it has been removed from the member list', async () => {
     const { world, clock, delivered, member } = open();
     await member.renewNow();
