@@ -46,6 +46,17 @@ describe('a disk that does not respond', () => {
     await expect.poll(lines).toEqual([line, line]);
   });
 
+  test('is not what a pause of the process is taken for', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const late: unknown[] = [];
+    const onFailed = () => Promise.resolve();
+    const log = new DeletionLog(file, { onLate: (error) => late.push(error), onFailed });
+    const added = log.add({ key: '21.T1/0' });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+    await added;
+    expect([late, readFileSync(`${file}.deleted`, 'utf8')]).toEqual([[], '{"key":"21.T1/0"}\n']);
+  });
+
   test('has at most 10,000 deletions waiting, and more count as a deletion of all', async () => {
     const file = join(newFolder(), 'snapshot');
     const responding = holdDisk();

@@ -48,10 +48,14 @@ export class DeletionLog {
     const appended = this.#appends.join('', () => this.#append());
     if (this.#isLate) return;
     const late = (): Error => new Error('the disk does not respond');
-    await untilDeadline(appended, WAIT_MS, late).catch((error: unknown) => {
-      this.#isLate = true;
-      this.#failures.onLate(error);
-    });
+    const wait = (): Promise<void> => untilDeadline(appended, WAIT_MS / 2, late);
+    // Twice, because a pause of the process, in which the disk responds, ends a wait too.
+    await wait()
+      .catch(wait)
+      .catch((error: unknown) => {
+        this.#isLate = true;
+        this.#failures.onLate(error);
+      });
   }
 
   async #append(): Promise<void> {
