@@ -51,7 +51,7 @@ async function purge(resolver: Resolver, request: PurgeRequest): Promise<void> {
   }
   const { handles } = request;
   for (let at = 0; at < handles.length; at += MAX_CONCURRENT_PURGES) {
-    // Without Redis, purges never wait for anything, and requests would wait for all of them.
+    // Without Redis and a snapshot, purges never wait for anything, and requests would wait for all of them.
     if (at > 0) await nextTurn();
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
     await Promise.all(batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft })));
