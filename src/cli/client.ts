@@ -39,6 +39,9 @@ export async function askAdmin(
 export const foreignResponse = ({ admin }: AdminOptions, path: string): Failure =>
   new Failure(`${admin}${path}: this is not the response of an admin listener`);
 
+/** A response above the maximum length. */
+export class TooLong extends Failure {}
+
 type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 /** @throws Failure for a response that is cut or too long */
@@ -48,11 +51,12 @@ async function readText(body: Pieces, path: string, maxBytes: number): Promise<s
   try {
     for await (const chunk of body) {
       bytes += chunk.length;
-      if (bytes > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`);
+      if (bytes > maxBytes) throw new TooLong(`it has more than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
   } catch (error) {
-    throw new Failure(`${path}: the response cannot be read: ${failureReason(error)}`);
+    const Kind = error instanceof TooLong ? TooLong : Failure;
+    throw new Kind(`${path}: the response cannot be read: ${failureReason(error)}`);
   }
   return Buffer.concat(chunks).toString();
 }

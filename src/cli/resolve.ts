@@ -4,7 +4,7 @@ import { tryDecode } from '../handle/bytes.js';
 import type { CacheCopy } from '../host.js';
 import { handleToPath, printableText } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { type AdminOptions, askAdmin, fetchText } from './client.js';
+import { type AdminOptions, TooLong, askAdmin, fetchText } from './client.js';
 import type { TrustOptions } from './direct.js';
 import { readHandleName, readHandleLines } from './handles.js';
 import { EXIT, Failure, countText, print, printNote, tableLines } from './terminal.js';
@@ -112,7 +112,17 @@ interface Element {
 async function resolveList(options: ResolveCommandOptions): Promise<void> {
   const counts = { resolved: 0, failed: 0 };
   const resolveAll = async (handles: string[]): Promise<void> => {
-    for (const element of await resolveBatch(handles, options)) {
+    const elements = await resolveBatch(handles, options).catch((error: unknown) => {
+      if (error instanceof TooLong && handles.length > 1) return undefined;
+      throw error;
+    });
+    if (elements === undefined) {
+      const half = Math.ceil(handles.length / 2);
+      await resolveAll(handles.slice(0, half));
+      await resolveAll(handles.slice(half));
+      return;
+    }
+    for (const element of elements) {
       const record = readRecordOf(element.body);
       printElement(element, record, options);
       counts[element.status === 200 && record !== undefined ? 'resolved' : 'failed']++;

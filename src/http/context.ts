@@ -75,10 +75,11 @@ interface NamedHandle {
 }
 
 /** Returns the handle that a request names, before its handler reads it: for judges. */
-export function handleNamedBy({ route, parameters, ...place }: RequestContext): NamedHandle {
+export function handleNamedBy(context: RequestContext): NamedHandle {
+  const { route, parameters, target } = context;
   const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
   return prefix === null
-    ? handleIn(place, route?.interface ?? ownerOf(place.target.path))
+    ? handleIn(context, route?.interface ?? ownerOf(target.path))
     : { interface: 'list', handle: `${prefix}/` };
 }
 

@@ -65,6 +65,13 @@ describe('resolve -', () => {
     expect(text).toContain('handle_proxy_requests_total{interface="record",result="batch",status="200"} 3');
   });
 
+  test('asks for less at a time when the records of a list are long', async () => {
+    demo.put('21.T11998/long', [textValue(1, 'DESC', 'x'.repeat(1_500_000))]);
+    const list = Array.from({ length: 48 }, () => '21.T11998/long');
+    const { code, stderr } = await cliWith(list.join('\n'), ['resolve', '-'], await place());
+    expect([code, stderr]).toEqual([0, '48 resolved, 0 failed\n']);
+  });
+
   test('exits immediately for an empty list', async () => {
     const { code, stdout, stderr } = await cliWith('', ['resolve', '-'], { PROXY_URL: 'http://127.0.0.1:1' });
     expect([code, stdout, stderr]).toEqual([0, '', '0 resolved, 0 failed\n']);
