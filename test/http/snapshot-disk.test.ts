@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { DeletionLog } from '../../src/plugins/snapshot/deletion-log.js';
 import { gate } from '../support/gate.js';
+import { isSettled } from '../support/manual-clock.js';
 import { useNock } from '../support/nock.js';
 import { newFolder, startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
@@ -55,6 +56,19 @@ describe('a disk that does not respond', () => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
     await added;
     expect([late, readFileSync(`${file}.deleted`, 'utf8')]).toEqual([[], '{"key":"21.T1/0"}\n']);
+  });
+
+  test('delays no write after the first', async () => {
+    const responding = holdDisk();
+    const late: unknown[] = [];
+    const log = new DeletionLog(join(newFolder(), 'snapshot'), {
+      onLate: (error) => late.push(error),
+      onFailed: () => Promise.resolve(),
+    });
+    await log.add({ key: '21.T1/0' });
+    expect(late).toHaveLength(1);
+    expect(await isSettled(log.add({ key: '21.T1/1' }))).toBe(true);
+    responding.open();
   });
 
   test('has at most 10,000 deletions waiting, and more count as a deletion of all', async () => {
