@@ -39,12 +39,16 @@ describe('a disk that does not respond', () => {
     mockWrites(jsonAnswer(200, { responseCode: 1 }));
     expect((await proxy.ask(PATH, PUT)).status).toBe(200);
     expect(await proxy.line('snapshot not written')).toMatchObject({ reason: 'the disk does not respond' });
+    const isFailing = async (): Promise<boolean> =>
+      (await proxy.app.context.metrics.exposition()).includes('\nhandle_proxy_snapshot_failing 1\n');
+    expect(await isFailing()).toBe(true);
     expect((await proxy.ask(PATH)).status).toBe(200);
     expect((await proxy.ask(PATH, PUT)).status).toBe(200);
     responding.open();
     const lines = (): string[] => readFileSync(`${file}.deleted`, 'utf8').trim().split('\n');
     const line = JSON.stringify({ key: HANDLE.toUpperCase() });
     await expect.poll(lines).toEqual([line, line]);
+    await expect.poll(isFailing).toBe(false);
   });
 
   test('is not what a pause of the process is taken for', async () => {

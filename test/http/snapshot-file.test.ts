@@ -91,7 +91,7 @@ describe('snapshot file', () => {
     await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
     await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     expect((await proxy.ask(PATH)).status).toBe(200);
-    expect(await proxy.app.context.metrics.exposition()).toContain('handle_proxy_snapshot_failing 1');
+    expect(await proxy.app.context.metrics.exposition()).toContain('\nhandle_proxy_snapshot_failing 1\n');
     await proxy.close();
     expect(proxy.lines('snapshot not written')).toHaveLength(1);
   });

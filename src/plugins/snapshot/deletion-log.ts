@@ -33,7 +33,6 @@ export class DeletionLog {
   readonly #failures: LogFailures;
   readonly #appends = new SerialFlight();
   #waiting: Deleted[] = [];
-  /** Whether the disk does not respond: then no write waits for it. */
   #isLate = false;
 
   constructor(snapshotFile: string, failures: LogFailures) {
@@ -41,11 +40,17 @@ export class DeletionLog {
     this.#failures = failures;
   }
 
+  /** Whether the disk does not respond: then no write waits for it. */
+  get isLate(): boolean {
+    return this.#isLate;
+  }
+
   /** Appends a deletion, together with those that wait for the disk. Settles also if the disk fails or does not respond. */
   async add(deleted: Deleted): Promise<void> {
     if (this.#waiting.length === MAX_WAITING) this.#waiting = [EVERYTHING];
     this.#waiting.push(deleted);
     const appended = this.#appends.join('', () => this.#append());
+
     if (this.#isLate) return;
     const late = (): Error => new Error('the disk does not respond');
     const wait = (): Promise<void> => untilDeadline(appended, WAIT_MS / 2, late);

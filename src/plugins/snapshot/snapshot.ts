@@ -30,6 +30,8 @@ const SLICE_EVERY_MS = 1.25;
 const SLICE_BYTES = 128 * 1024;
 const READ_BYTES = 256 * 1024;
 
+const NOT_WRITTEN = 'snapshot not written';
+
 interface SnapshotPlan {
   file: string;
   everyMs: number;
@@ -68,7 +70,7 @@ export class Snapshot {
     this.#host = host;
     this.#deletions = new DeletionLog(options.file, {
       onLate: (error) => {
-        this.#reportNotWritten(error);
+        this.#warn(NOT_WRITTEN, { reason: errorText(error) });
       },
       onFailed: async (error) => {
         this.#reportNotWritten(error);
@@ -86,7 +88,7 @@ export class Snapshot {
 
   /** Whether the last snapshot, or its log of deletions, could not be written. */
   get isFailing(): boolean {
-    return this.#reported.size > 0;
+    return this.#reported.size > 0 || this.#deletions.isLate;
   }
 
   /** Restores the snapshot in the background, then writes a new snapshot at each interval. */
@@ -162,13 +164,17 @@ export class Snapshot {
   }
 
   #reportNotWritten(error: unknown): void {
-    this.#report('snapshot not written', { reason: errorText(error) });
+    this.#report(NOT_WRITTEN, { reason: errorText(error) });
   }
 
   /** Logs the first of consecutive failures of a kind. */
   #report(msg: string, fields: object): void {
-    if (!this.#reported.has(msg)) this.#host.log.warn({ file: this.#options.file, ...fields }, msg);
+    if (!this.#reported.has(msg)) this.#warn(msg, fields);
     this.#reported.add(msg);
+  }
+
+  #warn(msg: string, fields: object): void {
+    this.#host.log.warn({ file: this.#options.file, ...fields }, msg);
   }
 
   #readSlice(from: number): ReturnType<SnapshotSource['readSlice']> {
