@@ -57,14 +57,16 @@ const parsed = (text: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe('log buffer', () => {
-  test('writes lines together, after 100 ms or 4,096 characters', async () => {
+  test('writes lines together, after 100 ms or 32 KiB', async () => {
     const { buffer, text, calls } = createBuffer();
     buffer.write('a\n');
     buffer.write('b\n');
     expect(calls()).toBe(0);
     await vi.advanceTimersByTimeAsync(100);
     expect([text(), calls()]).toEqual(['a\nb\n', 1]);
-    buffer.write(lineOf(4096));
+    buffer.write(lineOf(32 * 1024 - 1));
+    expect(calls()).toBe(1);
+    buffer.write('c\n');
     expect(calls()).toBe(2);
   });
 
