@@ -1,4 +1,4 @@
-// A lock across all instances: a Redis key with a token and an expiry, which its owner renews and deletes.
+// A lock across all instances: a Redis key with a token and its end, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
 import type { Cache } from '../cache/cache.js';
 import type { Clock } from '../cache/clock.js';
@@ -16,6 +16,20 @@ const AWAY_POLL_MS = 25;
 const TRACE_MS = 30_000;
 
 /**
+ * Reads the holder of the lock, and sets it. The end is in the value, because Redis may evict a key with a TTL, and
+ * would then grant the lock twice. The locks of version 0.3 have a TTL, and only the token as value.
+ */
+const HOLDER = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local holder = redis.call('GET', KEYS[1])
+local token, ends = string.match(holder or '', '^(%S+) (%d+)$')
+if token then holder = tonumber(ends) > now and token end
+local function hold(token, lifeMs)
+  redis.call('SET', KEYS[1], token .. ' ' .. string.format('%.0f', now + lifeMs))
+end`;
+
+/**
  * Acquires a lock. KEYS: the lock, the next instance, the trace. ARGV: token, lock TTL (ms), instance, trace
  * TTL (ms). Returns -1 if a different token holds the lock, otherwise the time since its last release (ms).
  * An instance that finds the lock taken registers as the next one, so that an instance with a long queue
@@ -24,8 +38,7 @@ const TRACE_MS = 30_000;
  * just now, because Redis may have lost it. The first write is a deletion, because a full Redis (noeviction)
  * refuses a script whose first write needs memory.
  */
-export const LOCK = `
-local holder = redis.call('GET', KEYS[1])
+export const LOCK = `${HOLDER}
 local wanted = redis.call('GET', KEYS[2])
 if holder ~= ARGV[1] then
   if holder then
@@ -39,7 +52,7 @@ end
 local free = 0
 if redis.call('GET', KEYS[3]) == 'free' then free = math.max(0, ARGV[4] - redis.call('PTTL', KEYS[3])) end
 redis.call('DEL', KEYS[2])
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+hold(ARGV[1], ARGV[2])
 redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
 return free`;
 
@@ -47,14 +60,15 @@ return free`;
  * Renews a lock. KEYS: the lock, its trace. ARGV: token, lock TTL (ms), trace TTL (ms). Returns 0 if the
  * token does not hold it.
  */
-export const RENEW_LOCK = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+export const RENEW_LOCK = `${HOLDER}
+if holder ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
+hold(ARGV[1], ARGV[2])
+return 1`;
 
 /** Releases a lock if the token holds it. KEYS: the lock, its trace. ARGV: token, trace TTL (ms). */
-export const UNLOCK = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+export const UNLOCK = `${HOLDER}
+if holder ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
 return 1`;

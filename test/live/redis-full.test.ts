@@ -169,11 +169,36 @@ describeWithRedis('evicting Redis', () => {
   });
   afterAll(() => redis.stop());
 
+  test.each(['volatile-lru', 'volatile-lfu', 'volatile-random', 'volatile-ttl'])(
+    'grants a lock to a single instance when it is full of keys without a TTL (%s)',
+    async (policy) => {
+      const client = new Redis(redis.url);
+      onTestFinished(async () => {
+        await client.config('SET', 'maxmemory', '0');
+        await client.flushall();
+        client.disconnect();
+      });
+      await client.config('SET', 'maxmemory', '0', 'maxmemory-policy', policy);
+      const [one, other] = [
+        await lockOfInstance(redis.url, PATIENT_MS),
+        await lockOfInstance(redis.url, 200),
+      ];
+      await one('KEY', async () => {
+        await client.set('more', 'more', 'PX', 60_000);
+        await client.config('SET', 'maxmemory', '1');
+        await expect.poll(() => client.exists('more')).toBe(0);
+        await expect(other('KEY', () => Promise.resolve())).rejects.toMatchObject({
+          code: 'CONCURRENT_MODIFICATION',
+        });
+      });
+      await one('KEY', () => Promise.resolve());
+    },
+  );
+
   test.each([
     { policy: 'allkeys-lru', maxmemory: '100mb', warned: ['allkeys-lru'] },
     { policy: 'allkeys-lru', maxmemory: '0', warned: [] },
-    // `volatile-ttl` evicts locks first because their TTL is shorter than that of entries.
-    { policy: 'volatile-ttl', maxmemory: '100mb', warned: ['volatile-ttl'] },
+    { policy: 'volatile-ttl', maxmemory: '100mb', warned: [] },
     { policy: 'volatile-lru', maxmemory: '100mb', warned: [] },
     { policy: 'noeviction', maxmemory: '100mb', warned: [] },
   ])(

@@ -77,14 +77,13 @@ export function redisReason(error: unknown): string {
 export const EVICTION_REMEDY = 'set maxmemory-policy to noeviction or volatile-lru';
 
 /**
- * Returns a policy that may evict coordination keys: without the member list each write waits for the lease time, and
- * without its group state no entry is usable. Locks have a shorter TTL than entries, so among the volatile policies
- * only `volatile-lru` evicts entries first. `info`: the reply to INFO.
+ * Returns a policy that may evict locks and coordination keys: without the member list each write waits for the lease
+ * time, and without its group state no entry is usable. None of them has a TTL, so the volatile policies keep them.
+ * `info`: the reply to INFO.
  */
 export function riskyEviction(info: string): string | undefined {
   const policy = infoField(info, 'maxmemory_policy');
-  const isSafe = infoField(info, 'maxmemory') === '0' || policy === 'noeviction' || policy === 'volatile-lru';
-  return isSafe ? undefined : policy;
+  return infoField(info, 'maxmemory') !== '0' && policy?.startsWith('allkeys-') ? policy : undefined;
 }
 
 /** Returns a field of the reply to INFO. */
