@@ -77,16 +77,15 @@ const OVERHEAD_BYTES = 700;
  * costs one Map lookup, without LRU list updates.
  */
 export class PreparedCache {
-  readonly #bounds: Config['http']['responseCache'];
-  readonly #parts: PreparedCacheParts;
   readonly #onRepeat: readonly ((key: string) => void)[];
   #young = new Map<string, Prepared>();
   #old = new Map<string, Prepared>();
   #youngBytes = 0;
 
-  constructor(bounds: Config['http']['responseCache'], parts: PreparedCacheParts) {
-    this.#bounds = bounds;
-    this.#parts = parts;
+  constructor(
+    private readonly bounds: Config['http']['responseCache'],
+    private readonly parts: PreparedCacheParts,
+  ) {
     this.#onRepeat = parts.onRepeat ?? [];
   }
 
@@ -96,7 +95,7 @@ export class PreparedCache {
    */
   get<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
     const prepared = this.#find(name);
-    if (prepared === undefined || !isCurrent(prepared, now, this.#parts)) return undefined;
+    if (prepared === undefined || !isCurrent(prepared, now, this.parts)) return undefined;
     if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return undefined;
     for (const onRepeat of this.#onRepeat) onRepeat(prepared.key);
     return prepared;
@@ -111,7 +110,7 @@ export class PreparedCache {
     { handle, entry, dependency }: AnsweredEntry,
     render: (start: Prepared, known: T | undefined) => T,
   ): T | undefined {
-    const watched = watchEntry(handle.key, entry, this.#parts);
+    const watched = watchEntry(handle.key, entry, this.parts);
     if (watched === undefined) return undefined;
     const found = this.#find(name);
     const known = found?.stamp === watched.stamp ? found : undefined;
@@ -130,7 +129,7 @@ export class PreparedCache {
   }
 
   #put(name: string, prepared: Prepared): void {
-    const { maxEntries, maxBytes } = this.#bounds;
+    const { maxEntries, maxBytes } = this.bounds;
     if (maxEntries === 0) return;
     this.#old.delete(name);
     this.#young.set(name, prepared);

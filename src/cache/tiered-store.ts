@@ -25,22 +25,19 @@ interface TieredStoreDeps {
  * async-cache-dedupe lose that race). Invalidations settle once no instance serves invalidated entries.
  */
 export class TieredStore {
-  readonly #deps: TieredStoreDeps;
   #fences = 0;
 
-  constructor(deps: TieredStoreDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: TieredStoreDeps) {}
 
   get(key: string): Lookup | Promise<Lookup> {
-    const { memory, redis } = this.#deps;
+    const { memory, redis } = this.deps;
     const { entry, ticket } = memory.get(key);
     if (redis === undefined) return { entry, from: 'memory', ticket: { memory: ticket, redis: undefined } };
     return this.#getShared(key, ticket, redis);
   }
 
   async #getShared(key: string, memory: number, redis: RedisStore): Promise<Lookup> {
-    const { memory: tier } = this.#deps;
+    const { memory: tier } = this.deps;
     const far = await redis.get(key);
     const ticket = { memory, redis: far.ticket };
     // Read memory again: the key may have been invalidated while Redis replied.
@@ -56,19 +53,19 @@ export class TieredStore {
 
   /** Whether `set` would store with this ticket, as far as this process knows. */
   accepts(key: string, { memory, redis }: Ticket): boolean {
-    if (!this.#deps.memory.accepts(key, memory)) return false;
-    return redis === undefined || (this.#deps.redis?.accepts(key, redis) ?? true);
+    if (!this.deps.memory.accepts(key, memory)) return false;
+    return redis === undefined || (this.deps.redis?.accepts(key, redis) ?? true);
   }
 
   set(key: string, entry: Entry, ticket: Ticket): boolean | Promise<boolean> {
-    const { memory, redis } = this.#deps;
+    const { memory, redis } = this.deps;
     if (redis === undefined) return memory.set(key, entry, ticket.memory);
     return this.#store(key, entry, ticket);
   }
 
   /** Stores an authoritative answer, and invalidates other copies and loads in flight, which are older. */
   async replace(key: string, answer: AuthoritativeAnswer): Promise<void> {
-    const { redis } = this.#deps;
+    const { redis } = this.deps;
     const { entry, ticket, isUnchanged } = answer;
     const kept = this.#keepInMemory(key, answer);
     const isInMemory = kept !== undefined || this.#holds(key, entry);
@@ -77,12 +74,12 @@ export class TieredStore {
     const published = this.#publish({ kind: 'forget', key, replacement, isUnchanged });
     if (!isUnchanged || !this.#wasAway(ticket)) return published;
     // The publication is not awaited, so an entry stored by a concurrent load is deleted now.
-    if (!isInMemory) this.#deps.memory.forget(key);
+    if (!isInMemory) this.deps.memory.forget(key);
   }
 
   /** Whether Redis was unavailable, rather than lacking the group state of the key. */
   #wasAway(ticket: Ticket): boolean {
-    return ticket.redis === undefined && this.#deps.redis?.isReadable() !== true;
+    return ticket.redis === undefined && this.deps.redis?.isReadable() !== true;
   }
 
   /**
@@ -91,12 +88,12 @@ export class TieredStore {
    */
   #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer): Entry | undefined {
     if (entry === undefined || ticket.redis?.isFenced) return undefined;
-    const isKept = this.#deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
+    const isKept = this.deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
     return isKept ? entry : undefined;
   }
 
   #holds(key: string, entry: Entry | undefined): boolean {
-    return entry !== undefined && hasSameContent(this.#deps.memory.peek(key), entry);
+    return entry !== undefined && hasSameContent(this.deps.memory.peek(key), entry);
   }
 
   /**
@@ -105,7 +102,7 @@ export class TieredStore {
    */
   async #store(key: string, entry: Entry, ticket: Ticket): Promise<boolean> {
     const storeInMemory = (): boolean =>
-      this.#deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);
+      this.deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);
     if (ticket.redis?.isFenced) return (await this.#share(key, entry, ticket)) === true && storeInMemory();
     return storeInMemory() && (await this.#share(key, entry, ticket)) !== false;
   }
@@ -115,14 +112,14 @@ export class TieredStore {
    * If the writer of that fence is lost, only a short TTL corrects the entry.
    */
   #bounded(entry: Entry, ticket: Ticket): Entry {
-    const { redis, disconnectedMaxAgeMs = 0 } = this.#deps;
+    const { redis, disconnectedMaxAgeMs = 0 } = this.deps;
     if (redis === undefined || ticket.redis !== undefined) return entry;
     return { ...entry, staleAt: Math.min(entry.staleAt, entry.requestedAt + disconnectedMaxAgeMs) };
   }
 
   /** Stores an entry in Redis, and deletes it from memory if Redis refuses it. */
   async #share(key: string, entry: Entry, ticket: Ticket): Promise<boolean | undefined> {
-    const { memory, redis } = this.#deps;
+    const { memory, redis } = this.deps;
     const isStored = await redis?.set(key, entry, ticket.redis);
     if (isStored === false) memory.forget(key);
     return isStored;
@@ -131,14 +128,14 @@ export class TieredStore {
   /** Publishes an invalidation, and waits for those that hold answers outside the instances. */
   async #publish(change: Change): Promise<void> {
     try {
-      await this.#deps.coherence.publish(change);
+      await this.deps.coherence.publish(change);
     } finally {
       if (change.kind !== 'forget' || change.isUnchanged !== true) await this.#afterPublication(change);
     }
   }
 
   async #afterPublication(deleted: Deleted): Promise<void> {
-    await Promise.all((this.#deps.onPublished ?? []).map((each) => each(deleted)));
+    await Promise.all((this.deps.onPublished ?? []).map((each) => each(deleted)));
   }
 
   forget(key: string): Promise<void> {
@@ -155,7 +152,7 @@ export class TieredStore {
 
   /** Raises a fence. Await it before sending the write. */
   async fence(key: string): Promise<Fence> {
-    const { coherence, fenceLifeMs, now } = this.#deps;
+    const { coherence, fenceLifeMs, now } = this.deps;
     const fence = String(++this.#fences);
     const until = now() + fenceLifeMs;
     await coherence.publish({ kind: 'raise', key, fence, lifeMs: fenceLifeMs });

@@ -69,7 +69,6 @@ interface Waiting extends Waiter {
  * queue timeout or preemption.
  */
 export class ConcurrencyLimiter {
-  readonly #options: LimiterOptions;
   readonly #tuner: LimitTuner;
   #running = 0;
   #runningInBackground = 0;
@@ -83,9 +82,8 @@ export class ConcurrencyLimiter {
     runningOf: (client) => this.#runningOfClient.get(client) ?? 0,
   };
 
-  constructor(options: LimiterOptions) {
+  constructor(private readonly options: LimiterOptions) {
     const { concurrency, minConcurrency = concurrency } = options;
-    this.#options = options;
     this.#tuner = new LimitTuner({ min: Math.min(minConcurrency, concurrency), max: concurrency });
   }
 
@@ -144,7 +142,7 @@ export class ConcurrencyLimiter {
   #mayRun({ key, caller }: Waiter): boolean {
     const { limit } = this.#tuner.state;
     const share = Math.ceil(SHARE.client * limit);
-    if (this.#running >= this.#options.concurrency) return false;
+    if (this.#running >= this.options.concurrency) return false;
     if (this.#running >= limit && this.#runningWithin(share) >= limit) return false;
     if ((this.#runningOfKey.get(key) ?? 0) >= Math.ceil(SHARE.key * limit)) return false;
     const isBackground = caller.class === 'background';
@@ -172,7 +170,7 @@ export class ConcurrencyLimiter {
   #releaseSlot(request: Waiter): void {
     this.#count(request, -1);
     // Several may be admitted, because the limit may have risen by several.
-    while (this.#queue.size > 0 && this.#running < this.#options.concurrency) {
+    while (this.#queue.size > 0 && this.#running < this.options.concurrency) {
       const next = this.#queue.takeNext(this.#places);
       if (next === undefined) return;
       this.#leaveQueue(next);
@@ -190,7 +188,7 @@ export class ConcurrencyLimiter {
 
   /** Waits for a slot. @throws ServiceError OVERLOADED */
   #queueUp({ key, caller }: Waiter): Promise<void> {
-    const { queue, queueTimeoutMs } = this.#options;
+    const { queue, queueTimeoutMs } = this.options;
     if ((this.#queuedOfKey.get(key) ?? 0) >= Math.ceil(SHARE.queue * queue)) throw this.#full();
     if (this.#queue.size >= queue) {
       const displaced = this.#queue.takeDisplaced({ key, caller });
@@ -228,7 +226,7 @@ export class ConcurrencyLimiter {
   }
 
   #reject(detail: string): ServiceError {
-    const { queueTimeoutMs, onRejected } = this.#options;
+    const { queueTimeoutMs, onRejected } = this.options;
     onRejected?.();
     return new ServiceError('OVERLOADED', { detail, retryAfterMs: Math.max(queueTimeoutMs, 1000) });
   }
@@ -305,14 +303,12 @@ const SAMPLE = { requests: 10, durationMs: 100 };
 
 /** Tracks a server's limit from its completed requests. */
 class LimitTuner {
-  readonly #bounds: LimitBounds;
   state: AdaptiveLimit;
   #latenciesMs: number[] = [];
   #running = 0;
   #startedAt = -Infinity;
 
-  constructor(bounds: LimitBounds) {
-    this.#bounds = bounds;
+  constructor(private readonly bounds: LimitBounds) {
     this.state = { limit: bounds.max, quietMs: undefined };
   }
 
@@ -323,7 +319,7 @@ class LimitTuner {
     this.#running = Math.max(this.#running, running);
     if (this.#latenciesMs.length < SAMPLE.requests || now - this.#startedAt < SAMPLE.durationMs) return;
     const sample = { latenciesMs: this.#latenciesMs, running: this.#running };
-    this.state = nextLimit(this.state, sample, this.#bounds);
+    this.state = nextLimit(this.state, sample, this.bounds);
     this.#latenciesMs = [];
     this.#running = 0;
   }

@@ -30,7 +30,6 @@ const WORKING_MS = 1000;
  * sent: a client that keeps requesting a few broken records must not open the breaker for all.
  */
 export class ServerHealth {
-  readonly #settings: ServerSettings;
   readonly #clock: Context['clock'];
   readonly #report: ReturnType<typeof createHealthReport> | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
@@ -44,8 +43,11 @@ export class ServerHealth {
   #lastFailure: ServiceError | undefined;
 
   /** Without `keys`, changes are neither logged nor shown in metrics. */
-  constructor(settings: ServerSettings, context: Context, keys: ServerKeys | undefined) {
-    this.#settings = settings;
+  constructor(
+    private readonly settings: ServerSettings,
+    context: Context,
+    keys: ServerKeys | undefined,
+  ) {
     this.#clock = context.clock;
     this.#report = keys && createHealthReport(settings.url, keys, context);
     this.#failures = createFailureCount(settings.breaker.failures);
@@ -81,7 +83,7 @@ export class ServerHealth {
     if (!isTooBusy(response.status)) return undefined;
     const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), this.#clock.wall());
     if (requestedMs === undefined) return undefined;
-    const pauseMs = Math.min(requestedMs, this.#settings.maxRetryAfterMs);
+    const pauseMs = Math.min(requestedMs, this.settings.maxRetryAfterMs);
     this.#pausedUntil = this.#clock.now() + pauseMs;
     return pauseMs;
   }
@@ -104,7 +106,7 @@ export class ServerHealth {
 
   /** Tries the server last for `upstream.retryAfter`, or until it succeeds. */
   avoid(): void {
-    this.#avoidedUntil = this.#clock.now() + this.#settings.retryAfterMs;
+    this.#avoidedUntil = this.#clock.now() + this.settings.retryAfterMs;
   }
 
   get isAvoided(): boolean {
@@ -157,7 +159,7 @@ export class ServerHealth {
 
   #open(by: FailureScope): void {
     this.#openedBy = by;
-    this.#trials.begin(this.#clock.now() + (by === 'connection' ? this.#settings.breaker.openForMs : 0));
+    this.#trials.begin(this.#clock.now() + (by === 'connection' ? this.settings.breaker.openForMs : 0));
     this.#setBreaker('open');
   }
 

@@ -24,12 +24,9 @@ export class Bans {
   /** Oldest first. */
   #bans: NumberedBan[] = [];
   #floor = { hard: 0, soft: 0 };
-  /** The server run that assigned the numbers. */
-  readonly run: string;
 
-  constructor(run = '') {
-    this.run = run;
-  }
+  /** `run`: the server run that assigned the numbers. */
+  constructor(readonly run = '') {}
 
   /** The number of the newest ban. */
   get latest(): number {

@@ -24,17 +24,14 @@ export interface Moment {
 const momentOf = (clock: Clock): Moment => ({ monotonic: clock.monotonic(), now: clock.now() });
 
 export class Lease {
-  readonly #clock: Clock;
   #endsAt = -Infinity;
   /** Wall clock minus monotonic clock at the lease request (ms). */
   #shift = 0;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   now(): Moment {
-    return momentOf(this.#clock);
+    return momentOf(this.clock);
   }
 
   /** Renews the lease. Everything published before `requestedAt` must have been received. */
@@ -49,9 +46,9 @@ export class Lease {
 
   /** Returns the remaining lease time (ms); 0 without a lease, or after a clock shift. */
   leftMs(): number {
-    const monotonic = this.#clock.monotonic();
+    const monotonic = this.clock.monotonic();
     if (monotonic >= this.#endsAt) return 0;
-    const shift = this.#clock.now() - monotonic - this.#shift;
+    const shift = this.clock.now() - monotonic - this.#shift;
     return Math.abs(shift) > MAX_CLOCK_SHIFT_MS ? 0 : this.#endsAt - monotonic;
   }
 }
@@ -64,14 +61,12 @@ const MAX_BEAT_GAP_MS = LEASE_MS / 2;
 
 /** Notices that this process was paused, by SIGSTOP, a suspended machine or a blocked event loop. */
 export class PauseDetector {
-  readonly #clock: Clock;
   /** The last beat, or the moment at which a later pause was noticed. */
   #seen: Moment;
   /** End of the last pause (monotonic, ms). */
   #resumedAt = -Infinity;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(private readonly clock: Clock) {
     this.#seen = momentOf(clock);
   }
 
@@ -89,7 +84,7 @@ export class PauseDetector {
   }
 
   #notice(): Moment {
-    const at = momentOf(this.#clock);
+    const at = momentOf(this.clock);
     // A suspended machine may stop the monotonic clock.
     const gapMs = Math.max(at.monotonic - this.#seen.monotonic, at.now - this.#seen.now);
     if (gapMs > MAX_BEAT_GAP_MS) {

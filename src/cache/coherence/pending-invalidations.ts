@@ -10,11 +10,8 @@ const MAX_KEYS = 100_000;
 export class PendingInvalidations {
   readonly #keys = new Map<string, 'forget' | 'soften'>();
   #bans: BanChange[] = [];
-  readonly #maxKeys: number;
 
-  constructor(maxKeys = MAX_KEYS) {
-    this.#maxKeys = maxKeys;
-  }
+  constructor(private readonly maxKeys = MAX_KEYS) {}
 
   get size(): number {
     return this.#keys.size + this.#bans.length;
@@ -31,7 +28,7 @@ export class PendingInvalidations {
   #addKey(change: KeyChange): void {
     const isSoft = change.kind === 'soften' || change.kind === 'unknown';
     if (!isSoft || !this.#keys.has(change.key)) this.#keys.set(change.key, isSoft ? 'soften' : 'forget');
-    if (this.#keys.size <= this.#maxKeys) return;
+    if (this.#keys.size <= this.maxKeys) return;
     this.#keys.clear();
     this.#addBan(BAN_ALL);
   }

@@ -52,21 +52,17 @@ const UNKNOWN_TO_OTHERS_MS =
 const MAX_RETURNS = 3;
 
 export class Hub {
-  readonly #deps: HubDeps;
-
-  constructor(deps: HubDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: HubDeps) {}
 
   /** Whether this process reliably receives changes from other instances. */
   isLinked(): boolean {
-    const { remote } = this.#deps;
+    const { remote } = this.deps;
     return remote === undefined || remote.member.leaseLeftMs() > 0;
   }
 
   /** Returns the time (ms since the epoch) before which loaded entries do not count as fresh. */
   trustedSince(): number {
-    const { now, remote } = this.#deps;
+    const { now, remote } = this.deps;
     if (remote === undefined || this.isLinked()) return 0;
     const { member, disconnectedMaxAgeMs } = remote;
     if (member.isJoining()) return Infinity;
@@ -84,19 +80,19 @@ export class Hub {
    * reject`), or is lost again during each attempt
    */
   async publish(change: Change): Promise<void> {
-    const { remote } = this.#deps;
+    const { remote } = this.deps;
     const named = withMember(change, remote?.member.id ?? 'local');
     if (remote === undefined) {
-      await this.#deps.deliver(named);
+      await this.deps.deliver(named);
       return;
     }
-    if (named.kind === 'raise') void this.#deps.deliver(named);
+    if (named.kind === 'raise') void this.deps.deliver(named);
     const published = await remote.member.publish(named);
     if (published === undefined) await this.#publishWithoutRedis(named, remote);
     else if (named.kind !== 'raise') {
       const numbered = named.kind === 'ban' ? { ...named, number: published.seq } : named;
       // Memory already holds a replacement that Redis has stored.
-      const applied = published.isStored ? undefined : this.#deps.deliver(numbered);
+      const applied = published.isStored ? undefined : this.deps.deliver(numbered);
       if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
       await applied;
     }
@@ -107,10 +103,10 @@ export class Hub {
       if (remote.disconnectedWrites !== 'reject') return;
       // The write is not sent, so nothing else lowers its fence.
       const { key, fence } = change;
-      void this.#deps.deliver({ kind: 'unchanged', key, fence });
+      void this.deps.deliver({ kind: 'unchanged', key, fence });
       throw notConfirmed();
     }
-    const applied = this.#deps.deliver(change);
+    const applied = this.deps.deliver(change);
     if (isInvalidation(change)) await this.#publishAgain(change, remote);
     await applied;
   }

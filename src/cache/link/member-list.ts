@@ -47,9 +47,6 @@ export interface OtherMembers {
 }
 
 export class MemberList {
-  readonly #commands: RedisCommands;
-  readonly #clock: Clock;
-  readonly #id: string;
   /** Creation time of the list: its score (Redis clock), and its upper bound on the monotonic clock (ms). */
   #created = { score: '', at: Infinity };
   /** The Redis clock in the last reply, and the monotonic clock at its arrival (both in ms). */
@@ -68,15 +65,16 @@ export class MemberList {
   /** Members without a lease, with the end of their membership. */
   readonly #leaseEnded = new Map<string, string>();
 
-  constructor(commands: RedisCommands, clock: Clock, id: string) {
-    this.#commands = commands;
-    this.#clock = clock;
-    this.#id = id;
+  constructor(
+    private readonly commands: RedisCommands,
+    private readonly clock: Clock,
+    private readonly id: string,
+  ) {
     this.renewedAt = clock.monotonic();
   }
 
   get #name(): string {
-    return `${this.#commands.keyPrefix}members`;
+    return `${this.commands.keyPrefix}members`;
   }
 
   /**
@@ -84,7 +82,7 @@ export class MemberList {
    * mark.
    */
   get #mark(): string {
-    return `run:${this.#commands.runOf(this.#name) ?? ''}`;
+    return `run:${this.commands.runOf(this.#name) ?? ''}`;
   }
 
   /** Renews the membership. @throws Error when Redis fails, or after this member has left */
@@ -96,17 +94,17 @@ export class MemberList {
 
   async #renew({ joins, lease }: RenewalOptions): Promise<Renewal> {
     if (this.#hasLeft) throw new Error('this member has left');
-    this.renewedAt = this.#clock.monotonic();
+    this.renewedAt = this.clock.monotonic();
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const times = [this.#redisTime(), LEASE_MS];
-    const { publish, ofGroup } = createChannels(this.#commands.channelPrefix, this.#commands.isCluster);
-    const args = [this.#id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
-    const reply = await this.#commands.script(RENEW, [this.#name], args);
+    const { publish, ofGroup } = createChannels(this.commands.channelPrefix, this.commands.isCluster);
+    const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
+    const reply = await this.commands.script(RENEW, [this.#name], args);
     const [was, count, lapsed, score, listAgeMs, now, vouchers] = reply as [
       ...[Renewal['was'], number, string[]],
       ...[string, number, string, number],
     ];
-    const at = this.#clock.monotonic();
+    const at = this.clock.monotonic();
     this.#redisClock = { now: Number(now), at };
     if (lease !== 'none') this.#lapsed = { areListed: false, areLost: false };
     else if (was !== 'late') this.#noteLapsed(lapsed, score !== this.#created.score);
@@ -126,30 +124,30 @@ export class MemberList {
   #redisTime(): number {
     if (this.#redisClock === undefined) return 0;
     const { now, at } = this.#redisClock;
-    return Math.floor(now + (this.#clock.monotonic() - at) / MAX_DRIFT);
+    return Math.floor(now + (this.clock.monotonic() - at) / MAX_DRIFT);
   }
 
   async others(): Promise<OtherMembers> {
     const mark = this.#mark;
-    const reply = (await this.#commands.command('ZRANGE', this.#name, 0, -1, 'WITHSCORES')) as string[];
+    const reply = (await this.commands.command('ZRANGE', this.#name, 0, -1, 'WITHSCORES')) as string[];
     const ends = new Map<string, string>();
     for (let at = 0; at < reply.length; at += 2) ends.set(reply[at] ?? '', reply[at + 1] ?? '');
     const isKnown = ends.get(mark) === this.#created.score;
     ends.delete(mark);
-    ends.delete(this.#id);
+    ends.delete(this.id);
     for (const [member, end] of this.#leaseEnded) {
       if (ends.get(member) === end) ends.delete(member);
       else this.#leaseEnded.delete(member);
     }
     // Members missing from the list got their lease before it was created.
-    const now = this.#clock.monotonic();
+    const now = this.clock.monotonic();
     const since = isKnown ? Math.max(this.#created.at, this.#distrustedAt) : now;
     return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - (now - since)) };
   }
 
   /** Treats the list as newly created, because it may lack members with a lease. */
   distrust(): void {
-    this.#distrustedAt = this.#clock.monotonic();
+    this.#distrustedAt = this.clock.monotonic();
   }
 
   /** Excludes the member from `others` until it renews. */
@@ -161,12 +159,12 @@ export class MemberList {
    * Expels members: they learn of it from their next renewal, and all others treat their membership as ended.
    */
   async expel(members: readonly string[]): Promise<void> {
-    await this.#commands.script(EXPEL, [this.#name], members);
+    await this.commands.script(EXPEL, [this.#name], members);
   }
 
   /** The others stop waiting for this member. */
   async leave(): Promise<void> {
     this.#hasLeft = true;
-    await this.#commands.command('ZREM', this.#name, this.#id);
+    await this.commands.command('ZREM', this.#name, this.id);
   }
 }

@@ -50,7 +50,6 @@ const REPORT_BATCH = 200;
 export class Member {
   readonly id: string;
   readonly pauses: PauseDetector;
-  readonly #deps: MemberDeps;
   readonly #lease: Lease;
   readonly #list: MemberList;
   readonly #subscriptions: Subscriptions;
@@ -74,9 +73,8 @@ export class Member {
   #isClosed = false;
   #cancelTick: () => void = () => undefined;
 
-  constructor(deps: MemberDeps) {
+  constructor(private readonly deps: MemberDeps) {
     const { clock, commands } = deps;
-    this.#deps = deps;
     this.id = clock.randomId();
     this.#lease = new Lease(clock);
     this.pauses = new PauseDetector(clock);
@@ -110,7 +108,7 @@ export class Member {
 
   /** Renews the lease now, instead of at the next interval. */
   readonly renewNow = oneAtATime(async () => {
-    const { commands, onRenewed } = this.#deps;
+    const { commands, onRenewed } = this.deps;
     const isOpen = (): boolean => !this.#isClosed;
     if (!isOpen()) return;
     try {
@@ -145,7 +143,7 @@ export class Member {
       return isLeased() ? { ...sent, acknowledged } : undefined;
     } catch (error) {
       this.#acknowledgements.end(call);
-      this.#deps.commands.reportFailure(error);
+      this.deps.commands.reportFailure(error);
       return undefined;
     }
   }
@@ -155,7 +153,7 @@ export class Member {
    * `afterRenewalMs` after the last renewal.
    */
   waitForReturn(afterRenewalMs: number): Promise<boolean> {
-    const { clock } = this.#deps;
+    const { clock } = this.deps;
     return new Promise((resolve) => {
       let cancel = (): void => undefined;
       const settle = (isBack: boolean): void => {
@@ -178,14 +176,14 @@ export class Member {
     this.#isClosed = true;
     this.#cancelTick();
     this.#lease.end();
-    const { commands, clock } = this.#deps;
+    const { commands, clock } = this.deps;
     if (commands.isConnected())
       await untilDeadline(this.#list.leave(), LEASE_MS, timeoutError, clock).catch(() => undefined);
     this.#subscriptions.close();
   }
 
   #schedule(): void {
-    this.#cancelTick = this.#deps.clock.after(INSTANCE_LEASE_RENEWAL_MS, () => {
+    this.#cancelTick = this.deps.clock.after(INSTANCE_LEASE_RENEWAL_MS, () => {
       if (this.#isClosed) return;
       this.pauses.beat();
       this.#schedule();
@@ -203,7 +201,7 @@ export class Member {
   }
 
   #noteFailure(error: unknown): void {
-    const { commands } = this.#deps;
+    const { commands } = this.deps;
     if (this.#isClosed) return;
     commands.reportFailure(error);
     this.#failedJoins++;
@@ -214,7 +212,7 @@ export class Member {
 
   /** Returns the server run of the entered era; undefined if no change can be published or confirmed. */
   #enteredRun(): string | undefined {
-    const { commands } = this.#deps;
+    const { commands } = this.deps;
     this.#noticeEndOfLease();
     const run = commands.isConnected() ? commands.runOf(commands.bansName) : undefined;
     return run === this.#entered.run ? run : undefined;
@@ -222,7 +220,7 @@ export class Member {
 
   /** Enters this server's era before any publication. A server that does not know the last era starts a new one. */
   async #enter(known: string): Promise<void> {
-    const { commands, clock, deliver } = this.#deps;
+    const { commands, clock, deliver } = this.deps;
     const member = { member: this.id, known, next: clock.randomId() };
     const { era, bans } = await this.#step(enterEra(commands, this.#subscriptions.channels, member));
     const { run: formerRun, name: formerEra } = this.#entered;
@@ -237,7 +235,7 @@ export class Member {
 
   /** Subscribes and joins before it reads the group numbers, so that it misses no message in between. */
   async #establish(): Promise<void> {
-    const { commands, deliver } = this.#deps;
+    const { commands, deliver } = this.deps;
     this.#isEstablished = false;
     if (!this.#subscriptions.isComplete()) await this.#step(this.#subscriptions.open());
     await this.#enter(this.#entered.name);
@@ -281,27 +279,27 @@ export class Member {
     this.#lease.end();
     this.#failedJoins = 0;
     this.#subscriptions.close();
-    void this.#deps.deliver({ kind: 'distrust' });
+    void this.deps.deliver({ kind: 'distrust' });
   }
 
   /** Marks entries under fences of lapsed members stale. The next renewal handles later fences. */
   #softenLapsed({ lapsed }: Renewal): void {
     // Expired fences are only dropped here: the memory store marks the entries under them stale.
-    while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
+    while (this.#fences.takeExpired(this.deps.clock.now()) !== undefined);
     const keys = lapsed.flatMap((member) => this.#fences.removeOf(member));
     this.#soften(keys);
     // Each member makes the Redis entries stale, because it may be the only member that knows the fence.
-    for (const key of keys) this.#deps.pending.add({ kind: 'soften', key });
+    for (const key of keys) this.deps.pending.add({ kind: 'soften', key });
   }
 
   #soften(keys: readonly string[]): void {
-    for (const key of keys) void this.#deps.deliver({ kind: 'soften', key });
+    for (const key of keys) void this.deps.deliver({ kind: 'soften', key });
   }
 
   /** Returns whether a lease may start. Lapsed members may still have pending invalidations to publish. */
   async #mayResume({ areMissing, listAgeMs, isVouched }: Renewal): Promise<boolean> {
     if (this.#lease.leftMs() > 0) return true;
-    const { clock, commands } = this.#deps;
+    const { clock, commands } = this.deps;
     const now = clock.monotonic();
     if (this.#returningSince === undefined) {
       this.#returningSince = now;
@@ -321,7 +319,7 @@ export class Member {
   async #send(change: Change, call: string): ReturnType<typeof publishChange> {
     if (this.#enteredRun() === undefined)
       throw new Error('the era of this Redis server has not been entered');
-    const { commands, clock } = this.#deps;
+    const { commands, clock } = this.deps;
     const publication = { change, member: this.id, call };
     const published = publishChange(commands, this.#subscriptions.channels, publication);
     return untilDeadline(published, PUBLISH_TIMEOUT_MS, timeoutError, clock);
@@ -342,7 +340,7 @@ export class Member {
       if (isSent) late = await this.#awaitCall(again, run);
       else this.#acknowledgements.end(again);
     }
-    const { clock } = this.#deps;
+    const { clock } = this.deps;
     if (late === undefined || !(await expelAndWait(clock, this.#list, late))) return false;
     return this.#enteredRun() === run;
   }
@@ -352,7 +350,7 @@ export class Member {
     const acknowledgements = this.#acknowledgements;
     try {
       if (this.#enteredRun() !== run) return undefined;
-      return await awaitAcknowledgements(this.#deps.clock, this.#list, acknowledgements, call);
+      return await awaitAcknowledgements(this.deps.clock, this.#list, acknowledgements, call);
     } finally {
       acknowledgements.end(call);
     }
@@ -360,7 +358,7 @@ export class Member {
 
   /** Publishes and applies all pending invalidations. @throws Error when some fail, which become pending again */
   async #reportPending(): Promise<void> {
-    const { pending } = this.#deps;
+    const { pending } = this.deps;
     const applied: unknown[] = [];
     for (let taken = pending.take(REPORT_BATCH); taken.length > 0; taken = pending.take(REPORT_BATCH)) {
       const sent = await Promise.allSettled(taken.map((change) => this.#report(change, applied)));
@@ -376,7 +374,7 @@ export class Member {
   /** Publishes a pending change, and applies it to memory, which may contain the outdated Redis entry. */
   async #report(change: Change, applied: unknown[]): Promise<void> {
     const { seq: number } = await this.#send(change, '');
-    applied.push(this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change));
+    applied.push(this.deps.deliver(change.kind === 'ban' ? { ...change, number } : change));
   }
 
   /** Detects missed messages, then applies and acknowledges a change from a different member. */
@@ -388,12 +386,12 @@ export class Member {
     if (!this.#numbers.advance(group, seq)) {
       // Opening the subscriptions again rereads the bans.
       if (group === 'bans') this.#subscriptions.reset();
-      else void this.#deps.deliver({ kind: 'distrust', group });
+      else void this.deps.deliver({ kind: 'distrust', group });
     }
-    this.#fences.track(change, this.#deps.clock.now());
+    this.#fences.track(change, this.deps.clock.now());
     // The hub applies this member's own changes.
     if (member === this.id) return;
-    const applied = this.#deps.deliver(change);
+    const applied = this.deps.deliver(change);
     if (call === '') return;
     if (applied === undefined) this.#acknowledge(member, call);
     else
@@ -414,13 +412,13 @@ export class Member {
       const { publish, ofMember } = this.#subscriptions.channels;
       const text = [this.id, ...(this.#applied.get(member) ?? [])].join(' ');
       this.#applied.delete(member);
-      this.#deps.commands.command(publish, ofMember(member), text).catch(() => undefined);
+      this.deps.commands.command(publish, ofMember(member), text).catch(() => undefined);
     });
   }
 
   /** Runs a step of a renewal. @throws Error when it fails or times out, or this member has been closed */
   async #step<T>(promise: Promise<T>): Promise<T> {
-    const result = await untilDeadline(promise, LEASE_MS, timeoutError, this.#deps.clock);
+    const result = await untilDeadline(promise, LEASE_MS, timeoutError, this.deps.clock);
     if (this.#isClosed) throw new Error('the link is closed');
     return result;
   }

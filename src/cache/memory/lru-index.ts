@@ -62,7 +62,6 @@ interface LruIndexOptions {
  * records. A record starts among the newcomers, and its first use moves it to the other records.
  */
 export class LruIndex {
-  readonly #options: LruIndexOptions;
   #lists: Record<ListName, List>;
   /** The row that changes its list, and so is not freed. */
   #moving: number | undefined;
@@ -73,8 +72,7 @@ export class LruIndex {
   tick = 0;
   #storedThisTick = 0;
 
-  constructor(options: LruIndexOptions) {
-    this.#options = options;
+  constructor(private readonly options: LruIndexOptions) {
     this.#lists = this.#newLists();
   }
 
@@ -97,7 +95,7 @@ export class LruIndex {
     const { found, newcomers, notFound } = this.#lists;
     for (const list of [found, newcomers, notFound]) {
       const at = list.peek(hash);
-      if (at !== undefined && this.#options.rows.hasKey(at, key)) return { list, slot: hash, at };
+      if (at !== undefined && this.options.rows.hasKey(at, key)) return { list, slot: hash, at };
       const own = list.peek(key);
       if (own !== undefined) return { list, slot: key, at: own };
     }
@@ -120,9 +118,9 @@ export class LruIndex {
     const slot = slotIn(home, key, known);
     home.set(slot, at);
     const isKept = home.peek(slot) === at;
-    if (!isKept) this.#options.rows.drop(at);
+    if (!isKept) this.options.rows.drop(at);
     if (name !== 'notFound') this.#evictRecords(home);
-    else if (home.size > this.#options.bounds.notFound.maxEntries) home.pop();
+    else if (home.size > this.options.bounds.notFound.maxEntries) home.pop();
     return isKept;
   }
 
@@ -138,7 +136,7 @@ export class LruIndex {
    * was just stored in `home`.
    */
   #evictRecords(home: List): void {
-    const { maxEntries } = this.#options.bounds.found;
+    const { maxEntries } = this.options.bounds.found;
     const { found, newcomers } = this.#lists;
     for (;;) {
       const { entries, bytes } = this.#used('found');
@@ -159,13 +157,13 @@ export class LruIndex {
 
   /** Replaces the lists, because emptying them would visit each entry. */
   clear(): void {
-    this.#options.rows.clear();
+    this.options.rows.clear();
     this.#lists = this.#newLists();
   }
 
   /** Whether the row fits into its list without an eviction. */
   hasRoom(at: number, name: ListName): boolean {
-    const { found, notFound } = this.#options.bounds;
+    const { found, notFound } = this.options.bounds;
     const { maxEntries } = name === 'notFound' ? notFound : found;
     const { entries, bytes } = this.#used(name);
     return bytes + this.bytesOf(at) <= this.#lists[name].maxSize && entries < maxEntries;
@@ -189,7 +187,7 @@ export class LruIndex {
   }
 
   bytesOf(at: number): number {
-    return this.#options.rows.bytes(at) + OVERHEAD_BYTES;
+    return this.options.rows.bytes(at) + OVERHEAD_BYTES;
   }
 
   #newLists(): Record<ListName, List> {
@@ -201,7 +199,7 @@ export class LruIndex {
   }
 
   #newList(name: ListName): List {
-    const { rows, bounds, onEvict } = this.#options;
+    const { rows, bounds, onEvict } = this.options;
     const share = name === 'notFound' ? NOT_FOUND_SHARE : 1 - NOT_FOUND_SHARE;
     return new LRUCache<Slot, number>({
       // The `max` option would preallocate memory for all entries.

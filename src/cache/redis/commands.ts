@@ -64,7 +64,6 @@ export class RedisCommands {
   readonly connections: RedisConnections;
   /** Prefix of every key. It may change while commands are paused. */
   keyPrefix: string;
-  readonly #options: RedisCommandsOptions;
   readonly #troubles: TroubleReporter;
   readonly #runs: ServerRuns;
   readonly #clock: Clock;
@@ -74,9 +73,8 @@ export class RedisCommands {
   #failedChecks = 0;
   #hasFailed = false;
 
-  constructor(options: RedisCommandsOptions) {
+  constructor(private readonly options: RedisCommandsOptions) {
     const { clock = systemClock, open = openRedis } = options;
-    this.#options = options;
     this.#clock = clock;
     this.#troubles = new TroubleReporter(options.onTrouble, clock.monotonic);
     this.connections = open(options);
@@ -148,14 +146,14 @@ export class RedisCommands {
   async run<T>(
     name: CommandName,
     command: (redis: Redis) => Promise<T>,
-    timeoutMs = this.#options.commandTimeoutMs,
+    timeoutMs = this.options.commandTimeoutMs,
   ): Promise<T | undefined> {
     if (!this.#isUp) return undefined;
     corkForTurn(this.redis);
     try {
       return await this.attempt(command(this.redis), timeoutMs);
     } catch (error) {
-      this.#options.onError?.(name);
+      this.options.onError?.(name);
       if (isErrorReply(error)) this.#troubles.report(error);
       if (!concernsOneCommand(error)) this.#setUp(false);
       return undefined;
@@ -187,7 +185,7 @@ export class RedisCommands {
   /** Reports connection errors, and pauses commands when the command connection is lost. */
   watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
-      this.#options.onError?.('connect');
+      this.options.onError?.('connect');
       this.#hasFailed ||= connection === this.redis;
       if (!this.#isUp) this.#troubles.report(error);
     });
@@ -204,7 +202,7 @@ export class RedisCommands {
 
   /** Counts a failed heartbeat, and reports the reason if Redis replied with an error. */
   reportFailure(error: unknown): void {
-    this.#options.onError?.('heartbeat');
+    this.options.onError?.('heartbeat');
     if (isErrorReply(error)) this.#troubles.report(error);
   }
 
@@ -225,7 +223,7 @@ export class RedisCommands {
   readonly #check = oneAtATime(async () => {
     try {
       if (this.redis.status !== 'ready') throw timeoutError();
-      await this.attempt(this.#probe(), Math.max(this.#options.commandTimeoutMs, CHECK_EVERY_MS));
+      await this.attempt(this.#probe(), Math.max(this.options.commandTimeoutMs, CHECK_EVERY_MS));
       this.#failedChecks = 0;
       this.#setUp(true);
     } catch (error) {
@@ -239,16 +237,16 @@ export class RedisCommands {
   async #probe(): Promise<void> {
     await this.#runs.check();
     // Redis may lose the marker, so it is claimed periodically; a foreign prefix is tried again only after a restart.
-    if (this.keyPrefix !== this.#options.keyPrefix) return;
-    this.keyPrefix = await claimPrefix(this.redis, this.#options);
-    if (this.keyPrefix !== this.#options.keyPrefix) this.#setUp(false);
+    if (this.keyPrefix !== this.options.keyPrefix) return;
+    this.keyPrefix = await claimPrefix(this.redis, this.options);
+    if (this.keyPrefix !== this.options.keyPrefix) this.#setUp(false);
   }
 
   #setUp(isUp: boolean): void {
     if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
     this.#isUp = isUp;
     // A deliberate close is not an outage.
-    if (!this.#isClosed) this.#options.onState?.(isUp);
+    if (!this.#isClosed) this.options.onState?.(isUp);
   }
 
   rediscover(): void {
@@ -269,26 +267,24 @@ const MIN_CLUSTER_VERSION = 7;
 
 /** The run id of each master, which changes with a restart or a failover. */
 class ServerRuns {
-  readonly #connections: RedisConnections;
-  readonly #onEvictionPolicy: ((policy: string) => void) | undefined;
   readonly #runs = new Map<Redis, string>();
   #hasWarned = false;
 
-  constructor(connections: RedisConnections, onEvictionPolicy: ((policy: string) => void) | undefined) {
-    this.#connections = connections;
-    this.#onEvictionPolicy = onEvictionPolicy;
-  }
+  constructor(
+    private readonly connections: RedisConnections,
+    private readonly onEvictionPolicy: ((policy: string) => void) | undefined,
+  ) {}
 
   areKnown(): boolean {
     try {
-      return this.#connections.masters().every(({ client }) => this.#runs.has(client));
+      return this.connections.masters().every(({ client }) => this.#runs.has(client));
     } catch {
       return false;
     }
   }
 
   ofKey(name: string): string | undefined {
-    const client = this.#connections.clientOf(name);
+    const client = this.connections.clientOf(name);
     return client && this.#runs.get(client);
   }
 
@@ -300,7 +296,7 @@ class ServerRuns {
    * Pings every known master, and reads the run id of new masters. @throws Error when a master does not reply
    */
   async check(): Promise<void> {
-    const masters = this.#connections.masters();
+    const masters = this.connections.masters();
     for (const client of this.#runs.keys())
       if (!masters.some((master) => master.client === client)) this.#runs.delete(client);
     await Promise.all(
@@ -316,13 +312,13 @@ class ServerRuns {
     // A former master accepts connections and PING: each write would be another loss of Redis.
     if (infoField(info, 'role') === 'slave') throw new Error('READONLY it is a replica');
     const version = infoField(info, 'redis_version') ?? '';
-    if (this.#connections.isCluster && Number.parseInt(version) < MIN_CLUSTER_VERSION)
+    if (this.connections.isCluster && Number.parseInt(version) < MIN_CLUSTER_VERSION)
       throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
     client.once('close', () => this.#runs.delete(client));
     this.#runs.set(client, (infoField(info, 'run_id') ?? '').slice(0, RUN_LENGTH));
     const policy = riskyEviction(info);
     if (this.#hasWarned || policy === undefined) return;
     this.#hasWarned = true;
-    this.#onEvictionPolicy?.(policy);
+    this.onEvictionPolicy?.(policy);
   }
 }

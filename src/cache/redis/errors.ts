@@ -26,20 +26,18 @@ export type OnTrouble = (reason: string, count: number) => void;
  * twice a second for days, or be lost and return repeatedly.
  */
 export class TroubleReporter {
-  readonly #onTrouble: OnTrouble | undefined;
-  readonly #now: () => number;
   /** By reason, the time of its last report, and its occurrences since. */
   readonly #reasons = new Map<string, { reportedAt: number; count: number }>();
 
   /** `now`: monotonic (ms). */
-  constructor(onTrouble: OnTrouble | undefined, now: () => number) {
-    this.#onTrouble = onTrouble;
-    this.#now = now;
-  }
+  constructor(
+    private readonly onTrouble: OnTrouble | undefined,
+    private readonly now: () => number,
+  ) {}
 
   report(error: unknown): void {
     const reason = redisReason(error);
-    const now = this.#now();
+    const now = this.now();
     for (const [old, { reportedAt }] of this.#reasons)
       if (old !== reason && now - reportedAt >= REPEAT_MS) this.#reasons.delete(old);
     const known = this.#reasons.get(reason);
@@ -50,7 +48,7 @@ export class TroubleReporter {
       return;
     }
     this.#reasons.set(reason, { reportedAt: now, count: 0 });
-    this.#onTrouble?.(reason, count + 1);
+    this.onTrouble?.(reason, count + 1);
   }
 }
 

@@ -23,18 +23,14 @@ export interface RedisStoreDeps {
 const MAX_TRIES = 20;
 
 export class RedisStore {
-  readonly #deps: RedisStoreDeps;
-
-  constructor(deps: RedisStoreDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: RedisStoreDeps) {}
 
   /**
    * Reads the entry before the group state, so that the state covers every change that the entry misses. The
    * time that the reply takes makes entries older, never younger.
    */
   async get(key: string): Promise<Lookup<RedisTicket>> {
-    const { commands, now } = this.#deps;
+    const { commands, now } = this.deps;
     const bans = this.#currentBans();
     if (bans === undefined) return MISS;
     const [entryName, stateName] = groupNames(commands.keyPrefix, key);
@@ -63,14 +59,14 @@ export class RedisStore {
   }
 
   isReadable(): boolean {
-    return this.#deps.commands.isUp() && this.#currentBans() !== undefined;
+    return this.deps.commands.isUp() && this.#currentBans() !== undefined;
   }
 
   /** Returns whether Redis contains a usable entry. Scans only a part of a large database. */
   async holdsEntry(): Promise<boolean> {
     let tries = 0;
     try {
-      for await (const key of scanKeys(this.#deps.commands)) {
+      for await (const key of scanKeys(this.deps.commands)) {
         if ((await this.get(key)).entry !== undefined) return true;
         if (++tries === MAX_TRIES) return false;
       }
@@ -85,14 +81,14 @@ export class RedisStore {
    * are known.
    */
   #currentBans(): Bans | undefined {
-    const { commands, isLinked } = this.#deps;
-    const bans = this.#deps.bans();
+    const { commands, isLinked } = this.deps;
+    const bans = this.deps.bans();
     return isLinked() && bans?.run === commands.runOf(commands.bansName) ? bans : undefined;
   }
 
   /** Recreates an evicted or flushed group state, without which no entry of the group can be stored. */
   #openState(stateName: string, run: string): void {
-    const { commands } = this.#deps;
+    const { commands } = this.deps;
     void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
   }
 
@@ -103,19 +99,19 @@ export class RedisStore {
     const origin = originOf(buffer);
     const entry = shiftTimes(stored, fromRedisMs);
     // The age of an entry from the future is unknown: the clock of Redis was set back.
-    if (origin.run !== run || entry.requestedAt > this.#deps.now()) return undefined;
-    return this.#deps.bans()?.apply(key, entry, origin.ban);
+    if (origin.run !== run || entry.requestedAt > this.deps.now()) return undefined;
+    return this.deps.bans()?.apply(key, entry, origin.ban);
   }
 
   accepts(key: string, ticket: RedisTicket): boolean {
     if (ticket === undefined) return true;
-    const bans = this.#deps.bans();
+    const bans = this.deps.bans();
     return bans?.run === ticket.bansRun && !bans.isBannedSince(key, ticket.ban);
   }
 
   /** Encodes an entry for the Redis scripts; returns undefined if it must not be stored. */
   replacement(key: string, entry: Entry, ticket: RedisTicket): Replacement | undefined {
-    const lifeMs = Math.ceil(entry.deleteAt - this.#deps.now());
+    const lifeMs = Math.ceil(entry.deleteAt - this.deps.now());
     if (ticket === undefined || lifeMs <= 0 || !this.accepts(key, ticket)) return undefined;
     const { run, bansRun, seq, ban, redisClockMs } = ticket;
     const stored = shiftTimes(entry, redisClockMs);
@@ -124,7 +120,7 @@ export class RedisStore {
 
   /** Returns false if Redis refused the entry, undefined if Redis was not used or did not reply. */
   async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
-    const { commands } = this.#deps;
+    const { commands } = this.deps;
     if (!this.accepts(key, ticket)) return false;
     const load = this.replacement(key, entry, ticket);
     if (load === undefined) return undefined;

@@ -4,27 +4,24 @@ import type { RedisMaster, Subscription, SubscriptionEvents } from './connection
 import { type Channels, createChannels } from './namespace.js';
 
 export class Subscriptions {
-  readonly #commands: RedisCommands;
-  readonly #member: string;
-  readonly #onMessage: SubscriptionEvents['onMessage'];
   /** Subscriptions by master name. */
   #open = new Map<string, Subscription>();
   /** Incremented by `open` and `close`, so that an outdated `open` discards its connections. */
   #attempts = 0;
   channels: Channels;
 
-  constructor(commands: RedisCommands, member: string, onMessage: SubscriptionEvents['onMessage']) {
-    this.#commands = commands;
-    this.#member = member;
-    this.#onMessage = onMessage;
+  constructor(
+    private readonly commands: RedisCommands,
+    private readonly member: string,
+    private readonly onMessage: SubscriptionEvents['onMessage'],
+  ) {
     this.channels = createChannels(commands.channelPrefix, commands.isCluster);
   }
 
   /** Whether every current master has a subscription. */
   isComplete(): boolean {
-    const masters = this.#commands.masters();
-    const isSame =
-      this.#open.size === masters.length && this.channels.prefix === this.#commands.channelPrefix;
+    const masters = this.commands.masters();
+    const isSame = this.#open.size === masters.length && this.channels.prefix === this.commands.channelPrefix;
     return isSame && masters.every(({ name }) => this.#open.has(name));
   }
 
@@ -32,8 +29,8 @@ export class Subscriptions {
   async open(): Promise<void> {
     this.close();
     const attempt = this.#attempts;
-    this.channels = createChannels(this.#commands.channelPrefix, this.#commands.isCluster);
-    const opening = this.#commands.masters().map((master) => this.#subscribe(master));
+    this.channels = createChannels(this.commands.channelPrefix, this.commands.isCluster);
+    const opening = this.commands.masters().map((master) => this.#subscribe(master));
     try {
       const opened = await Promise.all(opening);
       if (attempt !== this.#attempts) throw new Error('closed before all connections were ready');
@@ -67,8 +64,8 @@ export class Subscriptions {
   };
 
   async #subscribe(master: RedisMaster): Promise<[name: string, Subscription]> {
-    const channels = this.channels.at(master, this.#member);
-    const events = { onMessage: this.#onMessage, onLost: this.reset };
-    return [master.name, await this.#commands.openSubscription(master, channels, events)];
+    const channels = this.channels.at(master, this.member);
+    const events = { onMessage: this.onMessage, onLost: this.reset };
+    return [master.name, await this.commands.openSubscription(master, channels, events)];
   }
 }

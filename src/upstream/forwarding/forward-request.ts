@@ -33,20 +33,19 @@ class ForwardedRequest extends Readable {
   readonly url: string;
   /** Read by http-proxy after a connection reset by the upstream. */
   readonly socket = { destroyed: false };
-  readonly callbacks: ForwardCallbacks;
-  readonly #upstream: OutgoingRequest;
 
-  constructor(upstream: OutgoingRequest, callbacks: ForwardCallbacks) {
+  constructor(
+    private readonly upstream: OutgoingRequest,
+    readonly callbacks: ForwardCallbacks,
+  ) {
     super({ read: () => undefined });
     this.method = upstream.method;
     this.url = upstream.target;
-    this.callbacks = callbacks;
-    this.#upstream = upstream;
   }
 
   /** Always a copy, because http-proxy adds Content-Length to some requests before it copies the headers. */
   get headers(): OutgoingHttpHeaders {
-    return { ...this.#upstream.headers };
+    return { ...this.upstream.headers };
   }
 
   /**
@@ -55,8 +54,8 @@ class ForwardedRequest extends Readable {
    */
   sendBy(sent: ClientRequest): void {
     // http-proxy has merged repeated slashes in the path, so the original target is restored.
-    sent.path = this.#upstream.target;
-    this.push(this.#upstream.body);
+    sent.path = this.upstream.target;
+    this.push(this.upstream.body);
     this.push(null);
   }
 }
