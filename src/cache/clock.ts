@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 interface Clocks {
   /** Wall clock (ms since the epoch), for times that leave this process. It may be wrong, and may be set. */
   wall: () => number;
-  /** Monotonic clock (ms). */
   monotonic: () => number;
 }
 

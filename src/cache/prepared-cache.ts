@@ -47,7 +47,6 @@ export interface Dependency {
   isCurrent: (now: number) => boolean;
 }
 
-/** The fields common to all prepared responses. */
 export interface Prepared extends WatchedEntry {
   /** Additional entries that must be unchanged; undefined if there are none. */
   dependency: Dependency | undefined;

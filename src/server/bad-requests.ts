@@ -15,7 +15,6 @@ interface Framing {
    * other protocol (RFC 9110 §7.8).
    */
   asksForUpgrade: boolean;
-  /** Whether a body follows the head. */
   hasBody: boolean;
 }
 

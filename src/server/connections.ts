@@ -5,7 +5,6 @@ import type { Duplex } from 'node:stream';
 import type { Context } from '../context.js';
 import { type IsTrustedProxy, networkOf } from '../http/client-address.js';
 
-/** Returns a live set of the server's open connections. */
 export function trackConnections(server: Server): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -63,13 +62,11 @@ interface ConnectionBounds {
   maxConnectionsPerNetwork: number;
 }
 
-/** The listener of a server. */
 interface BoundListener {
   /** Name in the log. */
   listener: string;
   /** Exempts trusted proxies from the bound per network, because their clients share one address. */
   isTrustedProxy: IsTrustedProxy;
-  /** Returns the current use of a connection. */
   useOf: UseOf;
 }
 
@@ -262,7 +259,6 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
 /** Minimum interval between log lines, because thousands of connections may be closed. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** Counts and logs connections closed at a bound. */
 export function createDropReport(
   { log, metrics, clock: { now } }: Context,
   listener: string,
@@ -288,7 +284,6 @@ export const MAX_ADMIN_CONNECTIONS = 64;
  * is thus never refused, because it may be a probe.
  */
 export function boundAdminConnections(server: Server, { metrics }: Context): void {
-  /** Open connections, the oldest first. */
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     if (open.size >= MAX_ADMIN_CONNECTIONS) {

@@ -22,7 +22,6 @@ const MAX_HOLD_MS = 2000;
 /** Resolves when all connections are closed; closes the remaining ones after `timeoutMs`. */
 type Drain = (timeoutMs: number) => Promise<void>;
 
-/** Creates the drain of an HTTP server. */
 export function createDrain(server: Server): Drain {
   const open = trackConnections(server);
   const drainSockets = createSocketDrain(server, open, (socket) => currentResponse(socket) !== undefined);
@@ -73,7 +72,6 @@ function announceClose(res: ServerResponse | undefined): void {
   if (res?.headersSent === false) res.setHeader('Connection', 'close');
 }
 
-/** Creates a function that closes connections idle for the grace period. */
 function createIdleCloser(open: ReadonlySet<Socket>, isBusy: (socket: Socket) => boolean): () => void {
   const idle = new WeakMap<Socket, { bytesRead: number; since: number }>();
   return function closeIdle() {
@@ -111,7 +109,6 @@ async function closeListener(server: NetServer, timeoutMs: number): Promise<void
 
 const ignore = (): void => undefined;
 
-/** Holds new connections back from the server until `release`. */
 function holdConnections(server: NetServer): {
   /** Resolves when no connection arrives or waits in the accept queue, so that the listener can be closed. */
   quiet: (timeoutMs: number) => Promise<void>;

@@ -26,11 +26,8 @@ import {
 import { boundUnreadBody } from './discard.js';
 import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
-/** State shared by all client listeners. */
 export interface ClientConnections {
-  /** Whether a connection's peer is a trusted proxy. */
   isTrustedProxy: IsTrustedProxy;
-  /** Memory budget for responses that clients have not read. */
   unsent: MemoryBudget;
 }
 
@@ -45,7 +42,6 @@ const MAX_HEADER_FIELDS = 1000;
 /** Time to relay an upstream response, or its timeout (ms). */
 const RELAY_MS = 1000;
 
-/** Creates the public server. */
 export function createHttpServer(
   listener: RequestListener,
   { server: limits, http, upstream, upstreams }: Config,
@@ -95,7 +91,6 @@ function passThrough(plugins: readonly TakeConnection[], server: Server): void {
   });
 }
 
-/** Creates the admin server. */
 export function createAdminServer(listener: RequestListener, context: Context): Server {
   const server = createServer((req, res) => {
     if (!refuseHead(req, res)) listener(req, res);

@@ -28,7 +28,6 @@ export class Bans {
   /** `run`: the server run that assigned the numbers. */
   constructor(readonly run = '') {}
 
-  /** The number of the newest ban. */
   get latest(): number {
     return this.#bans.at(-1)?.number ?? Math.max(this.#floor.hard, this.#floor.soft);
   }

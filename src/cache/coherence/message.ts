@@ -54,7 +54,6 @@ export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 /** Applies a message to local memory. A change may be acknowledged once the returned promise, if any, settles. */
 export type Deliver = (message: Message) => Promise<unknown> | undefined;
 
-/** A change received from Redis. */
 interface ReceivedMessage {
   seq: number;
   member: string;
@@ -67,7 +66,6 @@ interface ReceivedMessage {
 export const isInvalidation = (change: Change): boolean =>
   change.kind !== 'raise' && change.kind !== 'unchanged';
 
-/** Returns the member that raised the fence. */
 export const memberOf = (fence: string): string => fence.slice(0, fence.indexOf('/'));
 
 const NONE = '-';

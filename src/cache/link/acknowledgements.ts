@@ -10,7 +10,6 @@ export class Acknowledgements {
   readonly #calls = new Map<string, { from: Set<string>; onReceived: () => void }>();
   #count = 0;
 
-  /** Starts a call and returns its id. */
   begin(): string {
     const call = String(++this.#count);
     this.#calls.set(call, { from: new Set(), onReceived: () => undefined });
@@ -29,13 +28,11 @@ export class Acknowledgements {
     }
   }
 
-  /** Returns the members that have not acknowledged the call. */
   missing(call: string, members: readonly string[]): string[] {
     const from = this.#calls.get(call)?.from;
     return members.filter((member) => !from?.has(member));
   }
 
-  /** Resolves once all members have acknowledged the call. */
   waitForAll(call: string, members: readonly string[]): Promise<void> {
     return new Promise((resolve) => {
       const check = (): void => {
@@ -79,7 +76,6 @@ export async function awaitAcknowledgements(
   return missing.filter((member) => isRenewed(member) && !isExpelled(before.ends.get(member)));
 }
 
-/** Whether the member is expelled, which a negative score shows. */
 const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
 
 /**

@@ -39,7 +39,6 @@ export class BlockStore {
   /** The first block that was never used. */
   #unused = 0;
 
-  /** Stores a text and returns its first block. */
   write(text: Bytes): number {
     const first = this.#allocate(Math.ceil(text.length / BLOCK_BYTES));
     let done = 0;

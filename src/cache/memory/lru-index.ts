@@ -26,10 +26,8 @@ export interface MemoryUsage {
  */
 type Slot = number | string;
 
-/** Rows by slot. */
 type List = LRUCache<Slot, number>;
 
-/** The place of a key. */
 interface ListedRow {
   list: List;
   slot: Slot;
@@ -214,7 +212,6 @@ export class LruIndex {
   }
 }
 
-/** Returns the slot of a key that the list does not contain. */
 const newSlot = (list: List, key: string): Slot => {
   const hash = hashOf(key) | 0;
   return list.has(hash) ? key : hash;

@@ -85,7 +85,6 @@ export class MemoryStore {
     return at !== undefined && this.#rows.pin(at).stamp === pin.stamp;
   }
 
-  /** Returns the number of uses since the entry was stored. */
   hits(key: string): number {
     const at = this.#index.peek(key);
     return at === undefined ? 0 : this.#rows.hits(at);
@@ -100,7 +99,6 @@ export class MemoryStore {
     return { entry, hits: this.#rows.hits(at), bytes: this.#index.bytesOf(at) };
   }
 
-  /** Whether the key has not been invalidated since the ticket was issued. */
   isCurrent(key: string, ticket: number): boolean {
     if (this.#log.isInvalidatedSince(key, ticket)) return false;
     return (

@@ -88,7 +88,6 @@ function expandCode(code: string): string {
 const [DIGITS_CHARS, PAIR_CHARS] = [18, 3];
 /** The byte of two digits: no control character. */
 const PACKED_00 = 0x20;
-/** Two digits by their byte. */
 const PAIRS = Array.from({ length: PACKED_00 + 100 }, (_, byte) => String(byte - PACKED_00).padStart(2, '0'));
 
 function packDated(text: string): string {

@@ -49,7 +49,6 @@ export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   /** Called when commands are paused or resumed. */
   onState?: (isUp: boolean) => void;
   clock?: Clock | undefined;
-  /** Opens the connections; defaults to ioredis. */
   open?: ((place: RedisAddress) => RedisConnections) | undefined;
 }
 
@@ -89,7 +88,6 @@ export class RedisCommands {
     return this.#isUp;
   }
 
-  /** Name of the state of the bans. */
   get bansName(): string {
     return stateName(this.keyPrefix, 'bans');
   }

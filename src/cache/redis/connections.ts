@@ -13,13 +13,11 @@ import { LEASE_MS } from '../coherence/lease.js';
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
 
 export interface RedisAddress {
-  /** Command timeout (ms). */
   commandTimeoutMs: number;
   /** Address of a single server or, with Sentinels, the credentials for the master. Unused in a cluster. */
   url?: string | undefined;
   /** The only trusted certificate authority (PEM). */
   ca?: string | undefined;
-  /** Sentinel addresses. */
   sentinels?: readonly string[] | undefined;
   sentinelName?: string | undefined;
   /** Addresses of some cluster nodes; the first address contains the credentials. */
@@ -37,7 +35,6 @@ export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddres
   return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
 }
 
-/** Returns the configuration key of the address. */
 export const addressKey = ({ cluster, sentinels }: RedisAddress): string =>
   cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url';
 
@@ -51,9 +48,7 @@ export interface RedisConnections {
   masters: () => RedisMaster[];
   /** Database number, which PUBLISH ignores. */
   database: number;
-  /** Opens a message connection to a master. */
   openMessageConnection: (master: RedisMaster) => Redis;
-  /** Looks up the masters again. */
   rediscover: () => void;
 }
 
@@ -61,7 +56,6 @@ export interface RedisMaster {
   /** Host and port. */
   name: string;
   client: Redis;
-  /** Whether this master serves the slot. */
   holds: (slot: number) => boolean;
 }
 

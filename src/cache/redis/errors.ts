@@ -84,7 +84,6 @@ export function riskyEviction(info: string): string | undefined {
   return infoField(info, 'maxmemory') !== '0' && policy?.startsWith('allkeys-') ? policy : undefined;
 }
 
-/** Returns a field of the reply to INFO. */
 export const infoField = (info: string, name: string): string | undefined =>
   info
     .split(/\r?\n/)

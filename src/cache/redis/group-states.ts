@@ -43,7 +43,6 @@ export async function publishChange(
   return { seq: Number(reply[0]), isStored: reply[1] === 1 };
 }
 
-/** Reads the sequence number of the last message in each group. */
 export async function readNumbers(commands: RedisCommands): Promise<Map<Group, GroupNumber>> {
   const size = commands.isCluster ? 1 : GROUPS_PER_SCRIPT;
   const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>

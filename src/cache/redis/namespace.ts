@@ -27,7 +27,6 @@ interface ForeignPrefix {
   upstream: string;
   /** Address of the upstream that owns the prefix. */
   other: string;
-  /** The prefix used instead. */
   instead: string;
 }
 
@@ -89,7 +88,6 @@ export function groupNames(
 
 const ENTRY = ':entry:';
 
-/** Returns a SCAN pattern for all entry names. */
 export const entryPattern = (keyPrefix: string): string =>
   `${keyPrefix.replace(/[\\*?[\]]/g, '\\$&')}{*}${ENTRY}*`;
 
@@ -107,7 +105,6 @@ export interface Channels {
   /** The publishing command; sharded in a cluster, because the cluster bus may lose messages. */
   publish: 'PUBLISH' | 'SPUBLISH';
   ofGroup: (group: Group) => string;
-  /** Returns the channel for acknowledgements to a member. */
   ofMember: (member: string) => string;
   /** Returns the channels that a member subscribes to on a master. */
   at: (master: RedisMaster, member: string) => string[];

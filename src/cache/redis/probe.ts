@@ -19,7 +19,6 @@ redis.call('TIME')
 assertMayPublish(ARGV[1], ARGV[2])
 return redis.call('DEL', KEYS[1])`;
 
-/** A usable Redis. */
 interface ProbedRedis {
   version: string | undefined;
   /** An eviction policy that may evict coordination keys. */

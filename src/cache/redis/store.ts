@@ -7,7 +7,6 @@ import { STORE, SYNC, TICKET } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { entryPattern, groupNames, keyOfEntry } from './namespace.js';
 
-/** The reply of the script TICKET. */
 type TicketReply = [run: string | null, seq: string | null, fences: string | null, redisTime: string];
 
 export interface RedisStoreDeps {
@@ -141,7 +140,6 @@ const bothRuns = (run: string, bansRun: string): string =>
 
 const MISS: Lookup<RedisTicket> = { entry: undefined, from: 'redis', ticket: undefined };
 
-/** COUNT hint of a SCAN command. */
 const SCAN_COUNT = 1000;
 /** Maximum number of SCAN commands per master: a shared database may contain many unrelated keys. */
 const MAX_SCANS = 100;

@@ -4,7 +4,6 @@ import type { RedisMaster, Subscription, SubscriptionEvents } from './connection
 import { type Channels, createChannels } from './namespace.js';
 
 export class Subscriptions {
-  /** Subscriptions by master name. */
   #open = new Map<string, Subscription>();
   /** Incremented by `open` and `close`, so that an outdated `open` discards its connections. */
   #attempts = 0;
@@ -25,7 +24,6 @@ export class Subscriptions {
     return isSame && masters.every(({ name }) => this.#open.has(name));
   }
 
-  /** Subscribes to every master. @throws Error when a subscription fails */
   async open(): Promise<void> {
     this.close();
     const attempt = this.#attempts;
