@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { type Clock, oneAtATime, systemClock, untilDeadline } from '../clock.js';
+import type { Context } from '../../context.js';
 import { RUN_LENGTH } from '../entry.js';
 import {
   type RedisAddress,
@@ -25,22 +26,11 @@ import {
 } from './errors.js';
 import { type NamespaceOptions, claimPrefix, stateName } from './namespace.js';
 
-/** Metric labels of commands and of other operations that can fail. */
-type CommandName =
-  | 'connect'
-  | 'heartbeat'
-  | 'get'
-  | 'set'
-  | 'open'
-  | 'lock'
-  | 'count'
-  | 'limit'
-  | 'leave'
-  | 'claim'
-  | 'changes';
+type CommandName = Parameters<Context['metrics']['countRedisError']>[0];
 
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
+  /** Called with a command, or another operation, that has failed. */
   onError?: (command: CommandName) => void;
   /** Called once per failure reason, then at most once a minute. */
   onTrouble?: OnTrouble;
