@@ -1,7 +1,7 @@
 // Foreign keys and messages in Redis: the proxy ignores them.
 import { partial } from '../support/partial.js';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { defaultKeyPrefix, groupNames } from '../../src/cache/redis/namespace.js';
+import { keyPrefixOf, groupNames } from '../../src/cache/redis/namespace.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
@@ -18,7 +18,7 @@ describeWithRedis('foreign data in Redis', () => {
   const redis = useRedis();
   let prefix: string;
   beforeAll(() => {
-    prefix = defaultKeyPrefix(
+    prefix = keyPrefixOf(
       [partial({ kind: 'handle-server', url: demo.url, prefixes: ['*'] })],
       partial({ url: redis.url }),
     );

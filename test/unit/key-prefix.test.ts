@@ -3,11 +3,11 @@ import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/app/config.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
-import { defaultKeyPrefix } from '../../src/cache/redis/namespace.js';
+import { keyPrefixOf } from '../../src/cache/redis/namespace.js';
 
 function prefixFor(env: Record<string, string>, machine?: string): string {
   const config = loadConfig({ env, readFile: () => '' });
-  return defaultKeyPrefix(upstreamServers(config), config.redis, machine);
+  return keyPrefixOf(upstreamServers(config), config.redis, machine);
 }
 
 const REDIS_URL = 'redis://user:secret@redis:6379';

@@ -57,17 +57,16 @@ export async function claimPrefix(redis: Redis, options: NamespaceOptions): Prom
   return instead;
 }
 
-export const keyPrefixOf = (servers: readonly ServerConfig[], redis: Config['redis']): string =>
-  redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
-
 /**
- * Derives a prefix from the upstream and the database, so that proxies of different upstreams share nothing.
+ * Returns the configured prefix, or else one of the upstream and the database, so that proxies of different
+ * upstreams share nothing.
  */
-export function defaultKeyPrefix(
+export function keyPrefixOf(
   servers: readonly ServerConfig[],
   redis: Config['redis'],
   machine = hostname(),
 ): string {
+  if (redis.keyPrefix !== undefined) return redis.keyPrefix;
   const upstream = describeServers(servers);
   // A loopback address names a different server on each machine.
   const isLocal = servers.some(({ url }) => isLoopback(new URL(url).hostname));
