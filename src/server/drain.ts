@@ -109,11 +109,7 @@ async function closeListener(server: NetServer, timeoutMs: number): Promise<void
 
 const ignore = (): void => undefined;
 
-function holdConnections(server: NetServer): {
-  /** Resolves when no connection arrives or waits in the accept queue, so that the listener can be closed. */
-  quiet: (timeoutMs: number) => Promise<void>;
-  release: () => void;
-} {
+function holdConnections(server: NetServer) {
   const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[];
   const held: Socket[] = [];
   server.removeAllListeners('connection');
@@ -123,7 +119,8 @@ function holdConnections(server: NetServer): {
     held.push(socket);
   });
   return {
-    async quiet(timeoutMs) {
+    /** Resolves when no connection arrives or waits in the accept queue, so that the listener can be closed. */
+    async quiet(timeoutMs: number): Promise<void> {
       const startedAt = performance.now();
       let seen;
       let heldForMs;
@@ -139,7 +136,7 @@ function holdConnections(server: NetServer): {
         ((held.length > seen && heldForMs < MAX_HOLD_MS) || waitingConnections(server) > 0)
       );
     },
-    release() {
+    release(): void {
       server.removeAllListeners('connection');
       for (const listener of listeners) server.on('connection', listener);
       for (const socket of held) {

@@ -172,14 +172,11 @@ interface Queue {
   waiting: number;
 }
 
-/** Calls `handle` immediately, or after all earlier responses have been sent. */
-type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
-
 /**
  * Serialises the requests of a connection: a GET after a PUT must see its result (RFC 9112 §9.3.2), and one
  * packet could otherwise start thousands of concurrent requests.
  */
-function createSerializer(): Serialize {
+function createSerializer() {
   const queues = new WeakMap<Socket, Queue>();
   let total = 0;
 
@@ -212,7 +209,8 @@ function createSerializer(): Serialize {
     if (queue.waiting === MAX_WAITING_PER_CONNECTION - 1) socket.resume();
   }
 
-  return function serialize({ socket }, res, handle) {
+  /** Calls `handle` immediately, or after all earlier responses have been sent. */
+  return function serialize({ socket }: IncomingMessage, res: ServerResponse, handle: () => void): void {
     // No request is handled after the final response of a connection (RFC 9112 §9.6).
     if (!socket.writable) return;
     // Node assigns the socket to the first unfinished response.

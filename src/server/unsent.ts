@@ -46,13 +46,9 @@ export function createHoldFor(unsent: MemoryBudget, context: Context): HoldFor {
   return (res) => (res.socket === null ? () => undefined : holdFor(res.socket, res));
 }
 
-function createHolding(
-  unsent: MemoryBudget,
-  context: Context,
-  listener: string,
-): (socket: Socket, ended: EventEmitter) => HoldUnsent {
+function createHolding(unsent: MemoryBudget, context: Context, listener: string) {
   const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
-  return function holdFor(socket, ended) {
+  return function holdFor(socket: Socket, ended: EventEmitter): HoldUnsent {
     let counted = 0;
     let isOver = false;
     let before = progressOf(socket);

@@ -54,14 +54,6 @@ export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 /** Applies a message to local memory. A change may be acknowledged once the returned promise, if any, settles. */
 export type Deliver = (message: Message) => Promise<unknown> | undefined;
 
-interface ReceivedMessage {
-  seq: number;
-  member: string;
-  /** Acknowledgement id; '' if the sender expects none. */
-  call: string;
-  change: Change;
-}
-
 /** Whether a change invalidates entries; a raised fence or a refused write does not. */
 export const isInvalidation = (change: Change): boolean =>
   change.kind !== 'raise' && change.kind !== 'unchanged';
@@ -91,9 +83,9 @@ const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 
 /**
  * Parses a message; undefined for a malformed message, or for an unknown kind, which a different release may
- * have published.
+ * have published. `call`: the acknowledgement id; '' if the sender expects none.
  */
-export function parseMessage(line: string): ReceivedMessage | undefined {
+export function parseMessage(line: string) {
   const [whole, number, member = '', call = '', kind, name = '', life, key = ''] = LINE.exec(line) ?? [];
   if (whole === undefined) return undefined;
   const seq = Number(number);

@@ -240,12 +240,9 @@ function parseRedisUrl(address: string, ca: string | undefined): RedisOptions {
 }
 
 /** Removes undefined properties, which `exactOptionalPropertyTypes` forbids. */
-function withoutUndefined<T extends object>(
-  given: T,
-): { [K in keyof T]: Exclude<T[K], undefined> } & RedisOptions {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as unknown as {
-    [K in keyof T]: Exclude<T[K], undefined>;
-  } & RedisOptions;
+function withoutUndefined<T extends object>(given: T) {
+  const members = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(members) as { [K in keyof T]: Exclude<T[K], undefined> } & RedisOptions;
 }
 
 /** A message connection to one master. Its replies arrive after all earlier messages. */

@@ -9,26 +9,19 @@ import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.j
 /** Maximum number of groups per script, because a running script blocks all other Redis clients. */
 const GROUPS_PER_SCRIPT = 128;
 
-interface Publication {
-  change: Change;
-  member: string;
-  /** Acknowledgement id; '' if none is expected. */
-  call: string;
-}
-
 /**
- * Publishes a change. Returns its message number, and whether the replacement was stored. @throws Error when
- * Redis has not confirmed the publication
+ * Publishes a change. Returns its message number, and whether the replacement was stored. `call`: the
+ * acknowledgement id; '' if none is expected. @throws Error when Redis has not confirmed the publication
  */
 export async function publishChange(
   commands: RedisCommands,
   channels: Channels,
-  { change, ...sender }: Publication,
+  { change, ...sender }: { change: Change; member: string; call: string },
 ): Promise<{ seq: number; isStored: boolean }> {
   const text = formatChange(change, sender);
   const [name, lifeMs, key] = fieldsOf(change);
   if (change.kind === 'ban') {
-    const state = stateName(commands.keyPrefix, 'bans');
+    const state = commands.bansName;
     const channel = channels.ofGroup('bans');
     const args = [runOf(commands, state), `${name} ${key}`, MAX_BANS, channel, channels.publish, text];
     return { seq: Number(await commands.script(BAN, [state], args)), isStored: false };
@@ -79,7 +72,7 @@ export async function enterEra(
   channels: Channels,
   { member, known: from, next }: { member: string; known: string; next: string },
 ): Promise<{ era: string; bans: KnownBans }> {
-  const name = stateName(commands.keyPrefix, 'bans');
+  const name = commands.bansName;
   const run = runOf(commands, name);
   const text = formatChange(BAN_EARLIER_ERAS, { member, call: '' });
   const args = [run, from, next, channels.ofGroup('bans'), channels.publish, text, MAX_BANS];

@@ -15,19 +15,17 @@ export interface NamespaceOptions {
   /** Upstream address; undefined if the prefix already identifies the upstream. */
   upstream?: string | undefined;
   /** Called once if the prefix belongs to a different upstream. */
-  onForeign?: (found: ForeignPrefix) => void;
+  onForeign?: (found: {
+    keyPrefix: string;
+    upstream: string;
+    /** Address of the upstream that owns the prefix. */
+    other: string;
+    instead: string;
+  }) => void;
   /**
    * Called when this instance claims an unowned prefix, which may contain entries of a different upstream.
    */
   onClaimed?: () => void;
-}
-
-interface ForeignPrefix {
-  keyPrefix: string;
-  upstream: string;
-  /** Address of the upstream that owns the prefix. */
-  other: string;
-  instead: string;
 }
 
 /**
@@ -94,30 +92,24 @@ export const keyOfEntry = (keyPrefix: string, name: string): string =>
   name.slice(name.indexOf(ENTRY, keyPrefix.length) + ENTRY.length);
 
 /** Returns the name of a group state; `bans` is a separate group. */
-export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
-  `${keyPrefix}{${group}}:state`;
+export const stateName = (keyPrefix: string, group: Group): string => `${keyPrefix}{${group}}:state`;
 
 export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
 
-export interface Channels {
-  prefix: string;
-  /** The publishing command; sharded in a cluster, because the cluster bus may lose messages. */
-  publish: 'PUBLISH' | 'SPUBLISH';
-  ofGroup: (group: Group) => string;
-  ofMember: (member: string) => string;
-  /** Returns the channels that a member subscribes to on a master. */
-  at: (master: RedisMaster, member: string) => string[];
-}
+export type Channels = ReturnType<typeof createChannels>;
 
-export function createChannels(prefix: string, isCluster: boolean): Channels {
+export function createChannels(prefix: string, isCluster: boolean) {
+  /** Returns the channel for acknowledgements to a member. */
   const ofMember = (member: string): string => `${prefix}{acks:${member}}`;
   const ofGroup = (group: Group): string => prefix + (isCluster ? `{${group}}` : 'messages');
   return {
     prefix,
+    /** The publishing command; sharded in a cluster, because the cluster bus may lose messages. */
     publish: isCluster ? 'SPUBLISH' : 'PUBLISH',
     ofGroup,
     ofMember,
-    at: (master, id) =>
+    /** Returns the channels that a member subscribes to on a master. */
+    at: (master: RedisMaster, id: string): string[] =>
       [...new Set(GROUP_NAMES.map(ofGroup)), ofMember(id)].filter((name) => master.holds(slotOf(name))),
   };
 }

@@ -19,21 +19,15 @@ redis.call('TIME')
 assertMayPublish(ARGV[1], ARGV[2])
 return redis.call('DEL', KEYS[1])`;
 
-interface ProbedRedis {
-  version: string | undefined;
-  /** An eviction policy that may evict coordination keys. */
-  policy: string | undefined;
-}
-
 /** Probes Redis on a separate connection. @throws Error when Redis is unusable */
-export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<ProbedRedis> {
+export async function probeRedis(address: RedisAddress, keyPrefix: string) {
   const connections = openRedis(address);
   const { commands, isCluster } = connections;
   // ioredis keeps retrying, but only the first error counts.
   const opened = new Promise((resolve, reject) => {
     commands.on('error', reject).once('ready', resolve);
   });
-  const work = async (): Promise<ProbedRedis> => {
+  const work = async () => {
     await opened;
     const info = await commands.info();
     assertMaster(info, isCluster);
