@@ -14,7 +14,7 @@ interface WatchParts {
 
 interface PreparedCacheParts extends WatchParts {
   /** Called for each response that is sent again, with the key of its entry. */
-  onRepeat?: readonly ((key: string) => void)[];
+  onRepeat: readonly ((key: string) => void)[];
 }
 
 /** A pinned entry in memory, and its times. */
@@ -76,7 +76,6 @@ const OVERHEAD_BYTES = 700;
  * costs one Map lookup, without LRU list updates.
  */
 export class PreparedCache {
-  readonly #onRepeat: readonly ((key: string) => void)[];
   #young = new Map<string, Prepared>();
   #old = new Map<string, Prepared>();
   #youngBytes = 0;
@@ -84,9 +83,7 @@ export class PreparedCache {
   constructor(
     private readonly bounds: Config['http']['responseCache'],
     private readonly parts: PreparedCacheParts,
-  ) {
-    this.#onRepeat = parts.onRepeat ?? [];
-  }
+  ) {}
 
   /**
    * Returns the prepared response if the resolver would serve the same entry now. Counts as a use of the
@@ -96,7 +93,7 @@ export class PreparedCache {
     const prepared = this.#find(name);
     if (prepared === undefined || !isCurrent(prepared, now, this.parts)) return undefined;
     if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return undefined;
-    for (const onRepeat of this.#onRepeat) onRepeat(prepared.key);
+    for (const onRepeat of this.parts.onRepeat) onRepeat(prepared.key);
     return prepared;
   }
 

@@ -25,7 +25,7 @@ function cacheOf(bounds = ON): PreparedCache {
     pin: () => ({ at: 1, stamp: state.stamp }),
     touchIfCurrent: (_key: string, { stamp }: { stamp: number }) => stamp === state.stamp,
   };
-  return new PreparedCache(bounds, { memory, trustedSince: () => state.trustedSince });
+  return new PreparedCache(bounds, { memory, trustedSince: () => state.trustedSince, onRepeat: [] });
 }
 
 const nameOf = (name: string): PreparedName<Answer> => name as PreparedName<Answer>;
