@@ -34,25 +34,18 @@ export function errorHeaders(failure: ServiceError, requestId?: string): Record<
 }
 
 /** Problem details (RFC 9457 §3) without `type`, which defaults to `about:blank`. */
-export interface Problem {
-  title: string;
-  status: number;
-  detail?: string;
-  /** Also logged. */
-  code: string;
-  /** Handle System response code, which clients expect in every JSON response, especially in a 404. */
-  responseCode: number;
-  handle?: string;
-}
+export type Problem = ReturnType<typeof problemOf>;
 
-export function problemOf(failure: ServiceError, handle?: string): Problem {
+export function problemOf(failure: ServiceError, handle?: string) {
   const { code, title, detail, upstreamAnswer: answer } = failure;
   const answered = answer?.members['responseCode'] ?? RESPONSE_CODE.error;
   return {
     title,
     status: answer?.status ?? failure.status,
     ...(detail !== undefined && { detail }),
+    /** Also logged. */
     code,
+    /** Handle System response code, which clients expect in every JSON response, especially in a 404. */
     responseCode: answer !== undefined && typeof answered === 'number' ? answered : failure.responseCode,
     ...(handle !== undefined && { handle }),
   };

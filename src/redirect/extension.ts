@@ -162,16 +162,9 @@ export interface RedirectExtension {
 }
 
 /** The functions of all plugins; a list that is empty costs a redirect nothing. */
-export interface Extensions {
-  readonly types: readonly string[];
-  readonly patterns: readonly RegExp[];
-  readonly dependencyOf: DependencyOf;
-  readonly startRequest: readonly StartRequest[];
-  readonly readLinks: readonly ReadLinks[];
-  readonly pages: Pages | undefined;
-}
+export type Extensions = ReturnType<typeof joinExtensions>;
 
-export const joinExtensions = (all: readonly RedirectExtension[]): Extensions => ({
+export const joinExtensions = (all: readonly RedirectExtension[]) => ({
   types: all.flatMap(({ types = [] }) => types),
   patterns: withDefault(all.flatMap(({ pattern = [] }) => pattern)),
   dependencyOf: joinDependencies(all.flatMap(({ dependencyOf = [] }) => dependencyOf)),
