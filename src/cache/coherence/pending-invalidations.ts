@@ -1,7 +1,7 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next
 // lease.
 import { MAX_BANS, includes } from './bans.js';
-import { BAN_ALL, type BanChange, type Change, type KeyChange } from './message.js';
+import { BAN_ALL, type BanChange, type Change } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
 
@@ -21,11 +21,10 @@ export class PendingInvalidations {
    * Adds a change. Above the maximum, a ban of every key replaces the pending keys, which causes extra loads.
    */
   add(change: Change): void {
-    if (change.kind === 'ban') this.#addBan(change);
-    else this.#addKey(change);
-  }
-
-  #addKey(change: KeyChange): void {
+    if (change.kind === 'ban') {
+      this.#addBan(change);
+      return;
+    }
     const isSoft = change.kind === 'soften' || change.kind === 'unknown';
     if (!isSoft || !this.#keys.has(change.key)) this.#keys.set(change.key, isSoft ? 'soften' : 'forget');
     if (this.#keys.size <= this.maxKeys) return;

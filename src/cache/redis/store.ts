@@ -44,7 +44,9 @@ export class RedisStore {
     const [run, seq, fences, redisTime] = ticket as TicketReply;
     // The server may contain invalidated entries after a restart or a failover.
     const serverRun = commands.runOf(stateName);
-    if (run === null && serverRun !== undefined) this.#openState(stateName, serverRun);
+    // Recreates an evicted or flushed group state, without which no entry of the group can be stored.
+    if (run === null && serverRun !== undefined)
+      void commands.run('open', () => commands.script(SYNC, [stateName], [serverRun]));
     if (run === null || run !== serverRun) return MISS;
     const fromRedisMs = sentAt - Number(redisTime);
     return {
@@ -83,12 +85,6 @@ export class RedisStore {
     const { commands, isLinked } = this.deps;
     const bans = this.deps.bans();
     return isLinked() && bans?.run === commands.runOf(commands.bansName) ? bans : undefined;
-  }
-
-  /** Recreates an evicted or flushed group state, without which no entry of the group can be stored. */
-  #openState(stateName: string, run: string): void {
-    const { commands } = this.deps;
-    void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
   }
 
   /** `run`: that of the entries that may be read. `fromRedisMs`: time of this process minus the Redis clock. */
