@@ -87,20 +87,18 @@ function variantOf({ body, common, ofBody, etag }: Representation): PreparedVari
   return { body, head, commonLength: common.length, etag };
 }
 
-/** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
-type SendHit = (
-  res: ServerResponse,
-  prepared: PreparedResponse,
-  headers: FastHeaders,
-  now: number,
-) => boolean;
-
-function createSendHit(config: Config, host: Host, sendRaw: SendRaw): SendHit {
+function createSendHit(config: Config, host: Host, sendRaw: SendRaw) {
   const { hits } = host;
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
   const { freshness, redirectFreshness } = freshnessRules(config, host);
   const hitLines = { record: createHitLines(freshness), redirect: createHitLines(redirectFreshness) };
-  return function sendHit(res, prepared, headers, now) {
+  /** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
+  return function sendHit(
+    res: ServerResponse,
+    prepared: PreparedResponse,
+    headers: FastHeaders,
+    now: number,
+  ): boolean {
     const startedAt = hits.startTimer();
     const { req } = res;
     const { method = '' } = req;

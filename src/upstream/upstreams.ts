@@ -19,24 +19,11 @@ import { keysAt, scopeOf, type ServerKeys } from './failure.js';
 import { createForwardRequest, limitForwards } from './forwarding/forward-request.js';
 import { inOrder } from './health.js';
 import { createRecordClient } from './record-client.js';
-import { type FindServers, createIsServed, createPrefixRouting, routeReads } from './routing.js';
+import { createIsServed, createPrefixRouting, routeReads } from './routing.js';
 import { sessionsOf } from './sessions.js';
 import { type UpstreamServer, createServer } from './upstream-server.js';
 
-export interface Upstreams {
-  reads: UpstreamClient;
-  servers: readonly OriginServer[];
-  /**
-   * Serves requests without a handle, such as those for sessions: the first writable server, else the first
-   * that takes logins.
-   */
-  main: OriginServer | undefined;
-  /** Returns the responsible servers in order of preference. */
-  findServers: FindServers<OriginServer>;
-  /** Whether the key has a server, here or elsewhere; false for a prefix with `kind: none`, and without any server. */
-  isServed: (key: string) => boolean;
-  close: () => Promise<void>;
-}
+export type Upstreams = ReturnType<typeof createUpstreams>;
 
 /** Parts that the calls to all servers share. */
 interface Outgoing {
@@ -54,7 +41,7 @@ export function createUpstreams(
   unserved: readonly string[],
   context: Context,
   outgoing: Outgoing,
-): Upstreams {
+) {
   const { root: roots, read: aroundRead } = context.hooks;
   const { caseSensitive, retryAfterMs, secondaryMaxTtlMs } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, secondaryMaxTtlMs };
@@ -70,11 +57,17 @@ export function createUpstreams(
   );
   return {
     servers,
+    /**
+     * Serves requests without a handle, such as those for sessions: the first writable server, else the first
+     * that takes logins.
+     */
     main: findMain(servers),
+    /** Returns the responsible servers in order of preference. */
     findServers,
+    /** Whether the key has a server, here or elsewhere; false for a prefix with `kind: none`, and without any server. */
     isServed: createIsServed(configured, unserved),
     reads: routeReads({ servers, findServers, roots, aroundRead }),
-    async close() {
+    async close(): Promise<void> {
       await Promise.all(servers.map((server) => server.close()));
     },
   };
