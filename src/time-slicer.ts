@@ -93,16 +93,13 @@ interface JobQueue {
 }
 
 export class TimeSlicer {
-  readonly #deps: SlicerDeps;
   /** Waiting jobs by client, in round-robin order: after its slice, a client moves to the end. */
   readonly #waiting = new Map<string, JobQueue>();
   /** Work (ms) for which no turn has been left to others yet. */
   #usedMs = 0;
   #isTurnDue = false;
 
-  constructor(deps: SlicerDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: SlicerDeps) {}
 
   /**
    * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise. If
@@ -141,7 +138,7 @@ export class TimeSlicer {
   #endTurnLater(): void {
     if (this.#isTurnDue) return;
     this.#isTurnDue = true;
-    this.#deps.nextTurn(() => {
+    this.deps.nextTurn(() => {
       this.#isTurnDue = false;
       this.#usedMs = Math.max(0, this.#usedMs - MS_PER_FREE_TURN);
       if (this.#usedMs === 0) this.#runWaiting();
@@ -164,19 +161,19 @@ export class TimeSlicer {
 
   /** Runs `work` within the rest of this slice, and charges its time to the slice. */
   #charge<R>(work: (deadlineMs: number) => R): R {
-    const startedAt = this.#deps.monotonic();
+    const startedAt = this.deps.monotonic();
     this.#endTurnLater();
     try {
       return work(startedAt + MAX_SLICE_MS - this.#usedMs);
     } finally {
-      this.#usedMs += this.#deps.monotonic() - startedAt;
+      this.#usedMs += this.deps.monotonic() - startedAt;
     }
   }
 
   /** Runs at least one step. */
   #stepUntil<T>(steps: Steps<T>, deadlineMs: number): IteratorResult<void, T> {
     let result = steps.next();
-    while (result.done !== true && this.#deps.monotonic() < deadlineMs) result = steps.next();
+    while (result.done !== true && this.deps.monotonic() < deadlineMs) result = steps.next();
     return result;
   }
 }

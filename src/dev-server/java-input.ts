@@ -40,12 +40,9 @@ export function readJson(text: string): unknown {
 
 /** Parses the text in one pass, and tracks the path for error messages. */
 class LenientReader {
-  readonly #text: string;
   #at = 0;
 
-  constructor(text: string) {
-    this.#text = text;
-  }
+  constructor(private readonly text: string) {}
 
   readDocument(): unknown {
     const value = this.#value('$');
@@ -93,19 +90,19 @@ class LenientReader {
   }
 
   #quoted(path: string): string {
-    const quote = this.#text.charAt(this.#at);
+    const quote = this.text.charAt(this.#at);
     const start = ++this.#at;
-    while (this.#text[this.#at] !== quote) {
-      if (this.#at >= this.#text.length) throw this.#malformed('Unterminated string', path);
-      this.#at += this.#text[this.#at] === '\\' ? 2 : 1;
+    while (this.text[this.#at] !== quote) {
+      if (this.#at >= this.text.length) throw this.#malformed('Unterminated string', path);
+      this.#at += this.text[this.#at] === '\\' ? 2 : 1;
     }
-    return unescaped(this.#text.slice(start, this.#at++));
+    return unescaped(this.text.slice(start, this.#at++));
   }
 
   #bare(path: string): string {
     const word = /[^\s{}[\]:,;="'\\#/]*/y;
     word.lastIndex = this.#at;
-    const found = word.exec(this.#text)?.[0] ?? '';
+    const found = word.exec(this.text)?.[0] ?? '';
     if (found === '') throw this.#malformed('Unexpected value', path);
     this.#at += found.length;
     return found;
@@ -129,8 +126,8 @@ class LenientReader {
 
   /** Returns the next non-space character, or an empty string at the end. */
   #peek(): string {
-    while (/\s/.test(this.#text.charAt(this.#at))) this.#at++;
-    return this.#text.charAt(this.#at);
+    while (/\s/.test(this.text.charAt(this.#at))) this.#at++;
+    return this.text.charAt(this.#at);
   }
 
   #ended(path: string): BadInput {
@@ -142,7 +139,7 @@ class LenientReader {
   }
 
   #syntax(what: string, path: string): BadInput {
-    const before = this.#text.slice(0, this.#at).split('\n');
+    const before = this.text.slice(0, this.#at).split('\n');
     const column = (before.at(-1)?.length ?? 0) + 1;
     return new BadInput(
       `com.google.gson.JsonSyntaxException: ${what} at line ${before.length} column ${column} path ${path}`,

@@ -153,7 +153,6 @@ interface Container {
 /** A single pass over JSON, which may be invalid. It reads no further than to the first limit that is exceeded. */
 class LimitScan {
   readonly #json: string;
-  readonly #limits: JsonLimits;
   readonly #open: Container[] = [];
   readonly #noNames = createShape();
   #shapes = 0;
@@ -162,9 +161,11 @@ class LimitScan {
   /** Whether the next string is a name. */
   #isNameNext = false;
 
-  constructor(json: string, limits: JsonLimits) {
+  constructor(
+    json: string,
+    private readonly limits: JsonLimits,
+  ) {
     this.#json = json;
-    this.#limits = limits;
   }
 
   /** @throws JsonLimitError */
@@ -216,14 +217,14 @@ class LimitScan {
     const container = this.#open.at(-1);
     this.#isNameNext = container?.shape !== undefined;
     const isInList = container !== undefined && !this.#isNameNext;
-    if (isInList && ++container.size > this.#limits.elements) throw longList(this.#limits.elements);
+    if (isInList && ++container.size > this.limits.elements) throw longList(this.limits.elements);
     this.#count(isInList && isBareAfter(this.#json, comma) ? 1 : 0);
   }
 
   #count(elements: number): void {
     this.#elements += elements;
     if (this.#elements > MAX_ELEMENTS) throw moreThan(MAX_ELEMENTS, 'elements');
-    if (++this.#values > this.#limits.values) throw moreThan(this.#limits.values, 'values');
+    if (++this.#values > this.limits.values) throw moreThan(this.limits.values, 'values');
   }
 }
 
@@ -315,7 +316,6 @@ export function* indentedLength(json: Buffer, depth = 0): Steps<number> {
 /** A single pass over JSON, which is laid out in `output`. */
 class Layout {
   readonly #json: Uint8Array;
-  readonly #output: Uint8Array;
   #depth: number;
   #at = 0;
   #length = 0;
@@ -323,9 +323,12 @@ class Layout {
   /** Whether the last byte was an opening bracket. Its line break depends on the next byte. */
   #isOpen = false;
 
-  constructor(json: Uint8Array, output: Uint8Array, depth: number) {
+  constructor(
+    json: Uint8Array,
+    private readonly output: Uint8Array,
+    depth: number,
+  ) {
     this.#json = json;
-    this.#output = output;
     this.#depth = depth;
   }
 
@@ -350,7 +353,7 @@ class Layout {
   /** Copies the rest of a string, up to `end`, or one byte further. */
   #copyString(end: number): void {
     const json = this.#json;
-    const output = this.#output;
+    const output = this.output;
     let at = this.#at;
     let length = this.#length;
     while (at < end) {
@@ -371,7 +374,7 @@ class Layout {
     if (kind === SPACE) return;
     if (kind === CLOSING) this.#depth--;
     if (kind === CLOSING ? !this.#isOpen : this.#isOpen) this.#breakLine();
-    this.#output[this.#length++] = byte;
+    this.output[this.#length++] = byte;
     this.#isOpen = kind === OPENING;
     if (kind === OTHER) return;
     if (kind === OPENING) this.#depth++;
@@ -381,7 +384,7 @@ class Layout {
   }
 
   #breakLine(): void {
-    this.#output[this.#length] = LINE_FEED;
+    this.output[this.#length] = LINE_FEED;
     // Invalid JSON may close more brackets than it opens.
     this.#length += 1 + 2 * Math.max(0, this.#depth);
   }

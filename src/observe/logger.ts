@@ -128,8 +128,6 @@ const BUSY_MS = 5;
  * buffer, which repeats a write that fails with ENOSPC or EIO for ever.
  */
 export class LogBuffer {
-  readonly #sink: LogSink;
-  readonly #format: (lines: string) => string;
   #waiting = '';
   /** The rest of the chunk that is being written, or is written again after a failure. */
   #chunk = Buffer.alloc(0);
@@ -146,10 +144,10 @@ export class LogBuffer {
   onDropped: (count: number) => void = () => undefined;
 
   /** `format`: converts lines, one or more, before they are counted. */
-  constructor(sink: LogSink, format = (lines: string): string => lines) {
-    this.#sink = sink;
-    this.#format = format;
-  }
+  constructor(
+    private readonly sink: LogSink,
+    private readonly format = (lines: string): string => lines,
+  ) {}
 
   /** Takes one or more lines. */
   write(lines: string): void {
@@ -167,7 +165,7 @@ export class LogBuffer {
   flushNow(): void {
     let rest = Buffer.concat([this.#isWriting ? Buffer.alloc(0) : this.#chunk, Buffer.from(this.#waiting)]);
     try {
-      while (rest.length > 0) rest = rest.subarray(this.#sink.writeNow(rest));
+      while (rest.length > 0) rest = rest.subarray(this.sink.writeNow(rest));
     } catch {
       // The process exits: nobody reads a report.
     }
@@ -185,7 +183,7 @@ export class LogBuffer {
   }
 
   #add(lines: string): void {
-    this.#waiting += this.#format(lines);
+    this.#waiting += this.format(lines);
     if (this.#waiting.length >= WRITE_CHARS && !this.#isFailing) this.#send();
     else this.#sendLater();
   }
@@ -209,7 +207,7 @@ export class LogBuffer {
       return;
     }
     this.#isWriting = true;
-    this.#sink.write(this.#chunk, (error, written = 0) => {
+    this.sink.write(this.#chunk, (error, written = 0) => {
       this.#isWriting = false;
       if (error) this.#onFailure(error);
       else this.#onWritten(written);
@@ -228,7 +226,7 @@ export class LogBuffer {
     this.#chunk = this.#chunk.subarray(written);
     if (this.#dropped !== undefined && this.#length <= MAX_CHARS / 2) {
       const fields = { dropped: this.#dropped, reason: this.#reason };
-      this.#waiting += this.#format(dropLine({ ...fields, msg: 'log lines were dropped' }));
+      this.#waiting += this.format(dropLine({ ...fields, msg: 'log lines were dropped' }));
       this.#dropped = undefined;
     }
     if (this.#dropped === undefined) this.#reason = undefined;

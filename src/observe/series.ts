@@ -31,13 +31,12 @@ function publish(
 
 /** The series of a metric, which begin at 0. */
 class Series<S extends { labels: Labels }> {
-  readonly #metric: MetricEntry;
-  readonly #zero: () => Omit<S, 'labels'>;
   readonly #series = new Map<string, S>();
 
-  constructor(metric: MetricEntry, zero: () => Omit<S, 'labels'>) {
-    this.#metric = metric;
-    this.#zero = zero;
+  constructor(
+    private readonly metric: MetricEntry,
+    private readonly zero: () => Omit<S, 'labels'>,
+  ) {
     // The servers are not known yet.
     if (!metric.labelNames.includes('server')) this.begin();
   }
@@ -46,22 +45,20 @@ class Series<S extends { labels: Labels }> {
     const key = values.join('\n');
     let series = this.#series.get(key);
     if (series === undefined) {
-      const labels = Object.fromEntries(
-        this.#metric.labelNames.map((name, at) => [name, String(values[at])]),
-      );
-      series = { ...this.#zero(), labels } as S;
+      const labels = Object.fromEntries(this.metric.labelNames.map((name, at) => [name, String(values[at])]));
+      series = { ...this.zero(), labels } as S;
       this.#series.set(key, series);
     }
     return series;
   }
 
   ofLabels(labels: Labels): S {
-    return this.of(this.#metric.labelNames.map((name) => labels[name] ?? ''));
+    return this.of(this.metric.labelNames.map((name) => labels[name] ?? ''));
   }
 
   /** Begins the series that are known. `more` contains labels whose values depend on the deployment. */
   begin(more: Labels = {}): void {
-    const { labelNames, fromStart = labelNames.length === 0 ? [{}] : [] } = this.#metric;
+    const { labelNames, fromStart = labelNames.length === 0 ? [{}] : [] } = this.metric;
     for (const labels of fromStart) this.ofLabels({ ...more, ...labels });
   }
 

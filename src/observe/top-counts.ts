@@ -11,21 +11,18 @@ export class TopCounts {
    * merged counts, because a name that they have dropped may have had up to this count.
    */
   floor = 0;
-  readonly #maxNames: number;
 
-  constructor(maxNames: number) {
-    this.#maxNames = maxNames;
-  }
+  constructor(private readonly maxNames: number) {}
 
   add(name: string, count: number): void {
     this.counts.set(name, (this.counts.get(name) ?? this.floor) + count);
-    if (this.counts.size < 2 * this.#maxNames) return;
+    if (this.counts.size < 2 * this.maxNames) return;
     // Sorts only the counts, which is faster than sorting names. Among equal counts, the oldest are dropped.
     const ascending = Float64Array.from(this.counts.values()).sort();
-    const dropped = ascending.at(-this.#maxNames - 1) ?? 0;
+    const dropped = ascending.at(-this.maxNames - 1) ?? 0;
     this.floor = Math.max(this.floor, dropped);
     for (const [known, times] of this.counts) {
-      if (this.counts.size === this.#maxNames) return;
+      if (this.counts.size === this.maxNames) return;
       if (times <= dropped) this.counts.delete(known);
     }
   }

@@ -48,16 +48,14 @@ export interface LoadTask extends HandleRead {
 
 /** Loads that ask the same servers: callers of a handle share its load in flight, and its failure. */
 export class Loader {
-  readonly #settings: Live<Config>;
-  readonly #context: Context;
-  readonly #parts: LoaderParts;
   readonly #flight = new SingleFlight<EntryLoad>();
   readonly #failures: FailureCache;
 
-  constructor(settings: Live<Config>, context: Context, parts: LoaderParts) {
-    this.#settings = settings;
-    this.#context = context;
-    this.#parts = parts;
+  constructor(
+    private readonly settings: Live<Config>,
+    private readonly context: Context,
+    private readonly parts: LoaderParts,
+  ) {
     this.#failures = new FailureCache({
       // Time after a failure in which the handle is not requested again.
       ttlMs: settings.current.upstream.retryAfterMs,
@@ -68,7 +66,7 @@ export class Loader {
 
   /** Joins the load in flight of the handle, or starts a load. */
   join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const { trustedSince: since } = this.#parts.cache;
+    const { trustedSince: since } = this.parts.cache;
     return this.#flight.join(task.handle.key, { start: () => this.start(task), since });
   }
 
@@ -90,12 +88,12 @@ export class Loader {
   }
 
   start(task: LoadTask): EntryLoad {
-    const startedAt = this.#context.clock.now();
-    const kept = this.#parts.cache.store.get(task.handle.key);
+    const startedAt = this.context.clock.now();
+    const kept = this.parts.cache.store.get(task.handle.key);
     // Avoids promises, because each adds more time to a miss than parsing the record.
     const answer =
       kept instanceof Promise
-        ? kept.then((lookup) => this.#answer(task, lookup, this.#context.clock.now()))
+        ? kept.then((lookup) => this.#answer(task, lookup, this.context.clock.now()))
         : this.#answer(task, kept, startedAt);
     return { startedAt, kept, answer };
   }
@@ -108,15 +106,15 @@ export class Loader {
   }
 
   judge(entry: Entry | undefined): EntryState {
-    return judge(entry, this.#context.clock.now(), this.#parts.cache.trustedSince());
+    return judge(entry, this.context.clock.now(), this.parts.cache.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
-    const readAt = this.#context.clock.now();
-    const state = judge(entry, readAt, this.#parts.cache.trustedSince());
+    const readAt = this.context.clock.now();
+    const state = judge(entry, readAt, this.parts.cache.trustedSince());
     if (state === 'fresh' && entry.requestedAt > task.newerThan) {
-      for (const onHit of this.#context.hooks.hit) onHit(task.handle, entry);
+      for (const onHit of this.context.hooks.hit) onHit(task.handle, entry);
       return { kind: 'entry', entry, from, readAt };
     }
     if (state === 'stale' && this.#failures.has(task.handle.key)) {
@@ -127,7 +125,7 @@ export class Loader {
 
   async #loadFromUpstream(task: LoadTask, kept: Lookup, requestedAt: number): Promise<Resolution> {
     const { key } = task.handle;
-    const wallTime = this.#context.clock.wall();
+    const wallTime = this.context.clock.wall();
     const outcome = await this.#readUpstream(task);
     const { entry } = kept;
     // An entry that a secondary may not have seen yet is served stale instead of the secondary's answer.
@@ -138,7 +136,7 @@ export class Loader {
       isNewerThanSecondary(entry, requestedAt, this.#ttlBoundsOf(key))
     ) {
       this.#failures.add(key);
-      const readAt = this.#context.clock.now();
+      const readAt = this.context.clock.now();
       return { kind: 'entry', entry, from: kept.from, readAt, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
@@ -151,13 +149,13 @@ export class Loader {
     answer: Answer,
     at: RequestTime,
   ): FromEntry | Promise<FromEntry> {
-    const { store } = this.#parts.cache;
+    const { store } = this.parts.cache;
     const { authoritative, handle } = task;
     const { key } = handle;
     const entry = makeEntry(answer, at, this.#ttlBoundsOf(key));
     // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
     // (HDLProxy would serve the deleted record again).
-    const readAt = this.#context.clock.now();
+    const readAt = this.context.clock.now();
     const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
     const stored = isKept && store.accepts(key, kept.ticket);
     const storing = authoritative
@@ -183,7 +181,7 @@ export class Loader {
     const { key } = task.handle;
     if (!task.authoritative) this.#failures.assertNone(key);
     try {
-      const outcome = await this.#parts.upstream.resolve(task);
+      const outcome = await this.parts.upstream.resolve(task);
       this.#failures.delete(key);
       return outcome;
     } catch (failure) {
@@ -194,11 +192,11 @@ export class Loader {
 
   /** Returns the TTL bounds of a key: those of `cache`, some of which depend on its prefix, and those of plugins. */
   #ttlBoundsOf(key: string): TtlBounds {
-    const { cache, upstream } = this.#settings.current;
+    const { cache, upstream } = this.settings.current;
     const { found, notFound } = cache;
-    const ofPlugins = this.#context.hooks.notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key));
+    const ofPlugins = this.context.hooks.notFoundTtlMs.map((ttlMsOf) => ttlMsOf(key));
     const ttlMs = notFound.ttlMs === 0 ? 0 : Math.max(notFound.ttlMs, ...ofPlugins);
-    const staleIfErrorMs = this.#parts.staleIfErrorMs(key);
+    const staleIfErrorMs = this.parts.staleIfErrorMs(key);
     return { found, notFound: { ttlMs }, staleIfErrorMs, secondaryMaxTtlMs: upstream.secondaryMaxTtlMs };
   }
 }

@@ -42,10 +42,8 @@ export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 const LATE = new Error('the load is late');
 
 export class Resolver {
-  readonly #settings: Live<Config>;
   readonly #clock: Clock;
   readonly #hooks: Hooks;
-  readonly #parts: ResolverParts;
   readonly #loader: Loader;
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
@@ -57,11 +55,13 @@ export class Resolver {
     return this.aroundMiss(caller, read, isUnknown);
   };
 
-  constructor(settings: Live<Config>, context: Context, parts: ResolverParts) {
-    this.#settings = settings;
+  constructor(
+    private readonly settings: Live<Config>,
+    context: Context,
+    private readonly parts: ResolverParts,
+  ) {
     this.#clock = context.clock;
     this.#hooks = context.hooks;
-    this.#parts = parts;
     this.refOf = parts.refOf;
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
@@ -80,7 +80,7 @@ export class Resolver {
    * @throws ServiceError the refusal of `admit`, also without a promise
    */
   read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
-    const { memory } = this.#parts.cache;
+    const { memory } = this.parts.cache;
     const { authoritative, client } = options;
     const found = authoritative ? undefined : memory.peekSmall(handle.key);
     if (found === undefined) return this.#readAdmitted(handle, undefined, options);
@@ -90,7 +90,7 @@ export class Resolver {
     const readNow = () => answer(memory.peek(handle.key));
     if (client === undefined) return readNow();
     // Hundreds of large texts in one turn would block the event loop.
-    return Promise.resolve(this.#parts.slicer.run(readNow, { client }));
+    return Promise.resolve(this.parts.slicer.run(readNow, { client }));
   }
 
   #readAdmitted(handle: HandleRef, entry: Entry | undefined, options: ResolverRead): Promise<Resolution> {
@@ -120,10 +120,10 @@ export class Resolver {
 
   /** Returns a fresh entry in memory; undefined if a load is needed. `known`: the entry, if it was read just now. */
   fromMemory(handle: HandleRef, known?: Entry): FromEntry | undefined {
-    const entry = known ?? this.#parts.cache.memory.peek(handle.key);
+    const entry = known ?? this.parts.cache.memory.peek(handle.key);
     if (entry === undefined) return undefined;
     const now = this.#clock.now();
-    if (judge(entry, now, this.#parts.cache.trustedSince()) !== 'fresh') return undefined;
+    if (judge(entry, now, this.parts.cache.trustedSince()) !== 'fresh') return undefined;
     const isDue = isNearEnd(entry, now);
     for (const onHit of this.#hooks.hit) onHit(handle, entry);
     if (isDue) this.#refreshAhead(handle, entry);
@@ -152,14 +152,14 @@ export class Resolver {
    * Invalidates a handle in every tier. A load in flight still resolves for its callers, but is not stored.
    */
   async forget({ key }: HandleRef): Promise<void> {
-    await this.#parts.cache.store.forget(key);
+    await this.parts.cache.store.forget(key);
   }
 
   /** Invalidates an entry that contradicts a server's response about the existence of the handle. */
   async learn({ key }: HandleRef, { exists }: { exists: boolean }): Promise<void> {
-    const { entry } = await this.#parts.cache.store.get(key);
+    const { entry } = await this.parts.cache.store.get(key);
     if (entry === undefined || (entry.kind !== 'not-found') === exists) return;
-    await this.#parts.cache.store.forget(key).catch(exceptServiceError);
+    await this.parts.cache.store.forget(key).catch(exceptServiceError);
   }
 
   /**
@@ -168,7 +168,7 @@ export class Resolver {
    */
   recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(handle.key, async () => {
-      const { entry } = await this.#parts.cache.store.get(handle.key);
+      const { entry } = await this.parts.cache.store.get(handle.key);
       if (entry === undefined) return;
       await this.resolve(handle, { authoritative: true, caller }).catch(exceptServiceError);
     });
@@ -178,11 +178,11 @@ export class Resolver {
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const { key } = target.handle;
-      await (isSoft ? this.#parts.cache.store.soften(key) : this.#parts.cache.store.forget(key));
+      await (isSoft ? this.parts.cache.store.soften(key) : this.parts.cache.store.forget(key));
       return;
     }
     for (const prefix of keyPrefixes(target.prefix, this.refOf)) {
-      await this.#parts.cache.store.ban({ prefix, isSoft });
+      await this.parts.cache.store.ban({ prefix, isSoft });
     }
   }
 
@@ -191,13 +191,13 @@ export class Resolver {
    * write is stored.
    */
   fence({ key }: HandleRef): Promise<Fence> {
-    return this.#parts.cache.store.fence(key);
+    return this.parts.cache.store.fence(key);
   }
 
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
   #detachLoads(key: string): void {
     for (const loader of this.#loaders()) loader.detach(key);
-    this.#parts.upstream.preferPrimary?.(key);
+    this.parts.upstream.preferPrimary?.(key);
   }
 
   /** Returns the loaders that are in use. */
@@ -233,14 +233,14 @@ export class Resolver {
       const readAt = this.#clock.now();
       return { kind: 'entry', entry: staleEntry, from, readAt, stale: reason };
     };
-    const waitMs = load.startedAt + this.#settings.current.upstream.staleAfterMs - this.#clock.now();
+    const waitMs = load.startedAt + this.settings.current.upstream.staleAfterMs - this.#clock.now();
     const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#clock);
     return inTime.catch((failure: unknown) => stale(failure === LATE ? 'timeout' : 'error'));
   }
 
   /** Reads memory again after a failure, because a concurrent load may have filled it meanwhile. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
-    const entry = this.#parts.cache.memory.peek(key);
+    const entry = this.parts.cache.memory.peek(key);
     const state = this.#loader.judge(entry);
     if (entry === undefined || state === 'none') throw failure;
     const stale = state === 'stale' ? { stale: 'error' as const } : {};
@@ -249,8 +249,8 @@ export class Resolver {
 
   /** Refreshes a popular entry in the background before it expires. */
   #refreshAhead(handle: HandleRef, { requestedAt: newerThan }: Entry): void {
-    const { memory } = this.#parts.cache;
-    const { minHits } = this.#settings.current.cache.refreshAhead;
+    const { memory } = this.parts.cache;
+    const { minHits } = this.settings.current.cache.refreshAhead;
     if (minHits === 0 || memory.hits(handle.key) < minHits || this.#loader.hasFailed(handle.key)) return;
     this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK });
   }

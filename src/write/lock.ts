@@ -144,12 +144,10 @@ export class LockQueue {
       if (reason === 'evict') this.#releasedBefore = time;
     },
   });
-  readonly #now: () => number;
   #releasedBefore: number;
 
   /** `now`: any clock (ms). */
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(private readonly now: () => number) {
     this.#releasedBefore = now();
     this.#refused = new LRUCache({
       // The `max` option would preallocate memory for all logins.
@@ -209,8 +207,8 @@ export class LockQueue {
     const next = holderOf(queue);
     if (next === undefined) {
       this.#queues.delete(key);
-      this.#releases.set(key, this.#now());
-    } else if (isHolder) next(this.#now());
+      this.#releases.set(key, this.now());
+    } else if (isHolder) next(this.now());
   }
 }
 

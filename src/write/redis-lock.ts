@@ -116,7 +116,6 @@ export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
 class RedisLock {
   /** See Held. */
   freeSince = Infinity;
-  readonly #options: RedisLockOptions;
   readonly #key: string;
   readonly #instance: string;
   readonly #token = randomUUID();
@@ -131,8 +130,10 @@ class RedisLock {
   #renewedAt = -Infinity;
   #cancelRenewal: () => void = () => undefined;
 
-  constructor(options: RedisLockOptions, { key, instance }: { key: string; instance: string }) {
-    this.#options = options;
+  constructor(
+    private readonly options: RedisLockOptions,
+    { key, instance }: { key: string; instance: string },
+  ) {
     this.#key = key;
     this.#instance = instance;
     this.#lifeMs = Math.ceil(MAX_DRIFT * (options.writeMs + MAX_RENEWAL_AGE_MS) + MAX_REDIS_CLOCK_STEP_MS);
@@ -143,7 +144,7 @@ class RedisLock {
    * Requests the lock. Resolves to undefined if Redis is unavailable or does not reply within `timeoutMs`.
    */
   async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
-    const { redis, era, clock } = this.#options;
+    const { redis, era, clock } = this.options;
     const sentAt = clock.monotonic();
     const freeMs = await redis.run(
       'lock',
@@ -170,7 +171,7 @@ class RedisLock {
    * LOCK_UNAVAILABLE when the lock may end before the response, or when a different Redis may lack it
    */
   readonly assertHeld = (): void => {
-    const { clock, era } = this.#options;
+    const { clock, era } = this.options;
     if (clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
       throw notLocked('the lock may end before the Handle server answers');
     if (this.#renewedAt < (era()?.since ?? Infinity)) throw notLocked('Redis may have lost the lock');
@@ -178,7 +179,7 @@ class RedisLock {
 
   /** Releases the lock. Retries until Redis has replied or the lock has expired. */
   async release(): Promise<void> {
-    const { redis, clock } = this.#options;
+    const { redis, clock } = this.options;
     const names = this.#names;
     this.#cancelRenewal();
     this.#renewedAt = -Infinity;
@@ -192,14 +193,14 @@ class RedisLock {
   }
 
   #renewLater(): void {
-    this.#cancelRenewal = this.#options.clock.after(RENEW_MS, () => {
+    this.#cancelRenewal = this.options.clock.after(RENEW_MS, () => {
       this.#renewLater();
       void this.#renew();
     });
   }
 
   async #renew(): Promise<void> {
-    const { redis, clock } = this.#options;
+    const { redis, clock } = this.options;
     const names = this.#names;
     if (names === undefined) return;
     const sentAt = clock.monotonic();

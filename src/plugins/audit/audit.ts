@@ -194,13 +194,10 @@ const HOUR_MS = 3_600_000;
 
 /** Counts events in the current hour and the previous 23 hours. */
 export class LastDay<Name extends string> {
-  readonly #now: () => number;
   /** By the hour since the epoch. */
   readonly #hours = new LRUCache<number, Map<Name, number>>({ max: HOURS });
 
-  constructor(now: () => number) {
-    this.#now = now;
-  }
+  constructor(private readonly now: () => number) {}
 
   add(name: Name): void {
     const hour = this.#hour();
@@ -217,7 +214,7 @@ export class LastDay<Name extends string> {
   }
 
   #hour(): number {
-    return Math.floor(this.#now() / HOUR_MS);
+    return Math.floor(this.now() / HOUR_MS);
   }
 }
 

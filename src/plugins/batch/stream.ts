@@ -102,9 +102,6 @@ type LoadInSlot = (unloaded: UnloadedElement) => Promise<RenderedElement>;
  * and counts elements in memory as loads.
  */
 class LookAhead {
-  readonly #work: BatchWork;
-  readonly #maxLoads: number;
-  readonly #loadInSlot: LoadInSlot;
   readonly #queue: BatchElement[] = [];
   #started = 0;
   #loading = 0;
@@ -112,16 +109,16 @@ class LookAhead {
   #readyChars = 0;
   #restBytes = 0;
 
-  constructor(work: BatchWork, maxLoads: number, loadInSlot: LoadInSlot) {
-    this.#work = work;
-    this.#maxLoads = maxLoads;
-    this.#loadInSlot = loadInSlot;
-  }
+  constructor(
+    private readonly work: BatchWork,
+    private readonly maxLoads: number,
+    private readonly loadInSlot: LoadInSlot,
+  ) {}
 
   /** Starts elements up to the limits, and returns the head of the queue; undefined at the end. */
   async head(): Promise<BatchElement | undefined> {
-    const { names, signal, startElement } = this.#work;
-    while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
+    const { names, signal, startElement } = this.work;
+    while (this.#loading < this.maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
       const name = names[this.#started];
       if (name === undefined) break;
       this.#started++;
@@ -143,7 +140,7 @@ class LookAhead {
   /** Holds the unsent rest of a chunk in addition to the ready elements. */
   holdRest(bytes: number): void {
     this.#restBytes = bytes;
-    this.#work.hold(this.#readyChars + bytes);
+    this.work.hold(this.#readyChars + bytes);
   }
 
   #addReady(rendered: RenderedElement, sign: 1 | -1): void {
@@ -160,7 +157,7 @@ class LookAhead {
 
   #load(unloaded: UnloadedElement): BatchElement {
     this.#loading++;
-    const loaded = this.#loadInSlot(unloaded)
+    const loaded = this.loadInSlot(unloaded)
       .then((rendered) => {
         element.rendered = rendered;
         this.#addReady(rendered, 1);

@@ -121,8 +121,6 @@ const RETRY_MS = 500;
 const WAIT_MS = 500;
 
 export class DeliveryQueue {
-  readonly #deliver: DeliverLines;
-  readonly #callbacks: DeliveryCallbacks;
   #queued: string[] = [];
   #queuedChars = 0;
   #inFlight: string[] = [];
@@ -135,10 +133,10 @@ export class DeliveryQueue {
   #retry: NodeJS.Timeout | undefined;
   #isFailing = false;
 
-  constructor(deliver: DeliverLines, callbacks: DeliveryCallbacks) {
-    this.#deliver = deliver;
-    this.#callbacks = callbacks;
-  }
+  constructor(
+    private readonly deliver: DeliverLines,
+    private readonly callbacks: DeliveryCallbacks,
+  ) {}
 
   get length(): number {
     return this.#queued.length + this.#inFlight.length;
@@ -188,7 +186,7 @@ export class DeliveryQueue {
     this.#queuedChars = chars;
     this.#dropped += excess;
     this.#done += excess;
-    this.#callbacks.onDropped(excess);
+    this.callbacks.onDropped(excess);
   }
 
   /** Delivers one batch at a time until the queue is empty or a batch fails. */
@@ -198,9 +196,9 @@ export class DeliveryQueue {
       this.#inFlight = this.#queued.splice(0, BATCH);
       this.#queuedChars -= lineChars(this.#inFlight);
       const dropped = this.#dropped;
-      const gap = dropped > 0 ? [this.#callbacks.formatGap(dropped)] : [];
+      const gap = dropped > 0 ? [this.callbacks.formatGap(dropped)] : [];
       try {
-        await this.#deliver([...gap, ...this.#inFlight]);
+        await this.deliver([...gap, ...this.#inFlight]);
       } catch (error) {
         this.#requeue(error);
         return;
@@ -228,12 +226,12 @@ export class DeliveryQueue {
 
   /** Marks the destination as failing, so that later writes do not wait for it. */
   #fail(error: unknown): void {
-    this.#callbacks.onFailing(error);
+    this.callbacks.onFailing(error);
     this.#isFailing = true;
   }
 
   #recover(dropped: number): void {
-    if (this.#isFailing) this.#callbacks.onRecovered(dropped);
+    if (this.#isFailing) this.callbacks.onRecovered(dropped);
     this.#isFailing = false;
   }
 

@@ -78,9 +78,7 @@ function newBatch() {
  * it is emptied. So it is at the start, because an earlier process may have ended before its last ban.
  */
 class Front {
-  readonly #url: string;
   readonly #log: Logger;
-  readonly #settings: FrontsConfig['fronts'];
   readonly #count: ReturnType<Metrics['counterOf']>;
   readonly #outgoing = createSender();
   #next = newBatch();
@@ -90,10 +88,12 @@ class Front {
   #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(url: string, { log, metrics }: Host, settings: FrontsConfig['fronts']) {
-    this.#url = url;
+  constructor(
+    private readonly url: string,
+    { log, metrics }: Host,
+    private readonly settings: FrontsConfig['fronts'],
+  ) {
     this.#log = log;
-    this.#settings = settings;
     this.#count = metrics.counterOf(METRICS.bans);
     void this.banKey(EVERYTHING);
   }
@@ -137,7 +137,7 @@ class Front {
   /** Sends a ban. @throws Error unless the front confirms it */
   async #ban(keys: string): Promise<void> {
     const ban = { method: 'BAN', headers: { 'Surrogate-Key': keys } };
-    const { status, headers } = await this.#outgoing.send(`${this.#url}/`, ban, this.#settings.timeoutMs);
+    const { status, headers } = await this.#outgoing.send(`${this.url}/`, ban, this.settings.timeoutMs);
     // A web server that ignores the method answers 200 too.
     if (status !== 200 || headers.get('surrogate-banned') !== keys)
       throw new Error(`it responded to BAN with ${status}, without Surrogate-Banned`);
@@ -145,17 +145,17 @@ class Front {
 
   #confirm(): void {
     this.#count({ result: 'confirmed' });
-    if (this.#isFailing) this.#log.info({ front: this.#url }, 'cache in front emptied, it confirms bans');
+    if (this.#isFailing) this.#log.info({ front: this.url }, 'cache in front emptied, it confirms bans');
     this.#isBehind = this.#isFailing = false;
   }
 
   #fail(error: unknown): void {
     if (this.#isClosed) return;
     this.#count({ result: 'unconfirmed' });
-    const details = { front: this.#url, reason: reasonOf(error), remedy: REMEDY };
+    const details = { front: this.url, reason: reasonOf(error), remedy: REMEDY };
     if (!this.#isFailing) this.#log.warn(details, 'cache in front does not confirm bans, retrying');
     this.#isBehind = this.#isFailing = true;
     clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => void this.banKey(EVERYTHING), this.#settings.retryMs).unref();
+    this.#retry = setTimeout(() => void this.banKey(EVERYTHING), this.settings.retryMs).unref();
   }
 }

@@ -178,34 +178,32 @@ export class RequestListReader implements ListReader {
   isComplete = true;
   /** Whether any record except those of the prefix and 0.NA/0.NA was read. */
   readsOthers = false;
-  readonly #sources: ListSources;
-  readonly #request: ReadingRequest;
   readonly #records = new Map<string, Promise<FromEntry | undefined>>();
   readonly #lists = new Map<string, Promise<HandleLists>>();
   #asksLeft = MAX_ASKED;
 
-  constructor(sources: ListSources, request: ReadingRequest) {
-    this.#sources = sources;
-    this.#request = request;
-  }
+  constructor(
+    private readonly sources: ListSources,
+    private readonly request: ReadingRequest,
+  ) {}
 
   readLists(name: string): Promise<HandleLists> {
     this.readsOthers = true;
-    const handle = this.#sources.refOf(name);
+    const handle = this.sources.refOf(name);
     return once(this.#lists, handle.key, async () => {
       const record = await this.#read(handle);
       if (record === undefined) return NOTHING;
       this.used.push(record);
-      const { values, parseList } = this.#sources;
-      const { runSteps } = this.#request.context;
+      const { values, parseList } = this.sources;
+      const { runSteps } = this.request.context;
       const found = await values.read(record.entry, runSteps);
       return runSteps(listsIn(textsOf(found, TYPES), parseList), record.entry.values.length);
     });
   }
 
-  async readNamespace(handle = this.#request.prefix.handle): Promise<Namespace> {
-    const { prefixRecords } = this.#sources;
-    const { prefix, unjudged } = this.#request;
+  async readNamespace(handle = this.request.prefix.handle): Promise<Namespace> {
+    const { prefixRecords } = this.sources;
+    const { prefix, unjudged } = this.request;
     const isOwn = handle.key === prefix.handle.key;
     this.readsOthers ||= !isOwn && handle.key !== GLOBAL_NAMESPACE.key;
     const known = isOwn ? prefix.record : undefined;
@@ -240,8 +238,8 @@ export class RequestListReader implements ListReader {
   }
 
   async #find(handle: HandleRef): Promise<FromEntry | undefined> {
-    const { otherRecords } = this.#sources;
-    const { context, query } = this.#request;
+    const { otherRecords } = this.sources;
+    const { context, query } = this.request;
     const { authoritative } = query;
     let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);
     if (found === undefined && this.#asksLeft > 0) {

@@ -35,8 +35,6 @@ const MAX_LEASE_STEPS = 50;
 const NONE: ReadonlySet<string> = new Set();
 
 export class PrefixMirror {
-  readonly #host: Host;
-  readonly #prefix: string;
   readonly #readList: ReadList;
   readonly #pause: ReturnType<typeof createPause>;
   /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
@@ -53,13 +51,11 @@ export class PrefixMirror {
 
   /** `intervalMs`: maximum age of a record. */
   constructor(
-    host: Host,
-    prefix: string,
+    private readonly host: Host,
+    private readonly prefix: string,
     intervalMs: number,
     { readList, onUnexpected }: { readList: ReadList; onUnexpected: (error: unknown) => void },
   ) {
-    this.#host = host;
-    this.#prefix = prefix;
     this.#readList = readList;
     this.#onUnexpected = onUnexpected;
     this.#pause = createPause(host.clock);
@@ -87,7 +83,7 @@ export class PrefixMirror {
   unknownTtlMs(key: string): number {
     const known = this.#known;
     if (known === undefined || !known.isWhole || known.names.has(key)) return 0;
-    return Math.max(0, known.listedAt + this.#cycleMs - this.#host.clock.now());
+    return Math.max(0, known.listedAt + this.#cycleMs - this.host.clock.now());
   }
 
   /** Called when a handle of the prefix has been written or purged, or when this instance may have missed that. */
@@ -99,7 +95,7 @@ export class PrefixMirror {
     if (this.#known === undefined) return undefined;
     const { handles, isWhole, listedAt, changes } = this.#known;
     // Without a lease, writes of other instances may be missing in a list of any age.
-    const isCurrent = changes === this.#changes && this.#host.cache.trustedSince() === 0;
+    const isCurrent = changes === this.#changes && this.host.cache.trustedSince() === 0;
     return { handles, isWhole, listedAt, isCurrent };
   }
 
@@ -111,12 +107,12 @@ export class PrefixMirror {
 
   /** Returns the ages (s); Infinity before the first list or the first complete copy. */
   ages(): Record<'list' | 'records', number> {
-    const ageOf = (at = -Infinity): number => (this.#host.clock.now() - at) / 1000;
+    const ageOf = (at = -Infinity): number => (this.host.clock.now() - at) / 1000;
     return { list: ageOf(this.#known?.listedAt), records: ageOf(this.#copiedAt) };
   }
 
   async #runCycle(): Promise<void> {
-    const { cache, clock } = this.#host;
+    const { cache, clock } = this.host;
     const { now, monotonic } = clock;
     for (let step = 0; step < MAX_LEASE_STEPS && cache.trustedSince() > 0; step++)
       await this.#pause.sleep(LEASE_STEP_MS);
@@ -153,14 +149,14 @@ export class PrefixMirror {
       this.#pause.extend();
       // Clients get the refusal too.
       if (failure instanceof ListRefused) this.markChanged();
-      const line = { prefix: this.#prefix, reason: failure.message };
-      if (!this.#isListFailing) this.#host.log.warn(line, 'mirrored prefix not listed');
+      const line = { prefix: this.prefix, reason: failure.message };
+      if (!this.#isListFailing) this.host.log.warn(line, 'mirrored prefix not listed');
       this.#isListFailing = true;
     }
   }
 
   async #readInTurn(walk: Walk, startedAt: number): Promise<void> {
-    const { now, monotonic } = this.#host.clock;
+    const { now, monotonic } = this.host.clock;
     for (;;) {
       await this.#pause.wait();
       const step = walk.next(now(), monotonic() - startedAt);
@@ -174,12 +170,12 @@ export class PrefixMirror {
   async #read(visit: Visit, walk: Walk): Promise<void> {
     const { key, newerThan } = visit;
     try {
-      const read = await this.#host.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
+      const read = await this.host.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();
         // Counts as a use, because newcomers are evicted first.
-        this.#host.cache.memory.peek(key);
+        this.host.cache.memory.peek(key);
         return;
       }
     } catch (failure) {
@@ -192,8 +188,8 @@ export class PrefixMirror {
 
   /** Ends a walk, and logs the first copy or missing records. */
   #finish({ counts: { checked, absent, failed } }: Walk, startedAt: number): void {
-    const { log, clock } = this.#host;
-    const prefix = this.#prefix;
+    const { log, clock } = this.host;
+    const prefix = this.prefix;
     const isFirst = this.#copiedAt === undefined;
     if (!isFirst && absent > checked * MAX_MISSING)
       log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');
@@ -241,7 +237,6 @@ const MAX_READS = 3;
 
 /** One walk over the names of a list, in its order, so that all names are looked up at similar intervals. */
 export class Walk {
-  readonly #plan: WalkPlan;
   readonly #order: Iterator<string, undefined>;
   /** The previous names, of which those in the list are skipped. */
   readonly #previous: Iterator<string, undefined>;
@@ -250,15 +245,14 @@ export class Walk {
   /** Names checked, names without an entry in memory at that time, and names whose reads all failed. */
   readonly counts = { checked: 0, absent: 0, failed: 0 };
 
-  constructor(plan: WalkPlan) {
-    this.#plan = plan;
+  constructor(private readonly plan: WalkPlan) {
     this.#order = plan.names.values();
     this.#previous = plan.previous.values();
   }
 
   /** `now`: wall clock. `elapsedMs`: time since the start of the walk. */
   next(now: number, elapsedMs: number): Step {
-    const { names, durationMs, listedAt } = this.#plan;
+    const { names, durationMs, listedAt } = this.plan;
     for (let looks = 0; looks < LOOKS_PER_STEP; looks++) {
       const old = this.#previous.next();
       if (!old.done) {
@@ -277,8 +271,8 @@ export class Walk {
   }
 
   #visitOf(key: string, now: number): Visit | undefined {
-    const newerThan = now - this.#plan.minAgeMs;
-    const entry = this.#plan.entryOf(key);
+    const newerThan = now - this.plan.minAgeMs;
+    const entry = this.plan.entryOf(key);
     this.counts.checked++;
     if (entry === undefined) this.counts.absent++;
     return entry?.kind === 'found' && entry.requestedAt > newerThan

@@ -35,14 +35,13 @@ const isPreparableMessage = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
 export class PreparedMessages {
-  readonly #host: Host;
-  readonly #site: SiteInfo;
   readonly #reportHit: ReportHit;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
-  constructor(host: Host, site: SiteInfo) {
-    this.#host = host;
-    this.#site = site;
+  constructor(
+    private readonly host: Host,
+    private readonly site: SiteInfo,
+  ) {
     this.#reportHit = createReportHit(host);
   }
 
@@ -52,7 +51,7 @@ export class PreparedMessages {
    * all but the last of full length.
    */
   answer(received: Buffer, transport: PreparedTransport, maxBytes = Infinity): Buffer | undefined {
-    const { preparedCache, clock, hits } = this.#host;
+    const { preparedCache, clock, hits } = this.host;
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
     const prepared = preparedCache.current.get(name, clock.now());
@@ -72,7 +71,7 @@ export class PreparedMessages {
       return;
     const name = isPreparableMessage(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
-    this.#host.preparedCache.current.prepare(name, { handle, entry }, (start, known) => {
+    this.host.preparedCache.current.prepare(name, { handle, entry }, (start, known) => {
       if (known !== undefined) return known;
       const { envelope, message } = reply;
       const bytes =
@@ -113,8 +112,8 @@ export class PreparedMessages {
     const step = family === 'native-udp' ? FULL_PACKET_BYTES : text.length;
     const requestId = received.readInt32BE(REQUEST_ID_AT);
     for (let at = 0; at < text.length; at += step) bytes.writeInt32BE(requestId, at + REQUEST_ID_AT);
-    bytes.writeUInt16BE(this.#site.serial, SITE_SERIAL_AT);
-    bytes.writeInt32BE(expirationAt(this.#host.clock.wall()), EXPIRATION_AT);
+    bytes.writeUInt16BE(this.site.serial, SITE_SERIAL_AT);
+    bytes.writeInt32BE(expirationAt(this.host.clock.wall()), EXPIRATION_AT);
     return bytes;
   }
 }

@@ -352,30 +352,27 @@ interface SentBytes {
 
 /** Limits bytes per network and second. */
 export class AnswerLimit {
-  readonly #bytesPerSecond: number;
   #sent = new Map<string, SentBytes>();
   #second = 0;
 
   /** `bytesPerSecond` 0 disables the limit. */
-  constructor(bytesPerSecond: number) {
-    this.#bytesPerSecond = bytesPerSecond;
-  }
+  constructor(private readonly bytesPerSecond: number) {}
 
   judge(network: string, now: number): LimitVerdict {
-    if (this.#bytesPerSecond === 0) return 'answer';
+    if (this.bytesPerSecond === 0) return 'answer';
     const second = Math.floor(now / 1000);
     if (second !== this.#second) {
       this.#second = second;
       this.#sent = new Map();
     }
     const sent = this.#sentTo(network);
-    if (sent.bytes < this.#bytesPerSecond) return 'answer';
+    if (sent.bytes < this.bytesPerSecond) return 'answer';
     return ++sent.refused % SLIP === 1 ? 'slip' : 'drop';
   }
 
   /** Counts bytes sent to a network. */
   count(network: string, bytes: number): void {
-    if (this.#bytesPerSecond > 0) this.#sentTo(network).bytes += bytes;
+    if (this.bytesPerSecond > 0) this.#sentTo(network).bytes += bytes;
   }
 
   #sentTo(network: string): SentBytes {

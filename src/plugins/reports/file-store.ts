@@ -21,14 +21,15 @@ type RowsByPrefix = Map<string, PrefixRow>;
 
 /** Holds the counts of the current month in memory, and those of earlier months until they are written. */
 export class FileReportStore implements ReportStore {
-  readonly #settings: ReportsConfig['reports'];
   readonly #troubles: Troubles;
   readonly #months = new Map<string, RowsByPrefix>();
   #current = '';
 
   /** Without a folder, the reports end with the process. */
-  constructor(settings: ReportsConfig['reports'], context: Context) {
-    this.#settings = settings;
+  constructor(
+    private readonly settings: ReportsConfig['reports'],
+    context: Context,
+  ) {
     this.#troubles = createTroubles(context);
   }
 
@@ -38,7 +39,7 @@ export class FileReportStore implements ReportStore {
     this.#months.set(month, rows);
     if (month !== this.#current) await this.#deleteOld(month);
     this.#current = month;
-    const isFull = !rows.has(prefix) && rows.size >= this.#settings.maxPrefixes;
+    const isFull = !rows.has(prefix) && rows.size >= this.settings.maxPrefixes;
     addTo(rows, isFull ? OTHER_PREFIXES : prefix, counts);
     await nextTurn();
     return true;
@@ -72,7 +73,7 @@ export class FileReportStore implements ReportStore {
 
   /** Counts the months instead of comparing dates, because the clock may be wrong. */
   async #deleteOld(current: string): Promise<void> {
-    const { folder } = this.#settings;
+    const { folder } = this.settings;
     if (folder === undefined) return;
     const monthOf = (name: string): string => MONTH_FILE.exec(name)?.[1] ?? current;
     try {
@@ -124,7 +125,7 @@ export class FileReportStore implements ReportStore {
   }
 
   #fileOf(month: string): string | undefined {
-    const { folder } = this.#settings;
+    const { folder } = this.settings;
     return folder === undefined ? undefined : join(folder, `reports-${month}.ndjson`);
   }
 }

@@ -189,9 +189,6 @@ interface TakenRow {
 const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
-  readonly #now: () => number;
-  readonly #maxPrefixes: number;
-  readonly #caseSensitive: boolean;
   /** Counts of the current month, by prefix. */
   #rows = new Map<string, PrefixRow>();
   /** Counts that are complete, but not taken yet. */
@@ -204,11 +201,11 @@ export class ReadCounter {
   readonly #prefixes = new Set<string>();
   #repeatedHits: PreparedHit[] = [];
 
-  constructor(now: () => number, maxPrefixes: number, caseSensitive: boolean) {
-    this.#now = now;
-    this.#maxPrefixes = maxPrefixes;
-    this.#caseSensitive = caseSensitive;
-  }
+  constructor(
+    private readonly now: () => number,
+    private readonly maxPrefixes: number,
+    private readonly caseSensitive: boolean,
+  ) {}
 
   countRead({ handle: { key, prefix }, interface: family, exists }: AnsweredRead, times = 1): void {
     const row = this.#rowOf(prefix, exists);
@@ -227,7 +224,7 @@ export class ReadCounter {
   /** Counts the added hits. Call it about once a second, because it releases their responses. */
   countHits(): void {
     for (const hit of this.#repeatedHits) {
-      const handle = handleRef(hit.handle, this.#caseSensitive);
+      const handle = handleRef(hit.handle, this.caseSensitive);
       this.countRead({ handle, interface: hit.family, exists: hit.exists }, hit.repeats);
       hit.repeats = 0;
     }
@@ -247,7 +244,7 @@ export class ReadCounter {
   }
 
   #rowOf(given: string, exists: boolean): PrefixRow {
-    const now = this.#now();
+    const now = this.now();
     // The wall clock may have been set back.
     if (now >= this.#monthEnd || now < this.#monthStart) this.#startMonth(new Date(now));
     const known = this.#rows.get(given);
@@ -266,7 +263,7 @@ export class ReadCounter {
    */
   #admits(prefix: string, exists: boolean): boolean {
     if (this.#prefixes.has(prefix)) return true;
-    const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.#maxPrefixes;
+    const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.maxPrefixes;
     if (!isFull) this.#prefixes.add(prefix);
     return !isFull;
   }

@@ -30,14 +30,15 @@ interface LogFailures {
  */
 export class DeletionLog {
   readonly #file: string;
-  readonly #failures: LogFailures;
   readonly #appends = new SerialFlight();
   #waiting: Deleted[] = [];
   #isLate = false;
 
-  constructor(snapshotFile: string, failures: LogFailures) {
+  constructor(
+    snapshotFile: string,
+    private readonly failures: LogFailures,
+  ) {
     this.#file = `${snapshotFile}.deleted`;
-    this.#failures = failures;
   }
 
   /** Whether the disk does not respond: then no write waits for it. */
@@ -59,7 +60,7 @@ export class DeletionLog {
       .catch(wait)
       .catch((error: unknown) => {
         this.#isLate = true;
-        this.#failures.onLate(error);
+        this.failures.onLate(error);
       });
   }
 
@@ -68,7 +69,7 @@ export class DeletionLog {
     try {
       await writeFile(this.#file, lines.join(''), { flag: APPEND, mode: 0o600 });
     } catch (error) {
-      await this.#failures.onFailed(error);
+      await this.failures.onFailed(error);
     }
     this.#isLate = false;
   }

@@ -45,8 +45,6 @@ interface SnapshotPlan {
 }
 
 export class Snapshot {
-  readonly #options: SnapshotPlan;
-  readonly #host: Host;
   readonly #deletions: DeletionLog;
   readonly #ending = new AbortController();
   /** Aborted when a deletion could not be logged: the snapshot in progress may contain the record. */
@@ -65,9 +63,10 @@ export class Snapshot {
   readonly #reported = new Set<string>();
   #writtenAt = 0;
 
-  constructor(options: SnapshotPlan, host: Host) {
-    this.#options = options;
-    this.#host = host;
+  constructor(
+    private readonly options: SnapshotPlan,
+    private readonly host: Host,
+  ) {
     this.#deletions = new DeletionLog(options.file, {
       onLate: (error) => {
         this.#warn(NOT_WRITTEN, { reason: errorText(error) });
@@ -109,7 +108,7 @@ export class Snapshot {
   async close(): Promise<void> {
     this.#cancelTimer();
     const deadline = new AbortController();
-    const cancel = this.#host.clock.after(LAST_SNAPSHOT_MS, () => {
+    const cancel = this.host.clock.after(LAST_SNAPSHOT_MS, () => {
       deadline.abort(new Error('no time is left'));
     });
     this.#ending.abort();
@@ -119,8 +118,8 @@ export class Snapshot {
   }
 
   #schedule(): void {
-    const { clock } = this.#host;
-    this.#cancelTimer = clock.after(this.#options.everyMs, () => {
+    const { clock } = this.host;
+    this.#cancelTimer = clock.after(this.options.everyMs, () => {
       const { signal } = this.#ending;
       this.#writing = this.#write(createPace(clock), signal).finally(() => {
         this.#writing = undefined;
@@ -130,8 +129,8 @@ export class Snapshot {
   }
 
   async #write(pace: SnapshotSource['pace'], signal: AbortSignal): Promise<void> {
-    const { file, identity } = this.#options;
-    const { clock, log } = this.#host;
+    const { file, identity } = this.options;
+    const { clock, log } = this.host;
     const startedAt = clock.monotonic();
     this.#unlogged = new AbortController();
     const { signal: unlogged } = this.#unlogged;
@@ -155,7 +154,7 @@ export class Snapshot {
   async #remove(): Promise<void> {
     await this.#replaced.catch(() => undefined);
     try {
-      await unlink(this.#options.file);
+      await unlink(this.options.file);
     } catch (error) {
       if (isFileMissing(error)) return;
       const remedy = 'remove the file before the next start, which would restore deleted records';
@@ -174,14 +173,14 @@ export class Snapshot {
   }
 
   #warn(msg: string, fields: object): void {
-    this.#host.log.warn({ file: this.#options.file, ...fields }, msg);
+    this.host.log.warn({ file: this.options.file, ...fields }, msg);
   }
 
   #readSlice(from: number): ReturnType<SnapshotSource['readSlice']> {
     const {
       clock,
       cache: { memory },
-    } = this.#host;
+    } = this.host;
     const { entries, next } = memory.readFrom(from, SLICE_BYTES);
     const [now, wallTime] = [clock.now(), clock.wall()];
     const kept = entries
@@ -191,8 +190,8 @@ export class Snapshot {
   }
 
   async #load(): Promise<void> {
-    const { file } = this.#options;
-    const { memory } = this.#host.cache;
+    const { file } = this.options;
+    const { memory } = this.host.cache;
     // The ticket is taken before the log is read: memory knows later deletions, and the log contains earlier
     // ones.
     const ticket = memory.moment();
@@ -202,7 +201,7 @@ export class Snapshot {
       handle = await open(file, READ);
       await this.#restore(handle, { isDeleted, ticket });
     } catch (error) {
-      if (!isFileMissing(error)) this.#host.log.warn({ file, reason: errorText(error) }, 'snapshot rejected');
+      if (!isFileMissing(error)) this.host.log.warn({ file, reason: errorText(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
@@ -212,8 +211,8 @@ export class Snapshot {
     handle: FileHandle,
     { isDeleted, ticket }: { isDeleted: IsDeleted; ticket: number },
   ): Promise<void> {
-    const { file, identity, restore } = this.#options;
-    const { clock, log, metrics } = this.#host;
+    const { file, identity, restore } = this.options;
+    const { clock, log, metrics } = this.host;
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
     const rejections: SnapshotRejection[] = [];

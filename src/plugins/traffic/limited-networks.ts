@@ -56,14 +56,15 @@ return listed`;
 export class LimitedNetworks {
   readonly #log: Context['log'];
   readonly #clock: Context['clock'];
-  readonly #shared: RedisCommands | undefined;
   readonly #entries = new Map<string, LimitEntry>();
   #onLimited: (network: string) => void = () => undefined;
 
-  constructor({ log, clock }: Context, shared?: RedisCommands) {
+  constructor(
+    { log, clock }: Context,
+    private readonly shared?: RedisCommands,
+  ) {
     this.#log = log;
     this.#clock = clock;
-    this.#shared = shared;
   }
 
   /** Calls `listener` for each network that any instance limits. */
@@ -89,7 +90,7 @@ export class LimitedNetworks {
     this.#put({ ...limited, isOwn: true, isShared: false });
     this.#log.warn(this.#shown(limited), 'network limited for its misses');
     const leftMs = until - this.#clock.now();
-    const sharing = this.#shared?.run('limit', (redis) =>
+    const sharing = this.shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), leftMs, `${reason} ${network}`),
     );
     // Any instance may end the limit from now on.
@@ -105,7 +106,7 @@ export class LimitedNetworks {
    */
   async lift(network: string): Promise<boolean> {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
-    const shared = this.#shared;
+    const shared = this.shared;
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
     // The next refresh would otherwise restore the limit.
     if (shared !== undefined && removed === undefined)
@@ -119,7 +120,7 @@ export class LimitedNetworks {
   async refreshFromRedis(maxMs: number): Promise<void> {
     const now = this.#clock.now();
     for (const { network, until } of [...this.#entries.values()]) if (until <= now) this.#drop(network);
-    const listed = await this.#shared?.run('limit', (redis) =>
+    const listed = await this.shared?.run('limit', (redis) =>
       redis.eval(LIST_LIMITED, 1, this.#key(), maxMs, MAX_NETWORKS),
     );
     if (listed !== undefined) this.#follow(listed as (string | number)[]);
@@ -177,7 +178,7 @@ export class LimitedNetworks {
   }
 
   #key(): string {
-    return `${this.#shared?.keyPrefix ?? ''}limited`;
+    return `${this.shared?.keyPrefix ?? ''}limited`;
   }
 }
 
