@@ -158,7 +158,7 @@ for (const dir of process.argv.slice(2)) {
           // Small modules that nearly every command shares.
           {
             name: 'handle',
-            test: /src\/(?:handle\/|errors\.ts|time-slicer\.ts|cache\/clock|config\/(?:addresses|package-files)|upstream\/caller|observe\/top-counts)/,
+            test: /src\/(?:handle\/|errors\.ts|time-slicer\.ts|clock\.ts|config\/(?:addresses|package-files)|upstream\/caller|observe\/top-counts)/,
           },
           // What plugins declare, with zod: otherwise a file for each plugin.
           { name: 'declared', test: /src\/plugins\/[\w-]+\/plugin|node_modules\/zod\// },

@@ -1,5 +1,5 @@
 // The log, metrics, clock and hooks that all parts share. They are fixed for the life of a process.
-import type { Clock } from './cache/clock.js';
+import type { Clock } from './clock.js';
 import type { Hooks } from './hooks.js';
 import type { IsLogged, Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';

@@ -2,7 +2,7 @@
 import { createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
 import { type Cache, createCache } from '../cache/cache.js';
-import { type Clock, systemClock } from '../cache/clock.js';
+import { type Clock, systemClock } from '../clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
 import { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.js';
 import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createMessageApplier } from './apply-message.js';
-import { type Clock, systemClock } from './clock.js';
+import { type Clock, systemClock } from '../clock.js';
 import { BAN_ALL, type Deliver } from './coherence/message.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';

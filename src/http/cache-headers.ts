@@ -1,5 +1,5 @@
 // Computes Age, Cache-Control, Expires and Cache-Status from an entry and the time.
-import type { Clock } from '../cache/clock.js';
+import type { Clock } from '../clock.js';
 import type { Times } from '../cache/entry.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';

@@ -1,5 +1,5 @@
 // Resolves handles from the cache or the upstream, and invalidates them.
-import { type Clock, untilDeadline } from '../cache/clock.js';
+import { type Clock, untilDeadline } from '../clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd, judge } from '../cache/policy.js';
 import type { Fence, KeptEntry } from '../cache/store.js';

@@ -1,5 +1,6 @@
 // Sends one request to a server and receives the whole response within a timeout and a size limit.
 import type { Dispatcher } from 'undici';
+import { systemClock } from '../clock.js';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
@@ -73,10 +74,10 @@ export async function exchange(
 ): Promise<UpstreamResponse> {
   let attempt: ResponseCollector | undefined;
   // An AbortSignal with a listener would double the cost of an exchange.
-  const timer = setTimeout(() => {
+  const cancelTimeout = systemClock.after(timeoutMs, () => {
     const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
     attempt?.fail(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
-  }, timeoutMs);
+  });
   const send = (options: Dispatcher.DispatchOptions): Promise<EncodedResponse> =>
     new Promise((resolve, reject) => {
       attempt = new ResponseCollector(maxBodyBytes, resolve, reject);
@@ -97,7 +98,7 @@ export async function exchange(
   } catch (error) {
     throw toServiceError(error);
   } finally {
-    clearTimeout(timer);
+    cancelTimeout();
   }
 }
 

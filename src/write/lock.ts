@@ -1,7 +1,7 @@
 // The lock of a handle for a write: a fair queue in this instance and, with Redis, a lock across all instances.
 import { LRUCache } from 'lru-cache';
 import type { Cache } from '../cache/cache.js';
-import { systemClock, untilDeadline } from '../cache/clock.js';
+import { systemClock, untilDeadline } from '../clock.js';
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';

@@ -1,7 +1,7 @@
 // A lock across all instances: a Redis key with a token and its end, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
 import type { Cache } from '../cache/cache.js';
-import type { Clock } from '../cache/clock.js';
+import type { Clock } from '../clock.js';
 import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';

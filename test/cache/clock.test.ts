@@ -1,7 +1,7 @@
 // The time of cache entries, under wall clocks that are wrong, are set, or stand still.
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { createSteadyTime } from '../../src/cache/clock.js';
+import { createSteadyTime } from '../../src/clock.js';
 
 const HOUR_MS = 3_600_000;
 

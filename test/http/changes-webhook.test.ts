@@ -2,7 +2,7 @@
 import { partial } from '../support/partial.js';
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { createWebhook } from '../../src/plugins/changes/webhook.js';
 import { createChangeLog } from '../../src/plugins/changes/change-log.js';
 import { newChangeFile, startWebhookReceiver } from '../support/changes.js';

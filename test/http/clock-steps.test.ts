@@ -4,7 +4,7 @@ import nock from 'nock';
 import { fixed } from '../support/fixed.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect } from 'vitest';
-import { type Clock, createSteadyTime } from '../../src/cache/clock.js';
+import { type Clock, createSteadyTime } from '../../src/clock.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
 import { newFolder, snapshotOf } from '../support/snapshot.js';

@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { createSteadyTime } from '../../src/cache/clock.js';
+import { createSteadyTime } from '../../src/clock.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Asked, type Question } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';

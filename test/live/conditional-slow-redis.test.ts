@@ -3,7 +3,7 @@
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { mapLimited } from '../../src/v2/collection.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';

@@ -1,7 +1,7 @@
 // A Redis that refuses commands: without eviction it stores no new entries, and instances serve no outdated entries; a replica is lost.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';

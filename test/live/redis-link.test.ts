@@ -2,7 +2,7 @@
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { type OpenInstance, openInstance, openLinked } from '../support/instances.js';

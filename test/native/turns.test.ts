@@ -4,7 +4,7 @@ import { partial } from '../support/partial.js';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import type { NativeConfig } from '../../src/plugins/native/plugin.js';
 import type { Resolve } from '../../src/plugins/native/answer.js';

@@ -2,7 +2,7 @@
 import type { Host } from '../../src/host.js';
 import { partial } from '../support/partial.js';
 import { describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import type { NativeConfig } from '../../src/plugins/native/plugin.js';
 import { createUdpListener } from '../../src/plugins/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';

@@ -5,7 +5,7 @@ import type { Config } from '../../src/config/schema.js';
 import { createOtherRecords, createPrefixRecords } from '../../src/plugins/locations/other-records.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Caller } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';

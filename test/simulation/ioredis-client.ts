@@ -1,6 +1,6 @@
 // Simulates ioredis for the code under test: reconnection, ready check, and command timeouts.
 import { EventEmitter } from 'node:events';
-import { untilDeadline } from '../../src/cache/clock.js';
+import { untilDeadline } from '../../src/clock.js';
 import { reconnectDelayMs } from '../../src/cache/redis/connections.js';
 import type { Connection } from './connection.js';
 import type { Network } from './network.js';

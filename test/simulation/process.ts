@@ -1,5 +1,5 @@
 // A simulated process with separate clocks and timers. A kill ends its life; a pause delays its events.
-import { type Clock, createSteadyTime } from '../../src/cache/clock.js';
+import { type Clock, createSteadyTime } from '../../src/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Random } from './random.js';
 

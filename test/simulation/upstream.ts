@@ -1,6 +1,6 @@
 // The Handle server: each write increments the version of a record. Each process reaches the server over a
 // line that may be cut. The server may be slow, reject requests, or lose responses.
-import { untilDeadline } from '../../src/cache/clock.js';
+import { untilDeadline } from '../../src/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Entry } from '../../src/cache/entry.js';
 import { ServiceError } from '../../src/errors.js';

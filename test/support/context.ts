@@ -1,5 +1,5 @@
 // Creates a context for testing a part alone, with the log as a list of lines.
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import type { Context } from '../../src/context.js';
 import { createHooks } from '../../src/hooks.js';
 import { createLogger } from '../../src/observe/logger.js';

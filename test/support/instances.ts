@@ -1,7 +1,7 @@
 // Opens cache instances without a server: memory, the hub, and the link to a real Redis.
 import { createStoreEvents } from '../../src/cache/store.js';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
-import { type Clock, systemClock } from '../../src/cache/clock.js';
+import { type Clock, systemClock } from '../../src/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { type Instance, type RedisOptions, createInstance } from '../../src/cache/cache.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

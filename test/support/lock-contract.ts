@@ -1,7 +1,7 @@
 // The contract of the handle lock, in one process and across instances.
 import { expect, onTestFinished, test } from 'vitest';
 import { gate } from './gate.js';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { type HandleLock, type Held, createHandleLock } from '../../src/write/lock.js';
 import { type AcquireRedisLock, createRedisLock } from '../../src/write/redis-lock.js';

@@ -1,6 +1,6 @@
 // Creates a resolver without Redis and without a Handle server, whose loads are a function of the test.
 import { partial } from './partial.js';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';

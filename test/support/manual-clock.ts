@@ -1,5 +1,5 @@
 // A clock that tests advance; advancing it runs due timers.
-import type { Clock } from '../../src/cache/clock.js';
+import type { Clock } from '../../src/clock.js';
 
 interface Timer {
   at: number;

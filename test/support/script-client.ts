@@ -1,5 +1,5 @@
 // Runs the coherence scripts on a real Redis without a link: no lease, and a fixed clock.
-import { type Clock, systemClock } from '../../src/cache/clock.js';
+import { type Clock, systemClock } from '../../src/clock.js';
 import { partial } from './partial.js';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';

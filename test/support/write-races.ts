@@ -1,7 +1,7 @@
 // Runs readers and writers of one handle in an order chosen by fast-check, on one instance without a network.
 import type { Fence } from '../../src/cache/store.js';
 import { partial } from './partial.js';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { Hub, type Membership } from '../../src/cache/link/hub.js';

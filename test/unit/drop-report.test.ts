@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { createDropReport } from '../../src/server/connections.js';
 import { testContext } from '../support/context.js';
 

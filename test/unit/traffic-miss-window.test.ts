@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Host } from '../../src/host.js';
 import { Live } from '../../src/config/live.js';
-import { systemClock } from '../../src/cache/clock.js';
+import { systemClock } from '../../src/clock.js';
 import { LimitedNetworks } from '../../src/plugins/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { LIMIT_REASONS, type TrafficConfig } from '../../src/plugins/traffic/plugin.js';

@@ -1,5 +1,5 @@
 // The cache lease, during which this instance has received every acknowledged change, and pauses of the process.
-import type { Clock } from '../clock.js';
+import type { Clock } from '../../clock.js';
 
 /** Lease duration, counted from the request. */
 export const LEASE_MS = 2000;

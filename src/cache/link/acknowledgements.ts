@@ -1,6 +1,6 @@
 // The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md,
 // "Write".
-import { type Clock, untilDeadline } from '../clock.js';
+import { type Clock, untilDeadline } from '../../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import { timeoutError } from '../redis/errors.js';
 import type { MemberList } from './member-list.js';

@@ -1,5 +1,5 @@
 // The member list in Redis: a sorted set with the end of each membership as score (Redis clock, ms).
-import type { Clock } from '../clock.js';
+import type { Clock } from '../../clock.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
 import type { RedisCommands } from '../redis/commands.js';

@@ -1,5 +1,5 @@
 // The Redis membership of this instance: lease, publications, acknowledgements. See ../coherence/README.md.
-import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
+import { type Clock, oneAtATime, untilDeadline } from '../../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
 import {

@@ -2,7 +2,7 @@
 // single timeout instead of a timeout per request.
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { type Clock, oneAtATime, systemClock, untilDeadline } from '../clock.js';
+import { type Clock, oneAtATime, systemClock, untilDeadline } from '../../clock.js';
 import type { Context } from '../../context.js';
 import { RUN_LENGTH } from '../entry.js';
 import {

@@ -1,7 +1,7 @@
 // Tests Redis once: its role, and the user's rights to write, read, delete, run scripts and exchange messages.
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { untilDeadline } from '../clock.js';
+import { untilDeadline } from '../../clock.js';
 import { ASSERT_MAY_PUBLISH } from './coherence-scripts.js';
 import { digestOf } from './commands.js';
 import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';

@@ -2,7 +2,7 @@
 // response is 2xx.
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, untilDeadline } from '../../cache/clock.js';
+import { type Clock, untilDeadline } from '../../clock.js';
 import { createSender } from '../../upstream/connections.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';

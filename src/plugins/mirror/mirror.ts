@@ -1,7 +1,7 @@
 // Mirrors the configured prefixes, whose handles survive an outage of any length, and decides which lists are served.
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
-import { oneAtATime } from '../../cache/clock.js';
+import { oneAtATime } from '../../clock.js';
 import { isLoopback } from '../../config/addresses.js';
 import { FOREVER_MS } from '../../config/fields.js';
 import type { ListPage } from '../../handle/outcome.js';

@@ -1,7 +1,7 @@
 // Mirrors one prefix: repeatedly lists its handles and reads each into the cache.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Host } from '../../host.js';
-import type { Clock } from '../../cache/clock.js';
+import type { Clock } from '../../clock.js';
 import type { Entry } from '../../cache/entry.js';
 import { ServiceError } from '../../errors.js';
 import { refOfKey } from '../../handle/handle.js';

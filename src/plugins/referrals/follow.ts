@@ -1,5 +1,5 @@
 // Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
-import { untilDeadline } from '../../cache/clock.js';
+import { untilDeadline } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import { upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
 import { type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';

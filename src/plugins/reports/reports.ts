@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
-import { untilDeadline } from '../../cache/clock.js';
+import { untilDeadline } from '../../clock.js';
 import { TroubleReporter } from '../../cache/redis/errors.js';
 import { ServiceError } from '../../errors.js';
 import { handleRef, type HandleRef, upperAscii } from '../../handle/handle.js';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { untilDeadline } from '../../cache/clock.js';
+import { untilDeadline } from '../../clock.js';
 import type { Deleted } from '../../cache/store.js';
 import { APPEND } from '../../config/given-files.js';
 import { SerialFlight } from '../../resolver/single-flight.js';

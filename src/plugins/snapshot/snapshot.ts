@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
 import type { Host } from '../../host.js';
-import type { Clock } from '../../cache/clock.js';
+import type { Clock } from '../../clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { READ } from '../../config/given-files.js';

@@ -3,6 +3,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import { systemClock } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../concurrency-limiter.js';
 import type { ForwardRequest, ServerSettings } from '../contract.js';
@@ -79,7 +80,7 @@ export function createForwardRequest(
     return new Promise((resolve, reject) => {
       let hasResponse = false;
       const onFailure = (error: unknown): void => {
-        clearTimeout(timer);
+        cancelTimeout();
         reject(toForwardError(error));
       };
       const onResponse = (response: IncomingMessage): void => {
@@ -96,17 +97,17 @@ export function createForwardRequest(
         resolve(response);
       };
       const onClose = (): void => {
-        clearTimeout(timer);
+        cancelTimeout();
         const diagnosis = { cause: 'the connection was closed before a response came' };
         if (!hasResponse) onFailure(new ServiceError('UPSTREAM_UNREACHABLE', { diagnosis }));
       };
       const upstream = { method, target: basePath + target, headers, body };
       const request = new ForwardedRequest(upstream, { onResponse, onFailure, onClose });
-      const timer = setTimeout(() => {
+      const cancelTimeout = systemClock.after(writeTimeoutMs, () => {
         onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
         // Aborts the upstream request, even while it waits for a connection.
         request.emit('aborted');
-      }, writeTimeoutMs);
+      });
       void proxy(request, res, onFailure);
     });
   };
