@@ -1,5 +1,6 @@
 // Limits concurrent requests to a Handle server, adapts the limit to latency, and
 // shares slots fairly among callers.
+import { systemClock } from '../clock.js';
 import { ServiceError } from '../errors.js';
 import type { Caller } from './caller.js';
 import { FairQueue, type PlacesInUse, type Waiter } from './fair-queue.js';
@@ -58,7 +59,7 @@ const UNKNOWN: Caller = { class: 'normal', client: undefined };
 interface Waiting extends Waiter {
   resolve: () => void;
   reject: (error: ServiceError) => void;
-  timer?: NodeJS.Timeout;
+  cancelTimer?: () => void;
 }
 
 /**
@@ -202,17 +203,17 @@ export class ConcurrencyLimiter {
         this.#drop(waiting, `no slot within ${queueTimeoutMs} ms`);
       };
       // Preempts before the timeout, so that this request still gets the freed slot.
-      waiting.timer = setTimeout(() => {
-        waiting.timer = setTimeout(expire, queueTimeoutMs / 4);
+      waiting.cancelTimer = systemClock.after(0.75 * queueTimeoutMs, () => {
+        waiting.cancelTimer = systemClock.after(queueTimeoutMs / 4, expire);
         for (const preempt of this.#preemptible) if (preempt(queueTimeoutMs / 2)) return;
-      }, 0.75 * queueTimeoutMs);
+      });
       changeCount(this.#queuedOfKey, key, 1);
       this.#queue.add(waiting);
     });
   }
 
   #leaveQueue(waiting: Waiting): void {
-    clearTimeout(waiting.timer);
+    waiting.cancelTimer?.();
     changeCount(this.#queuedOfKey, waiting.key, -1);
   }
 
