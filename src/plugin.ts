@@ -65,6 +65,8 @@ export interface PluginModule<Settings extends Config> {
 export interface Plugin<Settings extends Config = Config> extends ConfigPart<Settings> {
   readonly name: string;
   readonly errors?: Readonly<Record<string, ErrorEntry>>;
+  /** The values of `upstreams[].kind` that it adds; its module has their `sources`. */
+  readonly serverKinds?: readonly string[];
   /** Metrics, whose series exist also while the plugin is off. */
   readonly metrics?: Readonly<Record<string, MetricEntry>>;
   /** Members of `GET /stats` while the plugin is off. */

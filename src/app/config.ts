@@ -1,11 +1,25 @@
 // The configuration: the sections of the core and of every plugin, whether it is on or off.
+import type { Rule } from '../config/fields.js';
 import type { ConfigKey } from '../config/keys.js';
 import { type ConfigSources, type StartConfig, createConfigLoader } from '../config/load.js';
 import { type Config, SECTIONS, rules } from '../config/schema.js';
 import { startProblems } from '../config/start-problems.js';
 import { PLUGINS, type PluginSettings } from './plugins.js';
 
-const loader = createConfigLoader<PluginSettings>([{ sections: SECTIONS, rules, startProblems }, ...PLUGINS]);
+const SERVER_KINDS = ['handle-server', ...PLUGINS.flatMap(({ serverKinds = [] }) => serverKinds), 'none'];
+
+const kindRules = ({ upstreams }: Config): Rule[] =>
+  upstreams.map(({ kind }, at) => [
+    !SERVER_KINDS.includes(kind),
+    `upstreams.${at}.kind`,
+    `give one of ${SERVER_KINDS.join(', ')}`,
+  ]);
+
+const loader = createConfigLoader<PluginSettings>([
+  { sections: SECTIONS, rules, startProblems },
+  { rules: kindRules },
+  ...PLUGINS,
+]);
 
 export const configKeys: () => readonly ConfigKey[] = loader.configKeys;
 

@@ -8,7 +8,6 @@ import {
   mapping,
   mappings,
   normalised,
-  oneOf,
   readPrefixPattern,
   size,
   text,
@@ -123,14 +122,12 @@ const address = normalised({
   read: readServerAddress,
 });
 
-/** The kinds of servers. `dspace` and `template` servers mint their own handles; `none` means no server. */
-const KINDS = ['handle-server', 'dspace', 'template', 'none'] as const;
-
 const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';
 
 const server = mapping({
   prefixes: list({ allowed: PREFIXES, read: readPrefixPattern }),
-  kind: oneOf(KINDS, 'handle-server'),
+  // `app/config.ts` checks it, because plugins add kinds; `none` means no server.
+  kind: text({ allowed: 'the kind of a server', pattern: /./ }).default('handle-server'),
   url: address.optional(),
   existenceCheck: flag(false),
   readOnly: flag(false),
@@ -140,7 +137,7 @@ const server = mapping({
 });
 
 export const upstreams = mappings(server).describe(
-  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` (`handle-server`, `dspace`, `template` or `none`) and `existenceCheck` for repositories, see "Repositories"; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, `clientCertificateFile`, `clientKeyFile`, timeouts and limits to override `upstream.*`. The longest matching prefix determines the server.',
+  'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` and `existenceCheck` for repositories, see "Repositories", or `kind: none` for prefixes without a server; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, `clientCertificateFile`, `clientKeyFile`, timeouts and limits to override `upstream.*`. The longest matching prefix determines the server.',
 );
 
 /** Keys of `upstream` that are defaults for each server in `upstreams`. */

@@ -59,7 +59,7 @@ function upstreamRules(config: UpstreamSections): Rule[] {
     [
       repeated !== undefined,
       'upstreams',
-      `prefix ${repeated ?? ''} is given twice: only after a repository (kind dspace or template) may another server follow, which is read-only too`,
+      `prefix ${repeated ?? ''} is given twice: only after a repository may another server follow, which is read-only too`,
     ],
     [
       tooShort !== undefined,

@@ -6,8 +6,7 @@ import type { SectionsOf } from './fields.js';
 type ListedServer = z.output<typeof upstreams>[number];
 
 /** A server with its prefixes (`21.T1`, `21.T1.*` or `*`, in upper case), limits and timeouts. */
-export interface ServerConfig extends Omit<ListedServer, 'kind' | 'url'> {
-  kind: Exclude<ListedServer['kind'], 'none'>;
+export interface ServerConfig extends Omit<ListedServer, 'url'> {
   url: string;
   /** Section key: `upstream`, or `upstreams.0` and so on. */
   key: string;

@@ -30,10 +30,13 @@ function repositoryRule({ kind, url, secondaries }: Config['upstreams'][number],
   return [];
 }
 
+const KINDS: readonly string[] = ['dspace', 'template'];
+
 export const repositories: Plugin = {
   name: 'repositories',
   errors: ERRORS,
+  serverKinds: KINDS,
   rules: ({ upstreams }) => upstreams.flatMap(repositoryRule),
-  isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => kind !== 'handle-server' && kind !== 'none'),
+  isEnabled: ({ upstreams }) => upstreams.some(({ kind }) => KINDS.includes(kind)),
   load: () => import('./repositories.js'),
 };
