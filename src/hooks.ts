@@ -173,7 +173,7 @@ export const createHooks = () => ({
   repeat: hookList<(key: string) => void>(),
   /** A prepared response is sent. Copy `hit` to keep it. */
   sentPrepared: hookList<(hit: PreparedHit) => void>(),
-  /** An anonymous read of a handle has an answer, which is not a prepared response. */
+  /** An anonymous read of a handle has an answer, which is not a prepared response. A judge sees the client of a request. */
   answered: hookList<(read: AnsweredRead) => void>(),
   /** An anonymous read of a handle has an error of a server or of this proxy instead of an answer. */
   failed: hookList<(handle: HandleRef) => void>(),
