@@ -59,6 +59,8 @@ export class DeletionLog {
     await wait()
       .catch(wait)
       .catch((error: unknown) => {
+        // Several writes may have waited.
+        if (this.#isLate) return;
         this.#isLate = true;
         this.failures.onLate(error);
       });
