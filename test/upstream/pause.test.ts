@@ -1,9 +1,11 @@
 // A process that was paused, by SIGSTOP or a suspended machine, finds its timers due and responses unread.
 import '../support/real-sockets.js';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startProxy } from '../support/proxy.js';
+import { newFolder } from '../support/snapshot.js';
 import { HANDLE, PATH, recordOf } from '../support/upstream.js';
 
 beforeEach(() => {
@@ -41,14 +43,18 @@ async function startServerThread() {
   return { flags, url: `http://127.0.0.1:${port}` };
 }
 
+const PUT = { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' };
+
 describe('a response that came during a pause of the process', () => {
   test.each([
     { name: 'a read', question: {} },
     { name: 'a read with a login', question: { headers: { Authorization: 'Basic eDp5' } } },
-    { name: 'a write', question: { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' } },
-  ])('answers $name, although the timeout is over', async ({ question }) => {
+    { name: 'a write', question: PUT },
+    { name: 'a write that is settled later', question: PUT, hasSnapshot: true },
+  ])('answers $name, although the timeout is over', async ({ question, hasSnapshot }) => {
     const { flags, url } = await startServerThread();
-    const proxy = await startProxy({ UPSTREAM_URL: url });
+    const snapshot = hasSnapshot === true ? { CACHE_SNAPSHOT_FILE: join(newFolder(), 'snapshot') } : {};
+    const proxy = await startProxy({ UPSTREAM_URL: url, ...snapshot });
     const answer = proxy.ask(PATH, question);
     while (Atomics.load(flags, RECEIVED) === 0) await nextTurn();
     Atomics.store(flags, RELEASED, 1);

@@ -78,7 +78,7 @@ export function createForwardRequest(
     const ofRequest = { bodyBytes: body.length, requestId };
     const headers = forwardedHeaders(client, { host, pseudonym, withCredentials: !readOnly, ...ofRequest });
     return new Promise((resolve, reject) => {
-      let hasResponse = false;
+      let received: IncomingMessage | undefined;
       const onFailure = (error: unknown): void => {
         cancelTimeout();
         reject(toForwardError(error));
@@ -92,18 +92,20 @@ export function createForwardRequest(
           onFailure(new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis }));
           return;
         }
-        hasResponse = true;
+        received = response;
         response.rawHeaders = endToEndLines(response, sessions);
         resolve(response);
       };
       const onClose = (): void => {
         cancelTimeout();
         const diagnosis = { cause: 'the connection was closed before a response came' };
-        if (!hasResponse) onFailure(new ServiceError('UPSTREAM_UNREACHABLE', { diagnosis }));
+        if (received === undefined) onFailure(new ServiceError('UPSTREAM_UNREACHABLE', { diagnosis }));
       };
       const upstream = { method, target: basePath + target, headers, body };
       const request = new ForwardedRequest(upstream, { onResponse, onFailure, onClose });
       const cancelTimeout = systemClock.after(writeTimeoutMs, () => {
+        // It is in memory, and is read once the change is settled.
+        if (received?.complete === true) return;
         onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
         // Aborts the upstream request, even while it waits for a connection.
         request.emit('aborted');
