@@ -59,6 +59,19 @@ export const systemClock: Clock = {
   randomId: randomUUID,
 };
 
+/**
+ * Calls `run` after `ms`, in two halves: a pause of the process ends only one of them, and a response that is larger
+ * than the buffers of its connection is read in the other. Returns a cancel function.
+ */
+export function afterHalves(ms: number, run: () => void, { after }: Clock = systemClock): () => void {
+  let cancel = after(ms / 2, () => {
+    cancel = after(ms / 2, run);
+  });
+  return () => {
+    cancel();
+  };
+}
+
 export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let isRunning = false;
   return async () => {

@@ -1,6 +1,6 @@
 // Sends one request to a server and receives the whole response within a timeout and a size limit.
 import type { Dispatcher } from 'undici';
-import { systemClock } from '../clock.js';
+import { afterHalves } from '../clock.js';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
@@ -74,7 +74,7 @@ export async function exchange(
 ): Promise<UpstreamResponse> {
   let attempt: ResponseCollector | undefined;
   // An AbortSignal with a listener would double the cost of an exchange.
-  const cancelTimeout = systemClock.after(timeoutMs, () => {
+  const cancelTimeout = afterHalves(timeoutMs, () => {
     const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
     attempt?.fail(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
   });

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { newFolder } from '../support/snapshot.js';
-import { HANDLE, PATH, recordOf } from '../support/upstream.js';
+import { HANDLE, PATH, recordOf, urlValue } from '../support/upstream.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -26,15 +26,16 @@ const server = require('node:http').createServer((req, res) => {
   req.resume().on('end', () => {
     set(${RECEIVED});
     Atomics.wait(flags, ${RELEASED}, 0);
-    res.writeHead(200, { 'Content-Type': 'application/json' }).end(body, () => set(${SENT}));
+    res.writeHead(200, { 'Content-Type': 'application/json' }).end(body);
+    setImmediate(() => set(${SENT}));
   });
 });
 server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
 `;
 
-async function startServerThread() {
+async function startServerThread(values: unknown[]) {
   const flags = new Int32Array(new SharedArrayBuffer(12));
-  const body = JSON.stringify(recordOf().body);
+  const body = JSON.stringify(recordOf(values).body);
   const worker = new Worker(SERVER, { eval: true, workerData: { flags, body } });
   onTestFinished(async () => {
     await worker.terminate();
@@ -48,11 +49,13 @@ const PUT = { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}
 describe('a response that came during a pause of the process', () => {
   test.each([
     { name: 'a read', question: {} },
+    { name: 'a read of a record that no socket buffers', question: {}, length: 1_000_000 },
     { name: 'a read with a login', question: { headers: { Authorization: 'Basic eDp5' } } },
     { name: 'a write', question: PUT },
+    { name: 'a write with such a response', question: PUT, length: 1_000_000 },
     { name: 'a write that is settled later', question: PUT, hasSnapshot: true },
-  ])('answers $name, although the timeout is over', async ({ question, hasSnapshot }) => {
-    const { flags, url } = await startServerThread();
+  ])('answers $name, although the timeout is over', async ({ question, length = 1, hasSnapshot }) => {
+    const { flags, url } = await startServerThread([urlValue('x'.repeat(length))]);
     const snapshot = hasSnapshot === true ? { CACHE_SNAPSHOT_FILE: join(newFolder(), 'snapshot') } : {};
     const proxy = await startProxy({ UPSTREAM_URL: url, ...snapshot });
     const answer = proxy.ask(PATH, question);

@@ -3,7 +3,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import { systemClock } from '../../clock.js';
+import { afterHalves } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../concurrency-limiter.js';
 import type { ForwardRequest, ServerSettings } from '../contract.js';
@@ -103,7 +103,7 @@ export function createForwardRequest(
       };
       const upstream = { method, target: basePath + target, headers, body };
       const request = new ForwardedRequest(upstream, { onResponse, onFailure, onClose });
-      const cancelTimeout = systemClock.after(writeTimeoutMs, () => {
+      const cancelTimeout = afterHalves(writeTimeoutMs, () => {
         // It is in memory, and is read once the change is settled.
         if (received?.complete === true) return;
         onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
