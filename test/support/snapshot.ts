@@ -11,7 +11,8 @@ import { type MockUpstream, PATH, mockUpstream } from './upstream.js';
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
   onTestFinished(() => {
-    rmSync(folder, { recursive: true, force: true });
+    // Again if a snapshot is written to it meanwhile.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
   return folder;
 }

@@ -60,6 +60,8 @@ export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } 
     const next = rest.shift() ?? { status: 599 };
     if (next.hangs) {
       vi.advanceTimersByTime(TIME_LIMIT_MS);
+      // A timeout waits in two halves.
+      setImmediate(() => vi.advanceTimersByTime(TIME_LIMIT_MS));
       return;
     }
     const text = typeof next.body === 'string' ? next.body : JSON.stringify(next.body ?? '');
