@@ -63,9 +63,9 @@ export const systemClock: Clock = {
  * Calls `run` after `ms`, in two halves: a pause of the process ends only one of them, and a response that is larger
  * than the buffers of its connection is read in the other. Returns a cancel function.
  */
-export function afterHalves(ms: number, run: () => void, { after }: Clock = systemClock): () => void {
-  let cancel = after(ms / 2, () => {
-    cancel = after(ms / 2, run);
+export function afterHalves(ms: number, run: () => void): () => void {
+  let cancel = systemClock.after(ms / 2, () => {
+    cancel = systemClock.after(ms / 2, run);
   });
   return () => {
     cancel();
@@ -93,11 +93,11 @@ export function untilDeadline<T>(
   promise: Promise<T>,
   timeoutMs: number,
   late: () => Error,
-  clock: Clock = systemClock,
+  { after }: { after: Clock['after'] } = systemClock,
 ): Promise<T> {
   // Promise.race would create twice as many promises for each Redis command.
   return new Promise((resolve, reject) => {
-    const cancel = clock.after(timeoutMs, () => {
+    const cancel = after(timeoutMs, () => {
       reject(late());
     });
     const settle =

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { untilDeadline } from '../../clock.js';
+import { afterHalves, untilDeadline } from '../../clock.js';
 import type { Deleted } from '../../cache/store.js';
 import { APPEND } from '../../config/given-files.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
@@ -54,16 +54,12 @@ export class DeletionLog {
 
     if (this.#isLate) return;
     const late = (): Error => new Error('the disk does not respond');
-    const wait = (): Promise<void> => untilDeadline(appended, WAIT_MS / 2, late);
-    // Twice, because a pause of the process, in which the disk responds, ends a wait too.
-    await wait()
-      .catch(wait)
-      .catch((error: unknown) => {
-        // Several writes may have waited.
-        if (this.#isLate) return;
-        this.#isLate = true;
-        this.failures.onLate(error);
-      });
+    await untilDeadline(appended, WAIT_MS, late, { after: afterHalves }).catch((error: unknown) => {
+      // Several writes may have waited.
+      if (this.#isLate) return;
+      this.#isLate = true;
+      this.failures.onLate(error);
+    });
   }
 
   async #append(): Promise<void> {
