@@ -1,5 +1,6 @@
 // Each record receives only a share of the permits and of the queue.
-import { describe, expect, test } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
@@ -28,6 +29,21 @@ describe('concurrency limiter', () => {
     turns[0]();
     expect(await isSettled(third)).toBe(true);
     expect(limiter.usage()).toMatchObject({ running: 16, waiting: 0 });
+  });
+
+  test('grants a permit that is released after a pause, although the time in the queue is over', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 100, queueTimeoutMs: WAIT_MS });
+    const release = await limiter.acquire();
+    const waiting = limiter.acquire();
+    vi.advanceTimersByTime(0.75 * WAIT_MS);
+    await nextTurn();
+    vi.advanceTimersByTime(WAIT_MS);
+    release();
+    await expect(waiting).resolves.toBeInstanceOf(Function);
   });
 
   test('grants released permits to the first eligible waiter until all are free', async () => {
