@@ -152,10 +152,10 @@ export class Loader {
     const { store } = this.parts.cache;
     const { authoritative, handle } = task;
     const { key } = handle;
+    const readAt = this.context.clock.now();
     const entry = makeEntry(answer, at, this.#ttlBoundsOf(key));
     // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
     // (HDLProxy would serve the deleted record again).
-    const readAt = this.context.clock.now();
     const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
     const stored = isKept && store.accepts(key, kept.ticket);
     const storing = authoritative

@@ -175,8 +175,9 @@ export class MemoryStore {
    */
   applyChange(change: KeyChange): void {
     const { kind, key } = change;
-    if (kind === 'raise' || kind === 'unknown') this.#expireOldFences();
-    this.#fences.track(change, this.#now());
+    const now = this.#now();
+    if (kind === 'raise' || kind === 'unknown') this.#expireOldFences(now);
+    this.#fences.track(change, now);
     if (kind !== 'unchanged') this.#log.add(key);
     if (kind === 'changed' || kind === 'forget') this.#index.delete(key);
     if (kind === 'unknown' || kind === 'soften') this.#makeStale(key);
@@ -253,9 +254,9 @@ export class MemoryStore {
   }
 
   /** Removes the expired fences of up to two keys per write, because these keys may never be read again. */
-  #expireOldFences(): void {
+  #expireOldFences(now: number): void {
     for (let times = 0; times < 2; times++) {
-      const key = this.#fences.takeExpired(this.#now());
+      const key = this.#fences.takeExpired(now);
       if (key !== undefined) this.#makeStale(key);
     }
   }
