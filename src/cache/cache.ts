@@ -133,7 +133,7 @@ export function assembleCache(deps: CacheDeps): Cache {
       memory,
       coherence: hub,
       redis,
-      onPublished: deps.events.published,
+      events: deps.events,
       fenceLifeMs,
       disconnectedMaxAgeMs: deps.redis?.disconnectedMaxAgeMs,
       now,

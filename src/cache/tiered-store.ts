@@ -11,7 +11,7 @@ interface TieredStoreDeps {
   memory: MemoryStore;
   coherence: Hub;
   redis?: RedisStore | undefined;
-  onPublished?: StoreEvents['published'];
+  events?: StoreEvents;
   /** Fence lifetime (ms). */
   fenceLifeMs: number;
   /** Maximum TTL of answers loaded without Redis (ms). */
@@ -135,7 +135,7 @@ export class TieredStore {
   }
 
   async #afterPublication(deleted: Deleted): Promise<void> {
-    await Promise.all((this.deps.onPublished ?? []).map((each) => each(deleted)));
+    await Promise.all((this.deps.events?.published ?? []).map((each) => each(deleted)));
   }
 
   forget(key: string): Promise<void> {
