@@ -175,6 +175,7 @@ function openCluster(
       },
     },
   );
+  failPipelinesWithoutResults(cluster);
   const clients = new Map<string, Redis>();
   cluster.on('+node', (node: Redis) => clients.set(serverName(node), node));
   cluster.on('-node', (node: Redis) => clients.delete(serverName(node)));
@@ -194,6 +195,28 @@ function openCluster(
       cluster.refreshSlotsCache();
       reconnectIfEnded(cluster);
     },
+  };
+}
+
+interface PipelineOutcome {
+  resolve: (results: readonly unknown[]) => void;
+  reject: (error: Error) => void;
+}
+
+/**
+ * Fails the commands of a pipeline that has no results. When an ASK is the last redirection, as while a slot moves,
+ * ioredis drops the results, and then throws in a callback, which would end the process (its issue 1931).
+ */
+function failPipelinesWithoutResults(cluster: Cluster): void {
+  const create = cluster.pipeline.bind(cluster);
+  cluster.pipeline = (...given) => {
+    const pipeline = create(...given) as ReturnType<typeof create> & PipelineOutcome;
+    const { resolve, reject } = pipeline;
+    pipeline.resolve = (results) => {
+      if (results.length > 0) resolve(results);
+      else reject(new Error('too many redirections in the cluster'));
+    };
+    return pipeline;
   };
 }
 
