@@ -34,30 +34,31 @@ export class SingleFlight<L extends { startedAt: number; answer: Promise<unknown
   }
 }
 
-interface SerialWork {
+interface SerialWork<T> {
   hasBegun: boolean;
-  done: Promise<void>;
+  done: Promise<T>;
 }
 
 /**
  * Runs the work of a key serially. Callers share the next run, because a run in progress may predate the
  * reason for their call.
  */
-export class SerialFlight {
-  readonly #last = new Map<string, SerialWork>();
+export class SerialFlight<T = void> {
+  readonly #last = new Map<string, SerialWork<T>>();
 
-  join(key: string, start: () => Promise<void>): Promise<void> {
+  join(key: string, start: () => Promise<T>): Promise<T> {
     const last = this.#last.get(key);
     if (last?.hasBegun === false) return last.done;
-    const next: SerialWork = { hasBegun: false, done: Promise.resolve() };
-    const begin = (): Promise<void> => {
+    const begin = (): Promise<T> => {
       next.hasBegun = true;
       return start();
     };
-    next.done = (last === undefined ? begin() : last.done.then(begin, begin)).finally(() => {
+    const run = last === undefined ? start() : last.done.then(begin, begin);
+    const done = run.finally(() => {
       if (this.#last.get(key) === next) this.#last.delete(key);
     });
+    const next = { hasBegun: last === undefined, done };
     this.#last.set(key, next);
-    return next.done;
+    return done;
   }
 }

@@ -8,6 +8,7 @@ import type { Host } from '../../host.js';
 import type { Logger } from '../../observe/logger.js';
 import type { Metrics } from '../../observe/metrics.js';
 import type { Started } from '../../plugin.js';
+import { SerialFlight } from '../../resolver/single-flight.js';
 import { createSender } from '../../upstream/connections.js';
 import { type FrontsConfig, METRICS } from './plugin.js';
 
@@ -65,14 +66,6 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : message;
 }
 
-function newBatch() {
-  let settle: (isConfirmed: boolean) => void = () => undefined;
-  const confirmed = new Promise<boolean>((resolve) => {
-    settle = resolve;
-  });
-  return { keys: new Set<string>(), confirmed, settle };
-}
-
 /**
  * A cache in front, with one ban in flight; keys that come meanwhile share the next. After an unconfirmed ban
  * it is emptied. So it is at the start, because an earlier process may have ended before its last ban.
@@ -81,8 +74,9 @@ class Front {
   readonly #log: Logger;
   readonly #count: ReturnType<Metrics['counterOf']>;
   readonly #outgoing = createSender();
-  #next = newBatch();
-  #isSending = false;
+  readonly #bans = new SerialFlight<boolean>();
+  /** The keys of the next ban. */
+  #keys = new Set<string>();
   #isBehind = true;
   #isFailing = false;
   #retry: NodeJS.Timeout | undefined;
@@ -100,10 +94,8 @@ class Front {
 
   /** Bans the responses with a key. Resolves to whether the front has confirmed it. */
   banKey(key: string): Promise<boolean> {
-    const { keys, confirmed } = this.#next;
-    keys.add(key);
-    if (!this.#isSending) void this.#sendAll();
-    return confirmed;
+    this.#keys.add(key);
+    return this.#bans.join('', () => this.#send());
   }
 
   async close(): Promise<void> {
@@ -112,17 +104,9 @@ class Front {
     await this.#outgoing.close();
   }
 
-  async #sendAll(): Promise<void> {
-    this.#isSending = true;
-    while (this.#next.keys.size > 0) {
-      const batch = this.#next;
-      this.#next = newBatch();
-      batch.settle(await this.#send(batch.keys));
-    }
-    this.#isSending = false;
-  }
-
-  async #send(keys: ReadonlySet<string>): Promise<boolean> {
+  async #send(): Promise<boolean> {
+    const keys = this.#keys;
+    this.#keys = new Set();
     const isEverything = this.#isBehind || keys.has(EVERYTHING) || keys.size > MAX_KEYS;
     try {
       await this.#ban(isEverything ? EVERYTHING : [...keys].join('|'));
