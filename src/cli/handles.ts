@@ -4,6 +4,7 @@ import { isLoopback } from '../config/addresses.js';
 import { tryDecode } from '../handle/bytes.js';
 import { handleInUrl, parseHandle, printableText } from '../handle/handle.js';
 import { streamLines } from '../handle/streams.js';
+import { basicLogin } from '../upstream/exchange.js';
 import { fetchText } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
@@ -121,10 +122,7 @@ function authorizationFor({ proxy, user, passwordFile }: ListSource): string | u
     const text = `Refusing to send a password to ${proxy} in the clear: use https or loopback.`;
     throw new Failure(text, EXIT.usage);
   }
-  // Encodes colons, because the first colon ends the user name in HTTP Basic (RFC 7617 §2). A name without a
-  // colon is already encoded.
-  const name = user.includes(':') ? encodeURIComponent(user) : user;
-  return `Basic ${Buffer.from(`${name}:${readPassword(passwordFile)}`).toString('base64')}`;
+  return basicLogin(user, readPassword(passwordFile));
 }
 
 function readPassword(file: string | undefined): string {

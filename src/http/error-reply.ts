@@ -15,9 +15,9 @@ export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
 /** Logs and counts unexpected errors. */
 export const createReportUnexpected =
-  ({ log, metrics }: Context): ReportUnexpected =>
+  ({ log, metrics }: Context, message = 'unexpected error'): ReportUnexpected =>
   (err, requestId) => {
-    log.error({ err, requestId }, 'unexpected error');
+    log.error({ err, requestId }, message);
     metrics.countInternalError();
   };
 

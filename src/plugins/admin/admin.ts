@@ -14,6 +14,7 @@ import type { JsonLimits } from '../../handle/json.js';
 import type { Hooks } from '../../hooks.js';
 import {
   completeReply,
+  createReportUnexpected,
   createSendError,
   errorHeaders,
   type ErrorReply,
@@ -33,11 +34,7 @@ import { createEventStream, createStatusFiles, statusIcon, statusPage } from './
 export const start = (host: Host): Started => ({ admin: (interfaces) => createAdmin(host, interfaces) });
 
 export function createAdmin(host: Host, interfaces: AdminInterfaces): RequestListener {
-  const { log, metrics } = host;
-  const onUnexpected = (err: unknown): void => {
-    log.error({ err }, 'unexpected error on the admin listener');
-    metrics.countInternalError();
-  };
+  const onUnexpected = createReportUnexpected(host, 'unexpected error on the admin listener');
   const handlers = { ...handlersOf(interfaces), ...createHandlers(host, onUnexpected) };
   const routes = interfaces.plugins.flatMap(({ adminRoutes = [] }) => adminRoutes);
   const assertAccess = createAccessCheck(host.settings.current.admin.token);
@@ -237,7 +234,7 @@ function parseBody<T extends z.ZodType>(body: Buffer, schema: T): z.output<T> {
   throw new ServiceError(ERRORS.ADMIN_BAD_BODY, { detail: issue?.message ?? 'invalid' });
 }
 
-export function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
+function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
   const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
   /** Accepts any Content-Type, because `curl -d` declares a form. */
   const readJson = <T extends z.ZodType>(req: Request, schema: T): Promise<z.output<T>> =>

@@ -7,10 +7,12 @@ import { FOREVER_MS } from '../../config/fields.js';
 import type { ListPage } from '../../handle/outcome.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
 import type { ListRequest } from '../../hooks.js';
+import { createReportUnexpected } from '../../http/error-reply.js';
 import { pageIn } from '../../http/target.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import type { OriginServer } from '../../upstream/contract.js';
+import { basicLogin } from '../../upstream/exchange.js';
 import type { ListAnswer } from '../../upstream/reply.js';
 import { assertFound } from '../../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
@@ -22,12 +24,9 @@ const MAX_WRITTEN = 100_000;
 
 /** Starts the mirrors once stored records have been restored, so that they do not read its records again. */
 export function start(host: Host, settings: MirrorConfig): Started {
-  const { log, metrics, resolver, refOf, whenRestored } = host;
+  const { resolver, refOf, whenRestored } = host;
   const { mirror } = settings;
-  const onUnexpected = (err: unknown): void => {
-    log.error({ err }, 'unexpected error in the mirror');
-    metrics.countInternalError();
-  };
+  const onUnexpected = createReportUnexpected(host, 'unexpected error in the mirror');
   const mirrors = createPrefixMirrors(settings, host, onUnexpected);
   const findMirror = (key: string): PrefixMirror | undefined => mirrors.get(refOfKey(key).prefix);
   const runAll = async (): Promise<void> => {
@@ -117,14 +116,15 @@ function createPrefixMirrors(
 
 /** Creates the function that reads a page of the list from the server that is responsible for the handle. */
 function createReadPage(
-  login: MirrorConfig['mirror'],
+  { user, password = '' }: MirrorConfig['mirror'],
   handle: HandleRef,
   { upstreams, log }: Host,
 ): (page: number) => Promise<ListAnswer> {
   const { prefix } = handle;
   const [server] = upstreams.findServers(handle);
-  const authorization = server && isSecure(server) ? basicLogin(login) : undefined;
-  if (server !== undefined && login.user !== undefined && authorization === undefined)
+  const isSent = user !== undefined && server !== undefined && isSecure(server);
+  const authorization = isSent ? basicLogin(user, password) : undefined;
+  if (server !== undefined && user !== undefined && !isSent)
     log.warn({ upstream: server.url, remedy: 'use https' }, 'mirror.user is not sent over plain http');
   return async (page) => {
     const { list, source } = assertFound(server);
@@ -136,13 +136,6 @@ function createReadPage(
 
 const isSecure = ({ url }: OriginServer): boolean =>
   url.startsWith('https:') || isLoopback(new URL(url).hostname);
-
-/** Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2). */
-function basicLogin({ user, password }: MirrorConfig['mirror']): string | undefined {
-  if (user === undefined || password === undefined) return undefined;
-  const name = user.includes(':') ? encodeURIComponent(user) : user;
-  return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
-}
 
 /** Maximum handles of a response, and characters of their names: writing more would block the event loop. */
 const MAX_HANDLES = 10_000;

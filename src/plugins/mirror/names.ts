@@ -43,16 +43,14 @@ const MIN_MAX_CHARS = 1024 * 1024;
 /** A set of names, bounded in number and in length. */
 class BoundedNames {
   readonly keys = new Set<string>();
-  readonly #maxHandles: number;
   #charsLeft: number;
 
-  constructor(maxHandles: number) {
-    this.#maxHandles = maxHandles;
+  constructor(private readonly maxHandles: number) {
     this.#charsLeft = Math.max(MIN_MAX_CHARS, maxHandles * CHARS_PER_HANDLE);
   }
 
   isFull(): boolean {
-    return this.keys.size >= this.#maxHandles || this.#charsLeft <= 0;
+    return this.keys.size >= this.maxHandles || this.#charsLeft <= 0;
   }
 
   /** Adds a key; `chars`: characters in memory for the name. Returns false if it is known or there is no room. */

@@ -35,7 +35,6 @@ const MAX_LEASE_STEPS = 50;
 const NONE: ReadonlySet<string> = new Set();
 
 export class PrefixMirror {
-  readonly #readList: ReadList;
   readonly #pause: ReturnType<typeof createPause>;
   /** Half of the interval: a visit may find an entry of this age, and the next visit is one cycle later. */
   readonly #cycleMs: number;
@@ -47,17 +46,14 @@ export class PrefixMirror {
   #copiedAt: number | undefined;
   #isSpread = false;
   #isListFailing = false;
-  readonly #onUnexpected: (error: unknown) => void;
 
   /** `intervalMs`: maximum age of a record. */
   constructor(
     private readonly host: Host,
     private readonly prefix: string,
     intervalMs: number,
-    { readList, onUnexpected }: { readList: ReadList; onUnexpected: (error: unknown) => void },
+    private readonly work: { readList: ReadList; onUnexpected: (error: unknown) => void },
   ) {
-    this.#readList = readList;
-    this.#onUnexpected = onUnexpected;
     this.#pause = createPause(host.clock);
     this.#cycleMs = intervalMs / 2;
   }
@@ -68,7 +64,7 @@ export class PrefixMirror {
       try {
         await this.#runCycle();
       } catch (error) {
-        this.#onUnexpected(error);
+        this.work.onUnexpected(error);
         this.#pause.extend();
         await this.#pause.wait();
       }
@@ -140,7 +136,7 @@ export class PrefixMirror {
   async #list(listedAt: number): Promise<void> {
     const changes = this.#changes;
     try {
-      const list = await this.#readList(this.#known?.names ?? NONE);
+      const list = await this.work.readList(this.#known?.names ?? NONE);
       this.#known = { ...list, listedAt, changes };
       this.#isListFailing = false;
       this.#pause.reset();
@@ -180,7 +176,7 @@ export class PrefixMirror {
       }
     } catch (failure) {
       // Thrown, it would end the walk of this reader alone.
-      if (!(failure instanceof ServiceError)) this.#onUnexpected(failure);
+      if (!(failure instanceof ServiceError)) this.work.onUnexpected(failure);
       this.#pause.extend();
     }
     walk.retryLater(visit);
@@ -300,17 +296,14 @@ export const pauseMsAfter = (failures: number): number => Math.min(1000 * 2 ** (
 
 /** The pauses of a mirror: after failures of the server, and by its schedule. */
 function createPause({ monotonic, after }: Clock) {
-  const cancels = new Set<() => void>();
   let isClosed = false;
   let failures = 0;
   let until = -Infinity;
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => {
-      const cancel = after(ms, () => {
-        cancels.delete(cancel);
-        resolve();
+      after(ms, () => {
+        if (!isClosed) resolve();
       });
-      cancels.add(cancel);
     });
   return {
     sleep,
@@ -329,10 +322,9 @@ function createPause({ monotonic, after }: Clock) {
     reset(): void {
       failures = 0;
     },
-    /** Cancels all pauses; their promises stay pending. */
+    /** No pause ends any more; their promises stay pending. */
     close(): void {
       isClosed = true;
-      for (const cancel of cancels) cancel();
     },
   };
 }
