@@ -72,6 +72,51 @@ export function afterHalves(ms: number, run: () => void): () => void {
   };
 }
 
+export const pause = ({ after }: { after: Clock['after'] }, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    after(ms, resolve);
+  });
+
+/** Calls `work` each `everyMs` until the returned function is called. */
+export function repeat(
+  { after }: { after: Clock['after'] },
+  everyMs: number,
+  work: () => unknown,
+): () => void {
+  let cancel = (): void => undefined;
+  const schedule = (): void => {
+    cancel = after(everyMs, () => {
+      schedule();
+      work();
+    });
+  };
+  schedule();
+  return () => {
+    cancel();
+  };
+}
+
+const LOG_INTERVAL_MS = 60_000;
+
+/**
+ * Returns a function that calls `log` at most once a minute, with the number of calls since: its reason may occur
+ * thousands of times a second, or for days.
+ */
+export function onceAMinute<Given extends unknown[]>(
+  { now }: { now: Clock['now'] },
+  log: (count: number, ...given: Given) => void,
+): (...given: Given) => void {
+  let count = 0;
+  let loggedAt = -Infinity;
+  return (...given) => {
+    count++;
+    if (now() - loggedAt < LOG_INTERVAL_MS) return;
+    log(count, ...given);
+    loggedAt = now();
+    count = 0;
+  };
+}
+
 export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let isRunning = false;
   return async () => {

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { onceAMinute } from '../clock.js';
 import type { Context } from '../context.js';
 import { type IsTrustedProxy, networkOf } from '../http/client-address.js';
 
@@ -256,23 +257,17 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
   unread: 'add an instance, or bound the clients that read slowly with server.maxConnectionsPerNetwork',
 };
 
-/** Minimum interval between log lines, because thousands of connections may be closed. */
-const LOG_INTERVAL_MS = 60_000;
-
 export function createDropReport(
-  { log, metrics, clock: { now } }: Context,
+  { log, metrics, clock }: Context,
   listener: string,
   message: string,
 ): (reason: DropReason, network: string) => void {
-  let dropped = 0;
-  let loggedAt = -Infinity;
+  const warn = onceAMinute(clock, (dropped, reason: DropReason, network: string) => {
+    log.warn({ listener, reason, network, dropped, remedy: REMEDIES[reason] }, message);
+  });
   return function reportDrop(reason, network) {
     metrics.countDroppedConnection(reason);
-    dropped++;
-    if (now() - loggedAt < LOG_INTERVAL_MS) return;
-    log.warn({ listener, reason, network, dropped, remedy: REMEDIES[reason] }, message);
-    loggedAt = now();
-    dropped = 0;
+    warn(reason, network);
   };
 }
 

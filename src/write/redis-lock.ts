@@ -1,7 +1,7 @@
 // A lock across all instances: a Redis key with a token and its end, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
 import type { Cache } from '../cache/cache.js';
-import type { Clock } from '../clock.js';
+import { type Clock, pause, repeat } from '../clock.js';
 import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
@@ -162,7 +162,7 @@ class RedisLock {
     // A different Redis may have granted the lock to others before this era.
     this.freeSince = Math.max(clock.monotonic() - freeMs, era()?.since ?? Infinity);
     this.#renewedAt = sentAt;
-    this.#renewLater();
+    this.#cancelRenewal = repeat(clock, RENEW_MS, () => this.#renew());
     return 'granted';
   }
 
@@ -192,13 +192,6 @@ class RedisLock {
     }
   }
 
-  #renewLater(): void {
-    this.#cancelRenewal = this.options.clock.after(RENEW_MS, () => {
-      this.#renewLater();
-      void this.#renew();
-    });
-  }
-
   async #renew(): Promise<void> {
     const { redis, clock } = this.options;
     const names = this.#names;
@@ -217,11 +210,6 @@ class RedisLock {
     if (renewed === 0) this.#renewedAt = -Infinity;
   }
 }
-
-const pause = ({ after }: Clock, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    after(ms, resolve);
-  });
 
 const notLocked = (detail: string): ServiceError =>
   new ServiceError('LOCK_UNAVAILABLE', { detail, retryAfterMs: 1000 });

@@ -1,5 +1,5 @@
 // The Redis membership of this instance: lease, publications, acknowledgements. See ../coherence/README.md.
-import { type Clock, oneAtATime, untilDeadline } from '../../clock.js';
+import { type Clock, oneAtATime, repeat, untilDeadline } from '../../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
 import {
@@ -71,7 +71,7 @@ export class Member {
   #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
-  #cancelTick: () => void = () => undefined;
+  readonly #cancelTick: () => void;
 
   constructor(private readonly deps: MemberDeps) {
     const { clock, commands } = deps;
@@ -87,7 +87,10 @@ export class Member {
       const [member = '', ...calls] = text.split(' ');
       this.#acknowledgements.receive(member, calls);
     });
-    this.#schedule();
+    this.#cancelTick = repeat(deps.clock, INSTANCE_LEASE_RENEWAL_MS, () => {
+      this.pauses.beat();
+      void this.renewNow();
+    });
   }
 
   /** Returns the remaining lease time (ms); 0 if messages may have been missed. */
@@ -180,15 +183,6 @@ export class Member {
     if (commands.isConnected())
       await untilDeadline(this.#list.leave(), LEASE_MS, timeoutError, clock).catch(() => undefined);
     this.#subscriptions.close();
-  }
-
-  #schedule(): void {
-    this.#cancelTick = this.deps.clock.after(INSTANCE_LEASE_RENEWAL_MS, () => {
-      if (this.#isClosed) return;
-      this.pauses.beat();
-      this.#schedule();
-      void this.renewNow();
-    });
   }
 
   /** Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. */

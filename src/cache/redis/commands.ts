@@ -2,7 +2,7 @@
 // single timeout instead of a timeout per request.
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { type Clock, oneAtATime, systemClock, untilDeadline } from '../../clock.js';
+import { type Clock, oneAtATime, repeat, systemClock, untilDeadline } from '../../clock.js';
 import type { Context } from '../../context.js';
 import { RUN_LENGTH } from '../entry.js';
 import {
@@ -56,7 +56,7 @@ export class RedisCommands {
   readonly #troubles: TroubleReporter;
   readonly #runs: ServerRuns;
   readonly #clock: Clock;
-  #cancelCheck: () => void = () => undefined;
+  readonly #cancelCheck: () => void;
   #isUp = false;
   #isClosed = false;
   #failedChecks = 0;
@@ -71,7 +71,7 @@ export class RedisCommands {
     this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
     this.keyPrefix = options.keyPrefix;
     this.watch(this.redis);
-    this.#scheduleCheck();
+    this.#cancelCheck = repeat(this.#clock, CHECK_EVERY_MS, this.#check);
   }
 
   isUp(): boolean {
@@ -199,13 +199,6 @@ export class RedisCommands {
     this.#cancelCheck();
     await this.attempt(this.redis.quit(), CHECK_EVERY_MS).catch(() => undefined);
     this.redis.disconnect();
-  }
-
-  #scheduleCheck(): void {
-    this.#cancelCheck = this.#clock.after(CHECK_EVERY_MS, () => {
-      this.#scheduleCheck();
-      void this.#check();
-    });
   }
 
   readonly #check = oneAtATime(async () => {

@@ -1,12 +1,14 @@
 // Compares sampled hits, and the entries cached after sampled writes, with the records at the Handle server.
 import { LRUCache } from 'lru-cache';
 import type { Started } from '../../plugin.js';
+import { pause } from '../../clock.js';
 import type { Host } from '../../host.js';
 import type { Entry } from '../../cache/entry.js';
 import { judge } from '../../cache/policy.js';
 import { ServiceError } from '../../errors.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
 import type { Outcome } from '../../handle/outcome.js';
+import { createReportUnexpected } from '../../http/error-reply.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import { ExpiringMap } from '../../upstream/expiring-map.js';
@@ -97,11 +99,9 @@ function createCounts({ metrics, clock: { now } }: Host) {
  * Creates a function that runs at most `readsPerSecond` audits per second on average, and counts skipped
  * audits.
  */
-function createLimit(
-  { readsPerSecond }: AuditConfig['audit'],
-  { clock: { now }, metrics, log }: Host,
-  count: Count,
-) {
+function createLimit({ readsPerSecond }: AuditConfig['audit'], host: Host, count: Count) {
+  const { now } = host.clock;
+  const onUnexpected = createReportUnexpected(host, 'unexpected error in the audit');
   const intervalMs = 1000 / readsPerSecond;
   /** When the bucket of `readsPerSecond` audits is full again. */
   let fullAt = 0;
@@ -113,11 +113,9 @@ function createLimit(
     fullAt = after;
     return true;
   }
-  const onFailure = (err: unknown): void => {
-    // The recheck failed, so the entry was not replaced.
-    if (err instanceof ServiceError) return;
-    log.error({ err }, 'unexpected error in the audit');
-    metrics.countInternalError();
+  const onFailure = (error: unknown): void => {
+    // After a failed recheck the entry was not replaced.
+    if (!(error instanceof ServiceError)) onUnexpected(error);
   };
   return {
     run: (sample: Sample, work: () => Promise<void>): void => {
@@ -171,10 +169,6 @@ export function createCompare(
       return undefined;
     }
   };
-  const settle = (): Promise<void> =>
-    new Promise((resolve) => {
-      clock.after(SETTLE_MS, resolve);
-    });
   /** Whether a fence is raised, or a fence message may have been missed. */
   const isInFlight = (key: string): boolean =>
     cache.redisState() === 'down' || !cache.memory.accepts(key, cache.memory.moment());
@@ -182,7 +176,8 @@ export function createCompare(
   return async function compare(handle, served) {
     const { key } = handle;
     const record = await read(handle);
-    if (isShared && record !== undefined && !isSameRecord(served.entry, record)) await settle();
+    if (isShared && record !== undefined && !isSameRecord(served.entry, record))
+      await pause(clock, SETTLE_MS);
     const marginMs = isShared ? MARGIN_MS : 0;
     const writes = { isInFlight: isInFlight(key), appliedAt: appliedAt(key), marginMs };
     return classify({ served, record, writes });
@@ -252,7 +247,7 @@ interface KnownWrites {
   marginMs: number;
 }
 
-export type AuditResult = Exclude<SampleResult, 'skipped'>;
+type AuditResult = Exclude<SampleResult, 'skipped'>;
 
 /**
  * Returns `older-after-acknowledged-write` only for an entry that was loaded before a write and served after
@@ -269,5 +264,5 @@ export function classify({ served: { entry, at }, record, writes }: AuditedAnswe
 }
 
 /** Whether both have the same public values. Messages of not-found outcomes are ignored. */
-export const isSameRecord = (entry: Entry, record: Outcome): boolean =>
+const isSameRecord = (entry: Entry, record: Outcome): boolean =>
   entry.kind === record.kind && (record.kind !== 'found' || entry.values === record.values);

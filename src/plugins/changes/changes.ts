@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
-import { untilDeadline } from '../../clock.js';
+import { onceAMinute, untilDeadline } from '../../clock.js';
 import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
@@ -59,9 +59,6 @@ const REMEDIES: Readonly<Record<Destination, string>> = {
   webhook: 'let the server at changes.webhook.url respond with 2xx within 5 s',
 };
 
-/** Minimum interval between log lines of a destination, because it may fail twice a second for days. */
-const LOG_INTERVAL_MS = 60_000;
-
 function createDeliveryCallbacks({ log, metrics, clock }: Host) {
   const countDropped = metrics.counterOf(METRICS.dropped);
   const stampNow = () => ({
@@ -69,22 +66,17 @@ function createDeliveryCallbacks({ log, metrics, clock }: Host) {
     instance: `${hostname()}:${process.pid}`,
   });
   function callbacksFor(destination: Destination): DeliveryCallbacks {
-    let loggedAt = -Infinity;
     let isLogged = false;
     return {
       formatGap: (dropped: number) => formatGap(dropped, stampNow()),
       onDropped(count: number) {
         countDropped({ destination }, count);
       },
-      onFailing(err: unknown) {
-        if (clock.now() - loggedAt < LOG_INTERVAL_MS) return;
-        loggedAt = clock.now();
+      onFailing: onceAMinute(clock, (_count, err: unknown) => {
         isLogged = true;
-        log.warn(
-          { err, destination, remedy: REMEDIES[destination] },
-          'changes cannot be delivered, retrying',
-        );
-      },
+        const remedy = REMEDIES[destination];
+        log.warn({ err, destination, remedy }, 'changes cannot be delivered, retrying');
+      }),
       onRecovered(dropped: number) {
         if (isLogged || dropped > 0) log.info({ destination, dropped }, 'changes are delivered again');
         isLogged = false;

@@ -206,7 +206,8 @@ export class DeliveryQueue {
       this.#dropped -= dropped;
       this.#done += this.#inFlight.length;
       this.#inFlight = [];
-      this.#recover(dropped);
+      if (this.#isFailing) this.callbacks.onRecovered(dropped);
+      this.#isFailing = false;
       this.#wake(this.#done);
     }
   }
@@ -228,11 +229,6 @@ export class DeliveryQueue {
   #fail(error: unknown): void {
     this.callbacks.onFailing(error);
     this.#isFailing = true;
-  }
-
-  #recover(dropped: number): void {
-    if (this.#isFailing) this.callbacks.onRecovered(dropped);
-    this.#isFailing = false;
   }
 
   /** Resolves all waiters up to line number `done`. Waiters are sorted by line number. */

@@ -1,6 +1,7 @@
 // Counts the reads of the listed prefixes, and serves their pages.
 import type { HandlerParts, Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
+import { repeat } from '../../clock.js';
 import { foldedRef, upperAscii } from '../../handle/handle.js';
 import { HTML_TYPE, type SitePage, brandingOf, createPageLayout, html } from '../../html/html.js';
 import { contextOf } from '../../http/context.js';
@@ -13,12 +14,7 @@ import type { PrefixPagesConfig } from './plugin.js';
 
 export function start(host: Host, { prefixPages: { prefixes, publishEveryMs } }: PrefixPagesConfig): Started {
   const counts = createPageCounts(prefixes, host);
-  let cancel = (): void => undefined;
-  const publish = (): void => {
-    cancel = host.clock.after(publishEveryMs, publish);
-    void counts.publish();
-  };
-  publish();
+  const cancel = repeat(host.clock, publishEveryMs, counts.publish);
   return {
     answered: ({ handle: { prefix }, exists }) => {
       counts.add(prefix, exists ? 'found' : 'unknown');

@@ -1,5 +1,6 @@
 // Takes the PROXY header from the start of each connection, before the HTTP server gets it.
 import type { Socket } from 'node:net';
+import { onceAMinute } from '../../clock.js';
 import type { Host } from '../../host.js';
 import type { Started } from '../../plugin.js';
 import { compileTrust } from '../../http/client-address.js';
@@ -77,19 +78,13 @@ const REMEDIES: Readonly<Record<RejectionReason, string>> = {
   limit: 'check why the balancer opens connections without sending a header',
 };
 
-/** Minimum interval between log lines, because each of many connections may be rejected. */
-const LOG_INTERVAL_MS = 60_000;
-
 function createReport({ log, metrics, clock }: Host): (reason: RejectionReason, peer: string) => void {
   const count = metrics.counterOf(METRICS.rejections);
-  let closed = 0;
-  let loggedAt = -Infinity;
-  return function report(reason, peer) {
-    count({ reason }, 1);
-    closed++;
-    if (clock.now() - loggedAt < LOG_INTERVAL_MS) return;
+  const warn = onceAMinute(clock, (closed, reason: RejectionReason, peer: string) => {
     log.warn({ reason, peer, closed, remedy: REMEDIES[reason] }, 'connections without a PROXY header closed');
-    loggedAt = clock.now();
-    closed = 0;
+  });
+  return function report(reason, peer) {
+    count({ reason });
+    warn(reason, peer);
   };
 }

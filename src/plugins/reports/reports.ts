@@ -3,13 +3,14 @@ import type { z } from 'zod';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
-import { untilDeadline } from '../../clock.js';
+import { repeat, untilDeadline } from '../../clock.js';
 import { TroubleReporter } from '../../cache/redis/errors.js';
 import { ServiceError } from '../../errors.js';
 import { handleRef, type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { AnsweredRead } from '../../hooks.js';
 import type { AdminHandler } from '../../http/router.js';
 import type { PreparedHit } from '../../observe/hits.js';
+import { SerialFlight } from '../../resolver/single-flight.js';
 import { FileReportStore } from './file-store.js';
 import { ERRORS, reportQuery, type ReportsConfig, type ResolutionReport } from './plugin.js';
 import { PrefixRow } from './prefix-row.js';
@@ -108,10 +109,10 @@ export function createReports({ clock, log }: Context, counter: ReadCounter, sto
  * Counts that it has not confirmed are sent again with the same sequence number before any others.
  */
 function createPublish(take: () => TakenRow[], store: ReportStore): () => Promise<boolean> {
+  // Calls during a publication share the next one, or they would accumulate while the store does not respond.
+  const publications = new SerialFlight<boolean>();
   let unsent: TakenRow[] = [];
   let sequence = 0;
-  let last = Promise.resolve(true);
-  let next: Promise<boolean> | undefined;
 
   async function addAll(): Promise<boolean> {
     for (let next = unsent[0]; next !== undefined; next = unsent[0]) {
@@ -134,29 +135,7 @@ function createPublish(take: () => TakenRow[], store: ReportStore): () => Promis
     return isStored;
   }
 
-  return () => {
-    // Calls during a publication share the next one, or they would accumulate while the store does not respond.
-    next ??= last = last.then(() => {
-      next = undefined;
-      return publish();
-    });
-    return next;
-  };
-}
-
-/** Repeats `work` until the returned function is called. */
-function repeat({ after }: Context['clock'], everyMs: number, work: () => unknown): () => void {
-  let cancel = (): void => undefined;
-  const schedule = (): void => {
-    cancel = after(everyMs, () => {
-      schedule();
-      work();
-    });
-  };
-  schedule();
-  return () => {
-    cancel();
-  };
+  return () => publications.join('', publish);
 }
 
 function prefixReport({ prefix, month }: { prefix: string; month: string }, counts: PrefixCounts) {

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
 import type { Host } from '../../host.js';
-import type { Clock } from '../../clock.js';
+import { type Clock, pause } from '../../clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { READ } from '../../config/given-files.js';
@@ -239,13 +239,13 @@ export class Snapshot {
  * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
  * only yield to pending requests.
  */
-function createPace({ monotonic, after }: Clock): () => Promise<void> {
+function createPace(clock: Clock): () => Promise<void> {
+  const { monotonic } = clock;
   let dueAt = monotonic();
   return async function pace() {
     dueAt += SLICE_EVERY_MS;
     const restMs = dueAt - monotonic();
-    if (restMs > 0) await new Promise<void>((resolve) => void after(restMs, resolve));
-    else await nextTurn();
+    await (restMs > 0 ? pause(clock, restMs) : nextTurn());
   };
 }
 
