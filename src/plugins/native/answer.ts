@@ -12,7 +12,7 @@ import { asServiceError, createReportUnexpected } from '../../http/error-reply.j
 import { maybe } from '../../maybe.js';
 import type { Resolution } from '../../resolver/resolution.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
-import type { Resolver, ResolverRead } from '../../resolver/resolver.js';
+import type { ResolverRead } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import {
   decodeRequest,
@@ -58,85 +58,69 @@ export interface Incoming {
 
 type Answering = AnsweredMessage | Promise<AnsweredMessage>;
 
-export interface NativeAnswer {
-  /** Returns a prepared response, already reported; undefined if none exists. */
-  answerPrepared: PreparedMessages['answer'];
-  /** Handles a request; synchronous for a fresh entry in memory. Never throws or rejects. */
-  answer: (incoming: Incoming) => Answering;
-  /** Replies with code 2, without an upstream request; the client tries a different interface or site. */
-  deny: (incoming: Incoming, text: string) => AnsweredMessage;
-  /** Responds to a message that cannot be read. */
-  refuse: (problem: MessageProblem) => AnsweredMessage;
-}
+export type NativeAnswer = ReturnType<typeof createAnswer>;
 
-export function createAnswer(
-  host: Host,
-  prepared: PreparedMessages,
-  resolve: Resolve,
-  site: SiteInfo,
-): NativeAnswer {
+export function createAnswer(host: Host, prepared: PreparedMessages, resolve: Resolve, site: SiteInfo) {
   const { resolver, cache } = host;
   // Clients compare the expiration of a message with their wall clock.
   const { wall: now } = host.clock;
-  const readExchange = createReadExchange(resolver);
   const operate = createNativeOperations(host, resolve, site);
   const finish = createFinish(site, now);
 
+  function readExchange(incoming: Incoming): Exchange | MessageProblem {
+    const { envelope, message, transport } = incoming;
+    if (envelope.isEncrypted) return encrypted(envelope.sessionId);
+    const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
+    if (!request.ok) return malformed(request.problem, transport);
+    const { resolution } = request.value;
+    const handle = resolution && resolver.refOf(resolution.handle.toString('utf8'));
+    return { incoming, request: request.value, handle };
+  }
+
+  /** Responds to a message that cannot be read. */
   function refuse(problem: MessageProblem): AnsweredMessage {
     const outcome = refusalMessage(problem.responseCode, 'invalid', problem.text);
     const reply = replyUnreadable(problem, now());
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
-  function completeExchange(incoming: Incoming, exchange: Exchange): Answering {
+  function completeExchange(exchange: Exchange): Answering {
     const outcome = operate(exchange);
     if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
     const answered = finish(exchange, outcome);
-    prepared.prepareMessage(incoming, exchange.request, answered);
+    prepared.prepareMessage(exchange.incoming, exchange.request, answered);
     return answered;
   }
 
-  return {
-    answerPrepared: (received, transport, maxBytes) => prepared.answer(received, transport, maxBytes),
-    answer(incoming) {
-      const exchange = readExchange(incoming);
-      if (!('request' in exchange)) return refuse(exchange);
-      const { handle } = exchange;
-      const { inSlice } = incoming;
-      const complete = (): Answering => completeExchange(incoming, exchange);
-      const isSliced = inSlice !== undefined && handle !== undefined && cache.memory.isLarge(handle.key);
-      return isSliced === true ? inSlice(complete) : complete();
-    },
-    deny(incoming, text) {
-      const exchange = readExchange(incoming);
-      if (!('request' in exchange)) return refuse(exchange);
-      return finish(exchange, refusalMessage(RESPONSE_CODE.error, 'invalid', text));
-    },
-    refuse,
-  };
+  /** Returns a prepared response, already reported; undefined if none exists. */
+  const answerPrepared: PreparedMessages['answer'] = (...given) => prepared.answer(...given);
+
+  /** Handles a request; synchronous for a fresh entry in memory. Never throws or rejects. */
+  function answer(incoming: Incoming): Answering {
+    const exchange = readExchange(incoming);
+    if (!('request' in exchange)) return refuse(exchange);
+    const { handle } = exchange;
+    const { inSlice } = incoming;
+    const complete = (): Answering => completeExchange(exchange);
+    const isSliced = inSlice !== undefined && handle !== undefined && cache.memory.isLarge(handle.key);
+    return isSliced === true ? inSlice(complete) : complete();
+  }
+
+  /** Replies with code 2, without an upstream request; the client tries a different interface or site. */
+  function deny(incoming: Incoming, text: string): AnsweredMessage {
+    const exchange = readExchange(incoming);
+    if (!('request' in exchange)) return refuse(exchange);
+    return finish(exchange, refusalMessage(RESPONSE_CODE.error, 'invalid', text));
+  }
+
+  return { answerPrepared, answer, deny, refuse };
 }
 
 interface Exchange {
-  envelope: Envelope;
+  incoming: Incoming;
   request: Request;
   /** Requested handle; undefined unless the operation is a resolution. */
   handle: HandleRef | undefined;
-  admit: AdmitMessage | undefined;
-  refusalOf: Incoming['refusalOf'];
-  maxBytes: number;
-}
-
-function createReadExchange({ refOf }: Resolver) {
-  return function readExchange(incoming: Incoming): Exchange | MessageProblem {
-    const { envelope, message, transport, admit, refusalOf } = incoming;
-    if (envelope.isEncrypted) return encrypted(envelope.sessionId);
-    const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-    if (!request.ok) return malformed(request.problem, transport);
-    const { resolution } = request.value;
-    const handle = resolution && refOf(resolution.handle.toString('utf8'));
-    const maxBytes = incoming.maxAnswerBytes ?? MAX_MESSAGE_BYTES;
-    return { envelope, request: request.value, handle, admit, refusalOf, maxBytes };
-  };
 }
 
 /**
@@ -145,10 +129,11 @@ function createReadExchange({ refOf }: Resolver) {
  */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
-    const { request, handle, maxBytes } = exchange;
+    const { incoming, request, handle } = exchange;
+    const { envelope, maxAnswerBytes: maxBytes = MAX_MESSAGE_BYTES } = incoming;
     const { opCode } = request.header;
     const encode = (given: NativeOutcome, most: number): NativeReply | undefined =>
-      createReply(exchange, given, { now: now(), siteSerial: site.serial, maxBytes: most });
+      createReply({ envelope, request }, given, { now: now(), siteSerial: site.serial, maxBytes: most });
     let isTooLong = false;
     let problem: NativeOutcome;
     try {
@@ -195,13 +180,9 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
     return { responseCode: RESPONSE_CODE.success, body: { kind: 'site', site: data }, result: 'local' };
   }
 
-  function performOperation({
-    envelope,
-    request,
-    handle,
-    admit,
-    refusalOf,
-  }: Exchange): NativeOutcome | Promise<NativeOutcome> {
+  function performOperation(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
+    const { incoming, request, handle } = exchange;
+    const { envelope, admit, refusalOf } = incoming;
     const { header, resolution } = request;
     const { opCode, flags } = header;
     if (envelope.sessionId > 0) return refusalMessage(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);

@@ -13,7 +13,7 @@ export type ReportMessage = (
   work: () => AnsweredMessage | Promise<AnsweredMessage>,
 ) => AnsweredMessage | Promise<AnsweredMessage>;
 
-export type ReportHit = (hit: PreparedHit, startedAt: number | undefined) => void;
+export type ReportHit = ReturnType<typeof createReportHit>;
 
 const OPERATIONS: Partial<Record<number, string>> = {
   [OP_CODE.resolution]: 'RESOLUTION',
@@ -71,8 +71,8 @@ const attributesOf = (
 });
 
 /** Creates the report for messages with a prepared response. */
-export function createReportHit({ hooks: { spans }, hits }: Host): ReportHit {
-  return function reportHit(hit, startedAt) {
+export function createReportHit({ hooks: { spans }, hits }: Host) {
+  return function reportHit(hit: PreparedHit, startedAt: number | undefined): void {
     hits.count(hit, undefined, startedAt);
     for (const { run } of spans)
       run(hit.family, (span) => {

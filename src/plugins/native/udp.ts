@@ -3,10 +3,9 @@ import { createSocket, type RemoteInfo, type Socket, type SocketOptions } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
-import { clientAt, plainAddress } from '../../http/client-address.js';
+import { clientAt } from '../../http/client-address.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import {
@@ -27,12 +26,6 @@ import {
   problemOfLength,
   SERVER_ERROR,
 } from './reply.js';
-
-interface UdpListener {
-  socket: Socket;
-  /** Closes the socket when all received requests are answered, or after the timeout. */
-  drain: (timeoutMs: number) => Promise<void>;
-}
 
 /** The sender of a datagram. */
 interface Peer {
@@ -66,7 +59,7 @@ export function createUdpListener(
   host: Host,
   native: NativeAnswer,
   isProved: (address: string) => boolean,
-): UdpListener {
+) {
   const countLimited = host.metrics.counterOf(METRICS.udpLimited);
   const { deny, refuse } = native;
   const socket = openSocket(config);
@@ -116,7 +109,8 @@ export function createUdpListener(
   socket.on('message', receive);
   return {
     socket,
-    async drain(timeoutMs) {
+    /** Closes the socket when all received requests are answered, or after the timeout. */
+    drain: async (timeoutMs: number): Promise<void> => {
       await Promise.race([Promise.all(pending), pause(timeoutMs, undefined, { ref: false })]);
       await new Promise<void>((resolve) => socket.close(resolve));
     },
@@ -263,7 +257,7 @@ export class Reassembly {
     const part = packet.subarray(ENVELOPE_BYTES);
     const expected = sequence === count - 1 ? length - sequence * PACKET_BYTES : PACKET_BYTES;
     if (sequence < 0 || sequence >= count || part.length < expected) return 'invalid';
-    this.#forgetOld(now);
+    this.#forgetOldest(now);
     const key = `${client} ${requestId} ${length}`;
     const request: Incomplete = this.#incomplete.get(key) ?? { since: now, packets: new Map(), bytes: 0 };
     if (!request.packets.has(sequence)) {
@@ -278,7 +272,7 @@ export class Reassembly {
     }
     this.#incomplete.set(key, request);
     if (request.packets.size < count) {
-      this.#boundMemory();
+      this.#forgetOldest(now);
       return 'incomplete';
     }
     this.#forget(key, request);
@@ -286,16 +280,10 @@ export class Reassembly {
     return { message: Buffer.concat(inOrder) };
   }
 
-  #forgetOld(now: number): void {
+  /** Forgets the oldest requests: those past their timeout, and as many as exceed the memory bound. */
+  #forgetOldest(now: number): void {
     for (const [key, request] of this.#incomplete) {
-      if (now - request.since < LIFE_MS) return;
-      this.#forget(key, request);
-    }
-  }
-
-  #boundMemory(): void {
-    for (const [key, request] of this.#incomplete) {
-      if (this.#totalBytes <= MAX_TOTAL_BYTES) return;
+      if (now - request.since < LIFE_MS && this.#totalBytes <= MAX_TOTAL_BYTES) return;
       this.#forget(key, request);
     }
   }
@@ -304,34 +292,6 @@ export class Reassembly {
     this.#incomplete.delete(key);
     this.#totalBytes -= bytes;
   }
-}
-
-// Addresses proved by a TCP request, whose handshake a forged sender cannot complete.
-
-const MAX_ADDRESSES = 100_000;
-const SENDER_LIFE_MS = 60 * 60 * 1000;
-
-interface ProvedSenders {
-  add: (address: string) => void;
-  /** `address`: as `plainAddress` formats it. */
-  has: (address: string) => boolean;
-}
-
-export function createProvedSenders(now: () => number): ProvedSenders {
-  const addresses = new LRUCache<string, true>({
-    // The `max` option would preallocate memory for all addresses.
-    maxSize: MAX_ADDRESSES,
-    sizeCalculation: () => 1,
-    ttl: SENDER_LIFE_MS,
-    ttlResolution: 0,
-    perf: { now },
-  });
-  return {
-    add(address) {
-      addresses.set(plainAddress(address), true);
-    },
-    has: (address) => addresses.has(address),
-  };
 }
 
 // Response rate limiting per network, as in DNS servers, because UDP sender addresses can be forged.
