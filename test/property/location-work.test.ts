@@ -5,7 +5,7 @@ import { fc, test } from '../support/property.js';
 import { describe, expect, test as example } from 'vitest';
 import { isInRanges, readAddress, readRanges } from '../../src/plugins/locations/addresses.js';
 import { candidatesOf, selectLocation } from '../../src/plugins/locations/select.js';
-import { gatherLists } from '../../src/plugins/locations/gather.js';
+import { type ListReader, gatherLists } from '../../src/plugins/locations/gather.js';
 import {
   type HandleLists,
   type LocationList,
@@ -111,7 +111,7 @@ describe('location list processing', () => {
     example('is bounded by 200 included handles', async () => {
       const reads: string[] = [];
       const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
-      const gathered = await gatherLists(included, {
+      const reader = partial<ListReader>({
         readLists(handle) {
           reads.push(handle);
           return Promise.resolve(included);
@@ -119,6 +119,7 @@ describe('location list processing', () => {
         readNamespace: () => Promise.resolve(NO_NAMESPACE),
         readIncludedNamespace: () => Promise.resolve(NO_NAMESPACE),
       });
+      const gathered = await gatherLists(included, reader);
       expect(reads).toHaveLength(200);
       expect(gathered.included.flat()).toHaveLength(200);
     });

@@ -35,15 +35,6 @@ export interface GatheredLists {
   prefixIncluded: readonly HandleLists[][];
 }
 
-/** Reads lists from other handles; an unreadable handle yields no lists. */
-interface ListReader {
-  readLists: (name: string) => Promise<HandleLists>;
-  /** Reads the namespace of a prefix, by default that of the record's prefix. */
-  readNamespace: (handle?: HandleRef) => Promise<Namespace>;
-  /** Reads the namespace of a prefix that a list includes. */
-  readIncludedNamespace: (handle: HandleRef) => Promise<Namespace>;
-}
-
 /**
  * Equals HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself
  * (showurls)").
@@ -166,10 +157,10 @@ const MAX_CHARS = 4 * 1024 * 1024;
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
 /**
- * Reads each handle at most once per request. Skips missing, refused and unreadable handles (recordings
- * "include: absent handle", …).
+ * Reads lists from other handles, each at most once per request. A missing, refused or unreadable handle yields no lists
+ * (recordings "include: absent handle", …).
  */
-export class RequestListReader implements ListReader {
+export class ListReader {
   /** The records that contributed values. */
   readonly used: FromEntry[] = [];
   /** Total characters of the records read. */
@@ -201,6 +192,7 @@ export class RequestListReader implements ListReader {
     });
   }
 
+  /** Reads the namespace of a prefix, by default that of the record's prefix. */
   async readNamespace(handle = this.request.prefix.handle): Promise<Namespace> {
     const { prefixRecords } = this.sources;
     const { prefix, unjudged } = this.request;
@@ -212,6 +204,7 @@ export class RequestListReader implements ListReader {
     return this.#noted(record, namespace);
   }
 
+  /** Reads the namespace of a prefix that a list includes. */
   async readIncludedNamespace(handle: HandleRef): Promise<Namespace> {
     this.readsOthers = true;
     const record = await this.#read(handle);

@@ -14,7 +14,7 @@ import { createRedirectValues, hasFamily, textsOf } from '../../redirect/values.
 import { runToEnd } from '../../time-slicer.js';
 import { openCountries } from './countries.js';
 import { candidatesOf } from './select.js';
-import { type ListSources, type ReadingRequest, RequestListReader, gatherLists } from './gather.js';
+import { type ListSources, type ReadingRequest, ListReader, gatherLists } from './gather.js';
 import {
   type HandleLists,
   TYPES,
@@ -110,7 +110,7 @@ async function findLocation(
   { allowedHeaders, countryOf }: TargetSettings,
 ): Promise<Finding> {
   const { req, context, handle, query, values, resolution, texts } = request;
-  const reader = new RequestListReader(sources, request);
+  const reader = new ListReader(sources, request);
   const chars = resolution.entry.values.length;
   const own = await context.runSteps(listsIn(texts, sources.parseList), chars);
   const gathered = await gatherLists(own, reader);

@@ -29,18 +29,7 @@ interface OtherRecord {
   hasFailed: boolean;
 }
 
-export interface OtherRecords {
-  /** Returns a record without an upstream request; undefined if this is impossible. */
-  known: (handle: HandleRef) => OtherRecord | undefined;
-  ask: (handle: HandleRef, options: ResolveOptions) => Promise<OtherRecord>;
-  /**
-   * Like `known`, but returns an expired refusal or failure once more while revalidating it in the
-   * background.
-   */
-  knownOrDue: (handle: HandleRef, options: ResolveOptions) => OtherRecord | undefined;
-  /** Tracks whether `known` is still current; returns undefined if memory has dropped the record. */
-  watch: (handle: HandleRef, known: OtherRecord) => Dependency | undefined;
-}
+export type OtherRecords = ReturnType<typeof createOtherRecords>;
 
 /** An uncacheable result: a refusal, a failure, or a record with TTL 0. */
 interface Remembered extends OtherRecord {
@@ -78,10 +67,11 @@ function createRememberedAnswers({ memory, trustedSince }: Cache) {
 export function createOtherRecords(
   { upstream: { retryAfterMs } }: Config,
   { clock: { now }, resolver, cache }: Host,
-): OtherRecords {
+) {
   const { memory } = cache;
   const { answers, isValid, last: lastAnswer } = createRememberedAnswers(cache);
 
+  /** Returns a record without an upstream request; undefined if this is impossible. */
   function known(handle: HandleRef): OtherRecord | undefined {
     const record = resolver.fromMemory(handle);
     if (record !== undefined) return { record, hasFailed: false };
@@ -117,7 +107,11 @@ export function createOtherRecords(
   return {
     known,
     ask,
-    knownOrDue(handle, options) {
+    /**
+     * Like `known`, but returns an expired refusal or failure once more while revalidating it in the
+     * background.
+     */
+    knownOrDue(handle: HandleRef, options: ResolveOptions): OtherRecord | undefined {
       const found = known(handle);
       if (found !== undefined) return found;
       const last = lastAnswer(handle.key);
@@ -126,7 +120,8 @@ export function createOtherRecords(
       void ask(handle, options);
       return last;
     },
-    watch({ key }, found) {
+    /** Tracks whether `known` is still current; returns undefined if memory has dropped the record. */
+    watch({ key }: HandleRef, found: OtherRecord): Dependency | undefined {
       const last = lastAnswer(key);
       if (last === found) return { isCurrent: (at) => at < last.dueAt && isValid(key, last) };
       const { entry } = found.record ?? {};
@@ -212,24 +207,13 @@ export interface PrefixRecord extends OtherRecord {
   namespace: Namespace;
 }
 
-export interface PrefixRecords {
-  /** Reads a prefix record, for example 0.NA/21.T11998. `caller` must be exempt from miss accounting. */
-  read: (prefixHandle: HandleRef, caller: Caller | undefined) => Promise<PrefixRecord>;
-  /**
-   * Returns a dependency for prepared redirects; undefined if the record of the prefix or 0.NA/0.NA affects
-   * redirects or is unknown.
-   */
-  plainPrefixOf: (handle: HandleRef, now: number) => Dependency | undefined;
-}
+export type PrefixRecords = ReturnType<typeof createPrefixRecords>;
 
 /** Maximum cached dependencies. All prepared redirects of a prefix share one. */
 const MAX_PREFIXES = 10_000;
 
 /** `listsOfFile`: by the key of the prefix record. */
-export function createPrefixRecords(
-  records: OtherRecords,
-  listsOfFile: ReadonlyMap<string, HandleLists>,
-): PrefixRecords {
+export function createPrefixRecords(records: OtherRecords, listsOfFile: ReadonlyMap<string, HandleLists>) {
   const plainPrefixes = new LRUCache<string, Dependency>({
     // `maxSize` instead of `max`, which would preallocate for all prefixes.
     maxSize: MAX_PREFIXES,
@@ -260,7 +244,8 @@ export function createPrefixRecords(
   }
 
   return {
-    async read(prefixHandle, caller) {
+    /** Reads a prefix record, for example 0.NA/21.T11998. `caller` must be exempt from miss accounting. */
+    async read(prefixHandle: HandleRef, caller: Caller | undefined): Promise<PrefixRecord> {
       const options = { authoritative: false, caller };
       const found = records.knownOrDue(prefixHandle, options) ?? (await records.ask(prefixHandle, options));
       const namespace = namespaceOf(found.record?.entry);
@@ -268,7 +253,11 @@ export function createPrefixRecords(
       if (listOfFile === undefined) return { ...found, namespace };
       return { ...found, namespace: { ...namespace, listHandles: [], listOfFile } };
     },
-    plainPrefixOf(handle, now) {
+    /**
+     * Returns a dependency for prepared redirects; undefined if the record of the prefix or 0.NA/0.NA affects
+     * redirects or is unknown.
+     */
+    plainPrefixOf: (handle: HandleRef, now: number): Dependency | undefined => {
       const prefixHandle = prefixRecordOf(handle);
       const dependency = plainPrefixes.get(prefixHandle.key) ?? createPlainPrefix(prefixHandle);
       if (!dependency.isCurrent(now)) return undefined;
