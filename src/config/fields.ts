@@ -167,9 +167,12 @@ export function flag(byDefault: boolean) {
 }
 
 /** Accepts only the given words. */
-export function oneOf<const T extends readonly string[]>(words: T, byDefault: T[number]) {
-  return z.enum(words, { error: `give one of ${words.join(', ')}` }).prefault(byDefault);
-}
+export const word = <const T extends readonly string[]>(words: T) =>
+  z.enum(words, { error: `give one of ${words.join(', ')}` });
+
+/** Accepts only the given words, one of which is the default. */
+export const oneOf = <const T extends readonly string[]>(words: T, byDefault: T[number]) =>
+  word(words).prefault(byDefault);
 
 /** Error for text without quotes that YAML reads as another type, because it changes the text: `20.500` is 20.5. */
 const unquoted = (given: unknown): string | undefined =>

@@ -54,32 +54,23 @@ return listed`;
  * starts or ends.
  */
 export class LimitedNetworks {
-  readonly #log: Context['log'];
-  readonly #clock: Context['clock'];
   readonly #entries = new Map<string, LimitEntry>();
-  #onLimited: (network: string) => void = () => undefined;
+  /** Called for each network that any instance limits. */
+  onLimited: (network: string) => void = () => undefined;
 
   constructor(
-    { log, clock }: Context,
+    private readonly context: Context,
     private readonly shared?: RedisCommands,
-  ) {
-    this.#log = log;
-    this.#clock = clock;
-  }
-
-  /** Calls `listener` for each network that any instance limits. */
-  subscribe(listener: (network: string) => void): void {
-    this.#onLimited = listener;
-  }
+  ) {}
 
   find(network: string): LimitedNetwork | undefined {
     const entry = this.#entries.get(network);
-    return entry !== undefined && entry.until > this.#clock.now() ? entry : undefined;
+    return entry !== undefined && entry.until > this.context.clock.now() ? entry : undefined;
   }
 
   /** Returns the limits with their ends by the wall clock. */
   limits(): LimitedNetwork[] {
-    const now = this.#clock.now();
+    const now = this.context.clock.now();
     return [...this.#entries.values()]
       .filter(({ until }) => until > now)
       .map(({ network, until, reason }) => ({ network, until: this.#wallTime(until), reason }));
@@ -88,8 +79,8 @@ export class LimitedNetworks {
   limit(limited: LimitedNetwork): void {
     const { network, until, reason } = limited;
     this.#put({ ...limited, isOwn: true, isShared: false });
-    this.#log.warn(this.#shown(limited), 'network limited for its misses');
-    const leftMs = until - this.#clock.now();
+    this.context.log.warn(this.#shown(limited), 'network limited for its misses');
+    const leftMs = until - this.context.clock.now();
     const sharing = this.shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), leftMs, `${reason} ${network}`),
     );
@@ -118,7 +109,7 @@ export class LimitedNetworks {
 
   /** Drops expired limits, and loads the limits of other instances. `maxMs`: the longest limit. */
   async refreshFromRedis(maxMs: number): Promise<void> {
-    const now = this.#clock.now();
+    const now = this.context.clock.now();
     for (const { network, until } of [...this.#entries.values()]) if (until <= now) this.#drop(network);
     const listed = await this.shared?.run('limit', (redis) =>
       redis.eval(LIST_LIMITED, 1, this.#key(), maxMs, MAX_NETWORKS),
@@ -133,7 +124,7 @@ export class LimitedNetworks {
 
   /** Adopts the limits in Redis. `listed`: members and the times until their ends, alternating. */
   #follow(listed: readonly (string | number)[]): void {
-    const now = this.#clock.now();
+    const now = this.context.clock.now();
     const inRedis = new Set<string | undefined>();
     for (let at = 0; at < listed.length; at += 2) {
       inRedis.add(this.#receive(String(listed[at]), now + Number(listed[at + 1])));
@@ -157,7 +148,7 @@ export class LimitedNetworks {
     const isShared = entry.isShared || known?.isShared === true;
     const until = Math.max(entry.until, known?.until ?? 0);
     this.#entries.set(entry.network, { ...entry, until, isOwn, isShared });
-    this.#onLimited(entry.network);
+    this.onLimited(entry.network);
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_NETWORKS && oldest !== undefined) this.#drop(oldest);
   }
@@ -165,7 +156,7 @@ export class LimitedNetworks {
   #drop(network: string): void {
     const entry = this.#entries.get(network);
     if (entry === undefined || !this.#entries.delete(network) || !entry.isOwn) return;
-    this.#log.info(this.#shown(entry), 'network no longer limited');
+    this.context.log.info(this.#shown(entry), 'network no longer limited');
   }
 
   /** Returns a limit as it is logged by the instance that has set it. */
@@ -174,7 +165,7 @@ export class LimitedNetworks {
   }
 
   #wallTime(time: number): number {
-    return time - this.#clock.now() + this.#clock.wall();
+    return time - this.context.clock.now() + this.context.clock.wall();
   }
 
   #key(): string {

@@ -10,10 +10,12 @@ import {
   items,
   mapping,
   mappings,
+  oneOf,
   reloadable,
   section,
   text,
   wholeNumber,
+  word,
 } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import { defineErrors } from '../../errors.js';
@@ -79,9 +81,6 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
 /** Token bucket keys: requests with the same key share a bucket. */
 const LIMIT_KEYS = ['address', 'network', 'rule'] as const;
 
-const oneWord = <const T extends readonly string[]>(words: T) =>
-  z.enum(words, { error: `give one of ${words.join(', ')}` });
-
 const wordsOf = <const T extends readonly string[]>(words: T) =>
   items({
     allowed: words.join(', '),
@@ -107,7 +106,7 @@ const match = section({
     allowed: 'handles with a slash, and * for any part, such as 21.T11998/*',
     read: readHandlePattern,
   }).optional(),
-  reads: oneWord(['hits', 'misses']).optional(),
+  reads: word(['hits', 'misses']).optional(),
   credentials: flag(false).unwrap().optional(),
 });
 
@@ -119,7 +118,7 @@ const limit = z
       perSecond: requests,
       perMinute: requests,
       burst: requests,
-      by: oneWord(LIMIT_KEYS).default('address'),
+      by: oneOf(LIMIT_KEYS, 'address'),
     },
     { error: 'give a mapping such as { perMinute: 600 }' },
   )
@@ -130,7 +129,7 @@ const limit = z
 const rule = mapping({
   name: text({ allowed: 'a name of 1 to 64 printable ASCII characters', pattern: /^[\x20-\x7e]{1,64}$/ }),
   match,
-  class: oneWord(CLASSES).optional(),
+  class: word(CLASSES).optional(),
   limit: limit.optional(),
   answer: z
     .preprocess(Number, z.union([z.literal(429), z.literal(403)], { error: 'give 429 or 403' }))

@@ -1,5 +1,5 @@
 // The traffic policy: judges each request by the first matching rule, and enforces its limit.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { createNetworkTest } from '../../config/addresses.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
@@ -20,7 +20,8 @@ interface CompiledRule extends TrafficRule {
 
 interface Applied {
   rule: CompiledRule;
-  state: BucketState | undefined;
+  /** Undefined for a rule without a limit. */
+  limit?: { window: LimitWindow; state: BucketState };
   refusal: ServiceError | undefined;
 }
 
@@ -31,15 +32,14 @@ export function createTrafficPolicy(
   takeTokens: TakeTokens,
 ): RequestJudge | undefined {
   if (rules.length === 0) return undefined;
-  const readFacts = createReadFacts(host.resolver);
   const { judge, judgementOf } = createApply(rules, takeTokens, createRuleReport(rules, host));
   return {
     judgesHits: rules.some(concernsHits),
     judgesHandles: rules.some(isOfHandles),
-    judge({ req, res, place, address }) {
-      const facts = readFacts(req, place, address);
+    judge(request) {
+      const facts = readFacts(request, host.resolver);
       return maybe(judge(facts), (applied) => {
-        if (applied) setLimitHeaders(res, applied);
+        if (applied) setLimitHeaders(request.res, applied);
         return judgementOf(facts, applied);
       });
     },
@@ -67,10 +67,10 @@ function createApply(
   const compiled = rules.map(compileRule);
 
   function apply(rule: CompiledRule, facts: TrafficFacts, tokens: number): Applied | Promise<Applied> {
-    const { window, limit } = rule;
-    if (window === undefined || limit === undefined) return appliedWithout(rule);
-    const taken = takeTokens(bucketOf(rule.name, limit.by, facts.address), window, tokens);
-    return maybe(taken, (state) => appliedLimit(rule, state, tokens));
+    const { window } = rule;
+    if (window === undefined) return appliedWithout(rule);
+    const taken = takeTokens(bucketOf(rule.name, window.by, facts.address), window, tokens);
+    return maybe(taken, (state) => appliedLimit(rule, { window, state }, tokens));
   }
 
   /** Applies the matching rules. Returns the result of the deciding rule; undefined if none decides. */
@@ -90,11 +90,10 @@ function createApply(
   function judgeHandle(facts: TrafficFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
     const { deciding } = selectRules(compiled, facts);
     if (deciding === undefined || !isOfHandles(deciding)) return undefined;
-    const settle = (applied: Applied): ServiceError | undefined => {
+    return maybe(apply(deciding, facts, 1), (applied) => {
       report(applied, facts);
       return applied.refusal;
-    };
-    return maybe(apply(deciding, facts, 1), settle);
+    });
   }
 
   const judgementOf = (facts: TrafficFacts, applied: Applied | undefined): Judgement => ({
@@ -166,16 +165,15 @@ const REFUSED_FOR_MS = 60_000;
 
 const appliedWithout = (rule: CompiledRule): Applied => ({
   rule,
-  state: undefined,
   refusal: rule.answer && refusalBy(rule, `rule ${rule.name}`, REFUSED_FOR_MS),
 });
 
-function appliedLimit(rule: CompiledRule, state: BucketState, tokens: number): Applied {
-  const { window } = rule;
-  if (state.isTaken || window === undefined) return { rule, state, refusal: undefined };
+function appliedLimit(rule: CompiledRule, limit: NonNullable<Applied['limit']>, tokens: number): Applied {
+  const { window, state } = limit;
+  if (state.isTaken) return { rule, limit, refusal: undefined };
   const { quota, windowSeconds } = window;
   const detail = `rule ${rule.name}: at most ${quota} in ${windowSeconds === 1 ? 'a second' : 'a minute'}`;
-  return { rule, state, refusal: refusalBy(rule, detail, untilTokens(state, window, tokens)) };
+  return { rule, limit, refusal: refusalBy(rule, detail, untilTokens(state, window, tokens)) };
 }
 
 const refusalBy = ({ answer }: TrafficRule, detail: string, retryAfterMs: number): ServiceError =>
@@ -183,12 +181,13 @@ const refusalBy = ({ answer }: TrafficRule, detail: string, retryAfterMs: number
     ? new ServiceError(ERRORS.TRAFFIC_REFUSED, { detail })
     : new ServiceError(ERRORS.RATE_LIMITED, { detail, retryAfterMs });
 
-function setLimitHeaders(res: ServerResponse, { rule, state }: Applied): void {
-  if (state === undefined || rule.window === undefined || res.headersSent) return;
-  for (const [name, value] of limitHeaders(rule.name, rule.window, state)) res.setHeader(name, value);
+function setLimitHeaders(res: ServerResponse, { rule, limit }: Applied): void {
+  if (limit === undefined || res.headersSent) return;
+  for (const [name, value] of limitHeaders(rule.name, limit)) res.setHeader(name, value);
 }
 
 interface LimitWindow extends BucketLimit {
+  by: RuleLimit['by'];
   quota: number;
   windowSeconds: number;
 }
@@ -197,17 +196,16 @@ interface LimitWindow extends BucketLimit {
  * Converts the limit of a rule to a window: its quota, and its bucket size, which equals the quota unless
  * `burst` is set.
  */
-function windowOf({ perSecond, perMinute = 0, burst }: RuleLimit): LimitWindow {
+function windowOf({ perSecond, perMinute = 0, burst, by }: RuleLimit): LimitWindow {
   const windowSeconds = perSecond === undefined ? 60 : 1;
   const quota = perSecond ?? perMinute;
-  return { quota, windowSeconds, intervalMs: (windowSeconds * 1000) / quota, burst: burst ?? quota };
+  return { by, quota, windowSeconds, intervalMs: (windowSeconds * 1000) / quota, burst: burst ?? quota };
 }
 
 /** @example limitHeaders('crawlers', …) // [['RateLimit-Policy', '"crawlers";q=600;w=60'], ['RateLimit', '"crawlers";r=599;t=1']] */
 function limitHeaders(
   name: string,
-  { quota, windowSeconds }: LimitWindow,
-  { left, fullInMs }: BucketState,
+  { window: { quota, windowSeconds }, state: { left, fullInMs } }: NonNullable<Applied['limit']>,
 ): [name: string, value: string][] {
   const quoted = `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
   return [
@@ -240,27 +238,22 @@ const isOfHandles = ({ match }: TrafficRule): boolean =>
 const concernsHits = ({ match, limit, answer, log, shadow, robot }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 
-function createReadFacts(
+function readFacts(
+  { req, place, address }: Parameters<RequestJudge['judge']>[0],
   resolver: Resolver,
-): (req: IncomingMessage, place: RequestContext, address: string) => TrafficFacts {
-  /** Whether an anonymous read of the handle would hit in memory now. */
-  const isFresh = (handle: HandleRef | undefined): boolean =>
-    handle !== undefined && resolver.fromMemory(handle) !== undefined;
-
-  return function readFacts(req, place, address) {
-    const { method = '', headers } = req;
-    const named = handleNamedBy(place);
-    const facts: TrafficFacts = {
-      address,
-      userAgent: headers['user-agent'] ?? '',
-      method,
-      credentials: headers.authorization,
-      interface: named.interface,
-      handle: named.handle === undefined ? undefined : resolver.refOf(named.handle),
-      reads: undefined,
-    };
-    return { ...facts, reads: readsOf(place, facts, isFresh) };
+): TrafficFacts {
+  const { method = '', headers } = req;
+  const named = handleNamedBy(place);
+  const facts: TrafficFacts = {
+    address,
+    userAgent: headers['user-agent'] ?? '',
+    method,
+    credentials: headers.authorization,
+    interface: named.interface,
+    handle: named.handle === undefined ? undefined : resolver.refOf(named.handle),
+    reads: undefined,
   };
+  return { ...facts, reads: readsOf(place, facts, resolver) };
 }
 
 /**
@@ -270,14 +263,18 @@ function createReadFacts(
 function readsOf(
   { route, parameters }: RequestContext,
   facts: TrafficFacts,
-  isFresh: (handle: HandleRef | undefined) => boolean,
+  resolver: Resolver,
 ): TrafficFacts['reads'] {
   if (route?.interface === 'batch') return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
   if (facts.credentials !== undefined || facts.interface === 'list') return 'misses';
   if (parameters.has('auth') || parameters.has('cert')) return 'misses';
-  return isFresh(facts.handle) ? 'hits' : 'misses';
+  return isInMemory(facts.handle, resolver) ? 'hits' : 'misses';
 }
+
+/** Whether an anonymous read of the handle would hit in memory now. */
+const isInMemory = (handle: HandleRef | undefined, resolver: Resolver): boolean =>
+  handle !== undefined && resolver.fromMemory(handle) !== undefined;
 
 type Matches = (facts: TrafficFacts) => boolean;
 

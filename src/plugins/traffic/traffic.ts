@@ -113,9 +113,9 @@ export function createMissLimit(
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
   // Misses count from zero when a limit ends, even if a different instance has set it.
-  networks.subscribe((network) => {
+  networks.onLimited = (network) => {
     window.forget(network);
-  });
+  };
 
   function assertNotLimited(network: string): void {
     const limited = networks.find(network);
