@@ -1,8 +1,16 @@
 // Interprets Handle server responses: as a shared outcome, or as a response to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
+import { tryDecode } from '../handle/bytes.js';
 import { sliceMember } from '../handle/json.js';
 import { type Outcome, RESPONSE_CODE } from '../handle/outcome.js';
-import { type HandleValue, type PublicValues, SMALL_CHARS, isPublic, publicValues } from '../handle/value.js';
+import {
+  type HandleValue,
+  type PublicValues,
+  SMALL_CHARS,
+  assertValue,
+  isPublic,
+  publicValues,
+} from '../handle/value.js';
 import {
   type HandleJson,
   type UpstreamResponse,
@@ -116,16 +124,12 @@ export function allValuesIn({ status, responseCode, members }: RecordAnswer): Ha
   throw invalidResponse('a record without a list of values', { status, headers, body: '' });
 }
 
-function isValue(value: unknown): value is HandleValue {
-  if (typeof value !== 'object' || value === null) return false;
-  const { index, type, data, permissions, ttl } = value as Partial<HandleValue>;
+function isValue(given: unknown): given is HandleValue {
+  const value = tryDecode(assertValue, given);
   return (
-    Number.isInteger(index) &&
-    typeof type === 'string' &&
-    typeof data === 'object' &&
-    data !== null &&
-    ['string', 'undefined'].includes(typeof permissions) &&
-    ['string', 'number', 'undefined'].includes(typeof ttl)
+    typeof value?.data === 'object' &&
+    value.data !== null &&
+    ['string', 'number', 'undefined'].includes(typeof value.ttl)
   );
 }
 

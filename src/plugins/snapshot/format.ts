@@ -6,7 +6,7 @@ import { type Cursor, type KeyedEntry, maxEncodedBytes, readEntry, writeEntry } 
 import { toBytes, toText, tryDecode } from '../../handle/bytes.js';
 import { type HandleRef, MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import { parseJson } from '../../handle/json.js';
-import { type HandleValue, isPublic } from '../../handle/value.js';
+import { type HandleValue, assertValue, isPublic } from '../../handle/value.js';
 
 // file: MAGIC, a block with the identity, blocks of entries, END
 // block: MARK, payload length, content length, payload CRC-32, CRC-32 of these four, payload
@@ -220,13 +220,7 @@ function parseObject(line: string): Record<string, unknown> {
 const isLineHandle = (text: string): boolean =>
   text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= MAX_HANDLE_BYTES;
 
-function isLineValue(value: unknown): value is HandleValue {
-  const { index, type, data, permissions } = (value ?? {}) as Partial<HandleValue>;
-  return (
-    Number.isInteger(index) &&
-    typeof type === 'string' &&
-    typeof data === 'object' &&
-    data !== null &&
-    ['string', 'undefined'].includes(typeof permissions)
-  );
+function isLineValue(given: unknown): given is HandleValue {
+  const value = tryDecode(assertValue, given);
+  return typeof value?.data === 'object' && value.data !== null;
 }
