@@ -152,7 +152,7 @@ interface AdminJson extends ValueReference {
   legacyByteLength?: boolean;
 }
 
-export function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJson {
+function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJson {
   const bits = permissions.toString(2).padStart(12, '0').slice(-12);
   return { handle, index, permissions: bits, ...(legacy && { legacyByteLength: true }) };
 }

@@ -103,7 +103,7 @@ interface Routed {
  * Returns the servers for a handle, in order. A handle under `0.` can have several: the prefix's server, the
  * default server and the roots; and so can the prefix of a repository.
  */
-export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
+type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
 interface OtherRoutes<Server> {
   /** Servers for the records of all prefixes, with the lowest precedence. */

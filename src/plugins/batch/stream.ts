@@ -95,8 +95,6 @@ interface BatchElement {
 const READY = Promise.resolve();
 const NOTHING: RenderedElement = { text: '', readChars: 0 };
 
-type LoadInSlot = (unloaded: UnloadedElement) => Promise<RenderedElement>;
-
 /**
  * The queue of unsent elements, with concurrent loads. Node's stream `map` does not fit: it is experimental,
  * and counts elements in memory as loads.
@@ -112,7 +110,7 @@ class LookAhead {
   constructor(
     private readonly work: BatchWork,
     private readonly maxLoads: number,
-    private readonly loadInSlot: LoadInSlot,
+    private readonly loadInSlot: (unloaded: UnloadedElement) => Promise<RenderedElement>,
   ) {}
 
   /** Starts elements up to the limits, and returns the head of the queue; undefined at the end. */

@@ -11,7 +11,7 @@ export interface MovedTable {
 }
 
 /** Whether the handles of a prefix are only read here, so that no write can contradict the table. */
-export type IsOnlyRead = (handle: string) => boolean;
+type IsOnlyRead = (handle: string) => boolean;
 
 /** At most 16 MiB and 100,000 lines are parsed, in 0.1 s, or 0.8 s if prefixes have fifty parts: in time slices at a reload. */
 const MAX_BYTES = 16 * 2 ** 20;

@@ -3,20 +3,21 @@ import { VERSION } from '../../config/package-files.js';
 import { html, type Html, type SitePage } from '../../html/html.js';
 import type { Route } from '../../http/route-table.js';
 
-export type Description = ReturnType<typeof describeDocument>;
+export type Description = Awaited<ReturnType<typeof describeListener>>;
 
-export async function describePublic(title: string, routes: readonly Route[]): Promise<Description> {
-  const { default: file } = await import('../../../config/openapi/public.yaml');
-  return describeDocument(file as OpenApiFile, title, routes);
-}
+const FILES = {
+  public: () => import('../../../config/openapi/public.yaml'),
+  admin: () => import('../../../config/openapi/admin.yaml'),
+};
 
-export async function describeAdmin(title: string): Promise<Description> {
-  const { default: file } = await import('../../../config/openapi/admin.yaml');
-  return describeDocument(file as OpenApiFile, title);
-}
-
-function describeDocument(file: OpenApiFile, title: string, routes?: readonly Route[]) {
-  const document = servedDocument(file, { title, version: VERSION }, routes);
+/** `routes`: those of the listener, by default all that its file describes. */
+export async function describeListener(
+  listener: keyof typeof FILES,
+  title: string,
+  routes?: readonly Route[],
+) {
+  const { default: file } = await FILES[listener]();
+  const document = servedDocument(file as OpenApiFile, { title, version: VERSION }, routes);
   return {
     text: JSON.stringify(document),
     page: documentPage(document),
@@ -25,7 +26,7 @@ function describeDocument(file: OpenApiFile, title: string, routes?: readonly Ro
 }
 
 /** Renders the OpenAPI document as a page with a form for every GET. */
-export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
+function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
@@ -155,7 +156,7 @@ function renderField(operationId: string, { name, in: place, required, example }
  * Returns the URL that a form calls; undefined for an unknown operation. It cannot name a different host,
  * because every field is percent-encoded.
  */
-export function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
+function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
   const operationId = given.get('try');
   const entry = Object.entries(paths).find(([, item]) => item.get?.operationId === operationId);
   if (entry === undefined) return undefined;
@@ -183,7 +184,7 @@ interface Described {
 /** Schemas and examples by media type. */
 type Media = Record<string, { schema: Schema; example?: unknown }>;
 
-export interface Parameter extends Described {
+interface Parameter extends Described {
   name: string;
   in: 'path' | 'query' | 'header';
   required?: boolean;

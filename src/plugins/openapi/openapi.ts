@@ -1,42 +1,40 @@
 // Serves the OpenAPI document of each listener as JSON and as a page.
-import type { HandlerParts, Started } from '../../plugin.js';
+import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Config } from '../../config/schema.js';
 import { HTML_TYPE, brandingOf, createPageLayout } from '../../html/html.js';
-import type { Listener } from '../../http/route-table.js';
+import type { Listener, Route } from '../../http/route-table.js';
 import { contextOf } from '../../http/context.js';
 import { JSON_TYPE, sendText } from '../../http/reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { Description } from './description.js';
 
-export const start = ({ settings }: Host): Started => ({
-  handlers: createPublic,
-  adminHandlers: { openApi: createAdminDocument(settings) },
-});
-
-const createPublic = ({ settings: { page }, settings, routes }: HandlerParts) => ({
-  // Limited to five minutes, because an update of the proxy may change the document.
-  openApi: createOpenApi(settings, 'public, max-age=300', async () =>
-    (await import('./description.js')).describePublic(page.title, routes),
-  ),
+export const start = (host: Host): Started => ({
+  handlers: ({ settings, routes }) => ({ openApi: createOpenApi('public', settings, routes) }),
+  adminHandlers: { openApi: createAdminDocument(host.settings) },
 });
 
 /** A reload may change the title and the branding. */
 function createAdminDocument(settings: Host['settings']): Listener {
-  const create = (): Listener =>
-    createOpenApi(settings.current, 'no-store', async () =>
-      (await import('./description.js')).describeAdmin(settings.current.page.title),
-    );
-  let openApi = create();
+  let openApi = createOpenApi('admin', settings.current);
   settings.onReload(() => {
-    openApi = create();
+    openApi = createOpenApi('admin', settings.current);
   });
   return (req, res) => openApi(req, res);
 }
 
-function createOpenApi(config: Config, cacheControl: string, describe: () => Promise<Description>): Listener {
-  const headers = { 'Cache-Control': cacheControl };
+/** The document of the public listener is fresh for five minutes, because an update of the proxy may change it. */
+const CACHE_CONTROL = { public: 'public, max-age=300', admin: 'no-store' };
+
+function createOpenApi(
+  listener: keyof typeof CACHE_CONTROL,
+  config: Config,
+  routes?: readonly Route[],
+): Listener {
+  const headers = { 'Cache-Control': CACHE_CONTROL[listener] };
   const { gzipMinBytes } = config.http;
+  const describe = async (): Promise<Description> =>
+    (await import('./description.js')).describeListener(listener, config.page.title, routes);
   const { renderPage, securityHeaders } = createPageLayout(brandingOf(config));
   let description: Promise<Description> | undefined;
   return async function openApi(req, res): Promise<void> {

@@ -47,7 +47,7 @@ const lookUpForm = ({ examplePrefix: prefix }: PageBranding, handle = ''): Html 
     <button class="button" name="noredirect" value="on">Show the record</button>
   </form>`;
 
-export const frontPage = (branding: PageBranding): SitePage => ({
+const frontPage = (branding: PageBranding): SitePage => ({
   title: 'Look up a handle',
   main: html`<h1>Look up a handle</h1>
     <section>
@@ -60,7 +60,7 @@ export const frontPage = (branding: PageBranding): SitePage => ({
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
 
 /** Renders the page of an error: what happened, what the reader can do, and the lookup form. */
-export function problemPage({
+function problemPage({
   failure,
   handle: asked,
   requestId,
@@ -176,7 +176,7 @@ const HANDLE_IN_TEXT = /(?:^|[^\w.-])(?:(?:doi|hdl|handle)[\s:/]+(\d[\w.]*\/.+)|
  *
  * @example suggestHandle('DOI 10.5072/abc).') // '10.5072/abc'
  */
-export function suggestHandle(text: string): string | undefined {
+function suggestHandle(text: string): string | undefined {
   const [found = ''] = (isPrefixed(text) ? text : handleInText(text)).split('?', 1);
   const meant = trimPunctuation(found);
   return meant !== text && hasPrefix(meant) && /^[^/\s]+\/./s.test(meant) ? meant : undefined;

@@ -11,7 +11,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import type { Resolution } from '../../resolver/resolution.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import { ConcurrencyLimiter } from '../../upstream/concurrency-limiter.js';
-import { type ClosableDispatcher, createConnector, createPools } from '../../upstream/connections.js';
+import { createConnector, createPools } from '../../upstream/connections.js';
 import type { HandleRead, OriginServer, ServerSettings } from '../../upstream/contract.js';
 import { PUBLIC_TRUST } from '../../upstream/failure.js';
 import { HANDLE_SERVER } from '../../upstream/handle-server.js';
@@ -74,18 +74,13 @@ function createRoot(upstream: ReferralsConfig['upstream'], host: Host): OriginSe
 
 // Connects to servers named in untrusted prefix records: only public addresses and verified certificates.
 
-interface ReferredServer {
-  server: UpstreamServer;
-  dispatcher: ClosableDispatcher;
-}
-
 /** Maximum servers per prefix, so that a record that changes on every read cannot evict all other servers. */
 const MAX_OF_PREFIX = 8;
 /** Shared metric label, because untrusted prefix records must not create series. */
 const REFERRED = 'referred';
 
 /** Returns the settings of a Handle server whose address is not configured as an upstream. */
-export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): ServerSettings => ({
+const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): ServerSettings => ({
   ...upstream,
   kind: 'handle-server',
   key: 'upstream',
@@ -99,18 +94,19 @@ export const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): 
   secondaries: [],
 });
 
-export function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host) {
+function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host) {
   const { pseudonym, slicer } = host;
-  const open = new LRUCache<string, ReferredServer & { prefix: string }>({ max: MAX_SERVERS });
+  const open = new LRUCache<string, ReturnType<typeof openServer>>({ max: MAX_SERVERS });
   host.metrics.addServer(REFERRED);
 
-  function openServer({ url, publicKey }: SiteAddress): ReferredServer {
+  function openServer({ url, publicKey }: SiteAddress, prefix: string) {
     const { queue, queueTimeoutMs } = upstream;
     const connect = createReferredConnector(publicKey, upstream.referralsToPrivateNetworks);
     const dispatcher = createPools({ connections: CONNECTIONS }, connect);
     const limiter = new ConcurrencyLimiter({ concurrency: CONNECTIONS, queue, queueTimeoutMs });
     const access = { pseudonym, slicer, dispatcher, limiter };
-    return { server: createServer(settingsAt(url, upstream), host, access, undefined, REFERRED), dispatcher };
+    const server = createServer(settingsAt(url, upstream), host, access, undefined, REFERRED);
+    return { server, dispatcher, prefix };
   }
 
   /**
@@ -124,7 +120,7 @@ export function createReferredServers(upstream: ReferralsConfig['upstream'], hos
     // From the most to the least recently used.
     const [evicted] = [...open].filter(([, server]) => server.prefix === prefix)[MAX_OF_PREFIX - 1] ?? [];
     if (evicted !== undefined) open.delete(evicted);
-    const opened = { ...openServer(address), prefix };
+    const opened = openServer(address, prefix);
     open.set(key, opened);
     return opened.server;
   }

@@ -88,17 +88,23 @@ function linksOfRecord(
   const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
   const landing = target ?? urls.page;
   const shown = links.filter(({ anchor }) => anchor === landing);
-  const [json, text] = [LINKSET_JSON, LINKSET_TEXT].map((type) => {
-    const format = type === LINKSET_JSON ? 'json' : 'text';
-    return { href: `${urls.page}?action=linkset&format=${format}`, rel: 'linkset', type };
+  const linkTo = (format: string, type: string): TypedLink => ({
+    href: `${urls.page}?action=linkset&format=${format}`,
+    rel: 'linkset',
+    type,
   });
+  const json = linkTo('json', LINKSET_JSON);
   return {
     // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
     onRedirect: () => linkLines([json, ...shown]),
     // The record page describes the target. Without a target, the page itself is the landing page.
     onPage() {
       const ofPage = target === undefined ? shown : [{ href: target, rel: 'describes' }];
-      return linkLines([json, text, ...ofPage.map((link) => ({ ...link, anchor: undefined }))]);
+      return linkLines([
+        json,
+        linkTo('text', LINKSET_TEXT),
+        ...ofPage.map((link) => ({ ...link, anchor: undefined })),
+      ]);
     },
     linkset(contentType) {
       const all = [...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))];
@@ -138,8 +144,8 @@ function linksOf(
 
 const SPDX_PAGE = /(\/spdx\.org\/.*)\.html$/;
 
-const linkLines = (links: readonly (TypedLink | undefined)[]): HeaderLine[] =>
-  links.flatMap((link) => (link === undefined ? [] : [['Link', writeLink(link)] as const]));
+const linkLines = (links: readonly TypedLink[]): HeaderLine[] =>
+  links.map((link) => ['Link', writeLink(link)]);
 
 /** Writes a link. URIs and media types contain no quotes or backslashes, so no escaping is needed. */
 function writeLink({ href, ...link }: TypedLink): string {

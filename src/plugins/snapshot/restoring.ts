@@ -21,7 +21,8 @@ export function start(host: Host, settings: SnapshotConfig): Started {
   const restore = createRestore(host);
   const restoreLines = createRestoreLines(host, restore);
   const snapshot = createSnapshot(host, settings, restore);
-  registerRestoreMetrics(host, snapshot);
+  host.metrics.readGauge(METRICS.written, () => Math.round((snapshot?.writtenAt ?? 0) / 1000));
+  host.metrics.readGauge(METRICS.failing, () => (snapshot?.isFailing === true ? 1 : 0));
   const { file } = settings.seed;
   // Without a Handle server, every record comes from the seed.
   let isReady = file === undefined || upstreamServers(settings).length > 0;
@@ -70,11 +71,6 @@ function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore):
   const identity = JSON.stringify({ upstream: describeServers(upstreamServers(settings)), caseSensitive });
   const restoreOne = (kept: KeyedEntry, ticket: number): boolean => restore(kept, ticket) === 'restored';
   return new Snapshot({ file, everyMs, identity, restore: restoreOne }, host);
-}
-
-function registerRestoreMetrics({ metrics }: Host, snapshot: Snapshot | undefined): void {
-  metrics.readGauge(METRICS.written, () => Math.round((snapshot?.writtenAt ?? 0) / 1000));
-  metrics.readGauge(METRICS.failing, () => (snapshot?.isFailing === true ? 1 : 0));
 }
 
 const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 });

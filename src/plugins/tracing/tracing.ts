@@ -40,7 +40,7 @@ export function start(
   };
 }
 
-export interface OpenSpan extends RequestSpan {
+interface OpenSpan extends RequestSpan {
   spanId: string;
   isSampled: boolean;
   attributes: Record<string, string | number>;

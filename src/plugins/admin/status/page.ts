@@ -7,9 +7,6 @@ import { baseStyle } from '../../../html/style.js';
 import { restOf } from '../../../http/route-table.js';
 import { callOf, decodeParameter } from '../../../http/router.js';
 
-const CHART_WIDTH = 300;
-const CHART_HEIGHT = 80;
-
 const pageSection = (id: string, title: string, content: Html): Html =>
   html`<section aria-labelledby="${id}-title">
     <h2 id="${id}-title">${title}</h2>
@@ -28,7 +25,7 @@ const chartTile = (id: string, title: string, label: string): Html =>
           id="${id}-chart"
           role="img"
           aria-label="${label}, the last minute"
-          viewBox="0 0 ${CHART_WIDTH} ${CHART_HEIGHT}"
+          viewBox="0 0 300 80"
           preserveAspectRatio="none"
         >
           <path class="marks" />
