@@ -72,6 +72,9 @@ export function afterHalves(ms: number, run: () => void): () => void {
   };
 }
 
+/** Returns the pause after a number of consecutive failures (ms). */
+export const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), 60_000);
+
 export const pause = ({ after }: { after: Clock['after'] }, ms: number): Promise<void> =>
   new Promise((resolve) => {
     after(ms, resolve);

@@ -186,6 +186,14 @@ export function text({ allowed, pattern }: { allowed: string; pattern: RegExp })
   return z.string({ error: ({ input }) => unquoted(input) ?? error }).regex(pattern, { error });
 }
 
+/** Paths that may be omitted. */
+export const filePath = text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ }).optional();
+export const pemFile = text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ }).optional();
+export const absoluteFilePath = text({
+  allowed: 'the absolute path of a file',
+  pattern: /^\/[^\0\n]*[^/\0\n]$/,
+}).optional();
+
 interface ReadText<T> {
   allowed: string;
   /** Returns undefined for invalid text. */

@@ -6,6 +6,7 @@ import {
   list,
   normalised,
   oneOf,
+  pemFile,
   prefixPeriods,
   reloadable,
   secret,
@@ -68,9 +69,7 @@ export const redis = section({
     .describe(
       'Address of the shared Redis, such as `redis://user:password@redis:6379/0`, with `rediss://` for TLS; without it entries are cached in memory only.',
     ),
-  caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
-    .optional()
-    .describe("PEM file of the certificate authority that signed Redis's certificate."),
+  caFile: pemFile.describe("PEM file of the certificate authority that signed Redis's certificate."),
   // Nodes can contain a password anywhere.
   sentinels: secret(
     list({ allowed: NODE, read: readRedisNode })

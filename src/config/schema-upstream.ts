@@ -8,6 +8,7 @@ import {
   mapping,
   mappings,
   normalised,
+  pemFile,
   readPrefixPattern,
   size,
   text,
@@ -21,8 +22,6 @@ export const ORIGIN = 'an http:// or https:// address with neither path, query n
 
 /** Concurrent reads by default; `connections` suffice for it. */
 export const DEFAULT_CONCURRENCY = 64;
-
-const pemFile = text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ }).optional();
 
 const trust = {
   caFile: pemFile.describe(

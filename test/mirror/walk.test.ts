@@ -3,7 +3,8 @@ import type { Entry } from '../../src/cache/entry.js';
 import { partial } from '../support/partial.js';
 import { fc, test } from '../support/property.js';
 import { describe, expect, it } from 'vitest';
-import { pauseMsAfter, type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/prefix-mirror.js';
+import { backoffMs } from '../../src/clock.js';
+import { type Step, type WalkPlan, Walk } from '../../src/plugins/mirror/prefix-mirror.js';
 
 const NOW = 1_000_000;
 
@@ -96,6 +97,6 @@ describe('prefix walk', () => {
   });
 
   it('pauses after failures for a second, doubled up to a minute', () => {
-    expect([1, 2, 6, 7, 1000].map(pauseMsAfter)).toEqual([1000, 2000, 32_000, 60_000, 60_000]);
+    expect([1, 2, 6, 7, 1000].map(backoffMs)).toEqual([1000, 2000, 32_000, 60_000, 60_000]);
   });
 });

@@ -235,16 +235,14 @@ export interface AuditedAnswer {
   served: { entry: Entry; at: number };
   /** The record at the Handle server, read after `served.at`; undefined if it could not be read. */
   record: Outcome | undefined;
-  writes: KnownWrites;
-}
-
-interface KnownWrites {
-  /** Whether a write to the handle may be in flight. */
-  isInFlight: boolean;
-  /** When the last acknowledged write was applied to this instance (ms since the epoch). */
-  appliedAt: number | undefined;
-  /** Maximum time (ms) by which clock skew may date a load of the new record before `appliedAt`. */
-  marginMs: number;
+  writes: {
+    /** Whether a write to the handle may be in flight. */
+    isInFlight: boolean;
+    /** When the last acknowledged write was applied to this instance (ms since the epoch). */
+    appliedAt: number | undefined;
+    /** Maximum time (ms) by which clock skew may date a load of the new record before `appliedAt`. */
+    marginMs: number;
+  };
 }
 
 type AuditResult = Exclude<SampleResult, 'skipped'>;

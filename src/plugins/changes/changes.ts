@@ -14,7 +14,7 @@ import type { LoggedChange } from '../../handle/outcome.js';
 import { signalOfLeaving } from '../../http/request-work.js';
 import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
 import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
-import { type ChangesConfig, type Destination, hasFeed, METRICS, noFeed } from './plugin.js';
+import { type ChangesConfig, type Destination, hasFeed, METRICS } from './plugin.js';
 
 /** Maximum time that a stop waits for the last deliveries to all destinations. */
 const CLOSE_MS = 1000;
@@ -33,13 +33,15 @@ export function start(host: Host, settings: ChangesConfig): Started {
   metrics.readGauge(METRICS.queued, () =>
     [...queues].map(([destination, { length }]) => ({ labels: { destination }, value: length })),
   );
-  const webhook = feed && createWebhook(hook, feed, clock, callbacksFor('webhook'));
+  const isPosted = feed !== undefined && hook.url !== undefined;
+  const webhook = isPosted ? createWebhook(hook, feed, clock, callbacksFor('webhook')) : undefined;
   return {
     async changed(made) {
       const lines = made.map((change) => formatLine(change, { ...stampNow(), id: clock.randomId() }));
       await Promise.all([...queues.values()].map((queue) => queue.add(lines)));
     },
-    adminHandlers: { changes: createChangeStream(feed) },
+    // Without a feed, the call fails as while the plugin is off.
+    adminHandlers: feed ? { changes: createChangeStream(feed) } : {},
     async close() {
       const closeAll = async (): Promise<void> => {
         await Promise.all([...queues.values()].map((queue) => queue.close()));
@@ -119,11 +121,10 @@ const HEARTBEAT_MS = 15_000;
 /** Maximum time for a subscriber to read a batch; then it is disconnected. */
 const STALL_MS = 10_000;
 
-/** Creates the handler of `GET /changes`. `feed` is undefined if the feed is disabled. */
-export function createChangeStream(feed: ChangeLog | undefined): RequestHandler {
+/** Creates the handler of `GET /changes`. */
+export function createChangeStream(feed: ChangeLog): RequestHandler {
   let subscribers = 0;
   return async function streamChanges(req: Request, res: Response): Promise<void> {
-    if (feed === undefined) throw noFeed();
     if (subscribers >= MAX_SUBSCRIBERS)
       throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_SUBSCRIBERS}` });
     const lastId = readLastId(req);

@@ -1,7 +1,16 @@
 // The change file, the change feed and its webhook: every write and purge, for other programs and for later.
 import type { Plugin } from '../../plugin.js';
 import { readWebUrl } from '../../config/addresses.js';
-import { type SectionsOf, fixed, flag, normalised, secret, section, text } from '../../config/fields.js';
+import {
+  type SectionsOf,
+  absoluteFilePath,
+  fixed,
+  flag,
+  normalised,
+  secret,
+  section,
+  text,
+} from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import { folderProblem } from '../../config/start-problems.js';
 import { ServiceError } from '../../errors.js';
@@ -30,11 +39,9 @@ export const METRICS = {
 
 const SECTIONS = {
   changes: {
-    file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
-      .optional()
-      .describe(
-        'Change file, to which one JSON line is appended for each write and purge, without values and credentials. Its folder must exist and be writable; the file may be renamed at any time (log rotation). By default no change file is written.',
-      ),
+    file: absoluteFilePath.describe(
+      'Change file, to which one JSON line is appended for each write and purge, without values and credentials. Its folder must exist and be writable; the file may be renamed at any time (log rotation). By default no change file is written.',
+    ),
     enabled: flag(false).describe(
       'Whether the admin listener serves the change feed at `GET /changes`, which contains the changes of all instances that share a Redis. `changes.webhook.url` also enables the feed. It retains the last 100,000 changes; a reader that is further behind gets a `gap`.',
     ),
@@ -68,10 +75,6 @@ export type ChangesConfig = Config & SectionsOf<typeof SECTIONS>;
 export const hasFeed = ({ changes: { enabled, webhook } }: ChangesConfig): boolean =>
   enabled || webhook.url !== undefined;
 
-/** The error of `GET /changes` without a feed. */
-export const noFeed = (): ServiceError =>
-  new ServiceError('UNKNOWN_ENDPOINT', { detail: 'set changes.enabled' });
-
 export const changes: Plugin<ChangesConfig> = {
   name: 'changes',
   sections: SECTIONS,
@@ -87,7 +90,7 @@ export const changes: Plugin<ChangesConfig> = {
   ],
   metrics: METRICS,
   adminRoutes: defineRoutes({}, { 'GET /changes': { id: 'changes', isRoutine: true } }),
-  offError: noFeed,
+  offError: () => new ServiceError('UNKNOWN_ENDPOINT', { detail: 'set changes.enabled' }),
   isEnabled: (config) => config.changes.file !== undefined || hasFeed(config),
   load: () => import('./changes.js'),
 };

@@ -2,7 +2,7 @@
 // response is 2xx.
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, untilDeadline } from '../../clock.js';
+import { type Clock, backoffMs, untilDeadline } from '../../clock.js';
 import { createSender } from '../../upstream/connections.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';
@@ -10,22 +10,19 @@ import type { ChangesConfig } from './plugin.js';
 /** Shorter than the reader lease (`READER_MS`), so that an instance does not post after losing it. */
 const TIMEOUT_MS = 5000;
 const POLL_MS = 500;
-const MAX_BACKOFF_MS = 60_000;
 const CLOSE_MS = 1000;
 
 /**
- * Starts the webhook; returns undefined if no URL is configured. With Redis, one instance posts the changes
+ * Starts the webhook. With Redis, one instance posts the changes
  * of all instances. Changes that left the feed before they were posted are reported as dropped; their number is a
  * minimum.
  */
 export function createWebhook(
-  { url, secret = '' }: ChangesConfig['changes']['webhook'],
+  { url = '', secret = '' }: ChangesConfig['changes']['webhook'],
   feed: ChangeLog,
   clock: Clock,
   { onDropped, onFailing, onRecovered }: DeliveryCallbacks,
 ) {
-  if (url === undefined) return undefined;
-  const endpoint = url;
   const owner = clock.randomId();
   const abort = new AbortController();
   const closing = new AbortController();
@@ -38,7 +35,7 @@ export function createWebhook(
     if (batch === undefined || batch.entries.length === 0) return undefined;
     try {
       const request = signedPost(batch.entries, secret, clock.wall());
-      const { ok, status } = await outgoing.send(endpoint, { ...request, signal: abort.signal }, TIMEOUT_MS);
+      const { ok, status } = await outgoing.send(url, { ...request, signal: abort.signal }, TIMEOUT_MS);
       if (!ok) throw new Error(`the webhook responded with ${status}`);
     } catch (error) {
       failures++;
@@ -78,8 +75,6 @@ export function createWebhook(
     },
   };
 }
-
-const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), MAX_BACKOFF_MS);
 
 /** Creates the POST of a batch, signed with HMAC-SHA256 (Standard Webhooks 1.0.0). `secret`: Base64. */
 function signedPost(entries: readonly LogEntry[], secret: string, now: number): RequestInit {

@@ -19,13 +19,11 @@ export const databaseProblem = (path: string): string | undefined =>
     ? `${path} is not a database in the MaxMind format`
     : undefined;
 
-type CountryOf = (address: string) => string | undefined;
-
 /** Loads the whole database into memory, so lookups need no file access. */
-export function openCountries(path: string): CountryOf {
+export function openCountries(path: string) {
   const { validate } = maxmind();
   const reader = openDatabase(readRegularFile(path));
-  return function countryOf(address) {
+  return function countryOf(address: string): string | undefined {
     const text = plainAddress(address);
     if (!validate(text)) return undefined;
     // The address may lead to a damaged part of the database.

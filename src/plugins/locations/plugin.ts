@@ -1,6 +1,6 @@
 // Locations: 10320/loc, its links, headers and includes, and the locations of the prefix.
 import type { Plugin } from '../../plugin.js';
-import { type SectionsOf, list, readPrefixName, reloadable, text } from '../../config/fields.js';
+import { type SectionsOf, filePath, list, readPrefixName, reloadable } from '../../config/fields.js';
 import { isTree } from '../../config/keys.js';
 import { parseYaml } from '../../config/load.js';
 import type { Config } from '../../config/schema.js';
@@ -33,18 +33,14 @@ const SECTIONS = {
         ),
     ),
     countryDatabase: reloadable(
-      text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
-        .optional()
-        .describe(
-          'Country database in the MaxMind format (`.mmdb`), used to select locations by `country`; SIGHUP reloads it. Without it only `?country=` counts.',
-        ),
+      filePath.describe(
+        'Country database in the MaxMind format (`.mmdb`), used to select locations by `country`; SIGHUP reloads it. Without it only `?country=` counts.',
+      ),
     ),
     locationsFile: reloadable(
-      text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
-        .optional()
-        .describe(
-          'YAML file with a 10320/loc list for each prefix whose record (HS_NAMESPACE in `0.NA/<prefix>`) you cannot change; it replaces the lists that the record names. SIGHUP reloads it. See "Locations of a prefix".',
-        ),
+      filePath.describe(
+        'YAML file with a 10320/loc list for each prefix whose record (HS_NAMESPACE in `0.NA/<prefix>`) you cannot change; it replaces the lists that the record names. SIGHUP reloads it. See "Locations of a prefix".',
+      ),
     ),
   },
 };

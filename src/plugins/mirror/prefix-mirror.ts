@@ -1,7 +1,7 @@
 // Mirrors one prefix: repeatedly lists its handles and reads each into the cache.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Host } from '../../host.js';
-import type { Clock } from '../../clock.js';
+import { type Clock, backoffMs } from '../../clock.js';
 import type { Entry } from '../../cache/entry.js';
 import { ServiceError } from '../../errors.js';
 import { refOfKey } from '../../handle/handle.js';
@@ -291,9 +291,6 @@ export class Walk {
   }
 }
 
-/** Returns the pause after a number of consecutive failures (ms). */
-export const pauseMsAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), 60_000);
-
 /** The pauses of a mirror: after failures of the server, and by its schedule. */
 function createPause({ monotonic, after }: Clock) {
   let isClosed = false;
@@ -316,7 +313,7 @@ function createPause({ monotonic, after }: Clock) {
     extend(): void {
       if (monotonic() < until) return;
       failures++;
-      until = monotonic() + pauseMsAfter(failures);
+      until = monotonic() + backoffMs(failures);
     },
     /** Makes the next pause short again. */
     reset(): void {

@@ -1,6 +1,6 @@
 // Moved handles: a file with new URLs, which answers before a repository does.
 import type { Plugin } from '../../plugin.js';
-import { type SectionsOf, fixed, section, text } from '../../config/fields.js';
+import { type SectionsOf, filePath, fixed, section } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
 import { upstreamServers } from '../../config/upstream-servers.js';
@@ -11,11 +11,9 @@ import { type MovedTable, readTable } from './table.js';
 
 const SECTIONS = {
   moved: section({
-    file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
-      .optional()
-      .describe(
-        'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change counts within seconds: write a new file and rename it. See "Moved handles".',
-      ),
+    file: filePath.describe(
+      'File with a line `handle,URL` for each moved handle, or `prefix/*,URL`, which answers before the repository (`kind` `dspace` or `template`) of the prefix; a change counts within seconds: write a new file and rename it. See "Moved handles".',
+    ),
     // A replaced file counts after twice this time (ms); SIGHUP reads it immediately.
     everyMs: fixed(5000),
   }),

@@ -23,9 +23,6 @@ export interface Referral {
 /** Reads a prefix or service record on behalf of a read; undefined if it does not exist. */
 type FindReferral = (handle: string, read: HandleRead) => Promise<Referral | undefined>;
 
-/** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_* */
-type ReadReferred = (read: HandleRead) => Promise<Outcome>;
-
 /** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;
 
@@ -37,7 +34,7 @@ export function createReferrals(
   { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
   findReferral: FindReferral,
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
-): ReadReferred {
+) {
   /** Reads that have not ended, by prefix. */
   const running = new Map<string, number>();
 
@@ -73,7 +70,8 @@ export function createReferrals(
     throw tooManyReferrals();
   }
 
-  return async function readWithinBounds(read) {
+  /** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_*, OVERLOADED */
+  return async function readWithinBounds(read: HandleRead): Promise<Outcome> {
     const { prefix } = read.handle;
     const count = running.get(prefix) ?? 0;
     if (count >= queue) throw new ServiceError('OVERLOADED', { detail: TOO_MANY_READS, retryAfterMs: 1000 });

@@ -1,7 +1,7 @@
 // The snapshot and the seed: records that are put into memory at startup; and the calls that export and
 // import records.
 import type { Plugin } from '../../plugin.js';
-import { type SectionsOf, fixed, section, text } from '../../config/fields.js';
+import { type SectionsOf, absoluteFilePath, filePath, fixed, section } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
 import { accessProblem, folderProblem } from '../../config/start-problems.js';
 import { defineRoutes } from '../../http/route-table.js';
@@ -35,21 +35,17 @@ export const METRICS = {
 const SECTIONS = {
   cache: {
     snapshot: section({
-      file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
-        .optional()
-        .describe(
-          'Snapshot file, with which the records in memory survive a restart, written every 5 minutes and on SIGTERM; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
-        ),
+      file: absoluteFilePath.describe(
+        'Snapshot file, with which the records in memory survive a restart, written every 5 minutes and on SIGTERM; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
+      ),
       // An instance that is killed loses at most this time (ms); a final snapshot is written on SIGTERM.
       everyMs: fixed(5 * 60_000),
     }),
   },
   seed: {
-    file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
-      .optional()
-      .describe(
-        'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
-      ),
+    file: filePath.describe(
+      'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
+    ),
   },
 };
 
