@@ -72,7 +72,7 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   /** Members of `GET /stats` while the plugin is off. */
   readonly statistics?: object;
   /** Routes on the public listener; the plugin returns their handlers when it starts. */
-  routes?(settings: Settings): readonly Route[];
+  readonly routes?: readonly Route[];
   /** Servers besides the Handle servers, for the probes and the limit of open files. */
   servers?(settings: Settings): readonly PluginServer[];
   /** Maximum connections to servers that the probes do not call, for the limit of open files. */

@@ -70,7 +70,7 @@ function createListener(
   const sendRaw = createSendRaw(clock.now);
   const routes = publicRoutes(
     { v2: config.v2.enabled, redirect: config.redirect.enabled },
-    kept.plugins.flatMap((plugin) => plugin.routes?.(config) ?? []),
+    kept.plugins.filter((plugin) => plugin.isEnabled(config)).flatMap(({ routes: own = [] }) => own),
   );
   const sendPrepared = createSendPrepared(config, host, check, sendRaw);
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });

@@ -20,15 +20,6 @@ export const METRICS = {
   },
 } as const satisfies Record<string, MetricEntry>;
 
-export const batch: Plugin = {
-  name: 'batch',
-  errors: ERRORS,
-  metrics: METRICS,
-  isEnabled: () => true,
-  routes: () => batchRoutes,
-  load: () => import('./batch.js'),
-};
-
 /** Whether the query of `/api/handles` is a batch. With `prefix` it is a list, as on a Handle server. */
 const isBatch = (parameters: URLSearchParams): boolean =>
   parameters.has('handle') && !parameters.has('prefix');
@@ -44,3 +35,12 @@ export const batchRoutes = defineRoutes(
     },
   },
 );
+
+export const batch: Plugin = {
+  name: 'batch',
+  errors: ERRORS,
+  metrics: METRICS,
+  isEnabled: () => true,
+  routes: batchRoutes,
+  load: () => import('./batch.js'),
+};

@@ -116,31 +116,6 @@ const SECTIONS = {
 
 export type NativeConfig = Config & SectionsOf<typeof SECTIONS>;
 
-export const native: Plugin<NativeConfig> = {
-  name: 'native',
-  sections: SECTIONS,
-  rules({ native: { tcp: listener, host }, server, admin }) {
-    const own = { host: host ?? server.host, port: listener.port ?? 0 };
-    const isTaken = [server, admin].some((other) => isSameListener(own, other));
-    return [[isTaken, 'native.tcp.port', 'give another port than those of server and admin']];
-  },
-  startProblems: ({ native: { site: own } }, readFile) => [
-    ['native.site.certificateFile', fileProblem(own.certificateFile, readFile, siteKeyProblem)],
-  ],
-  metrics: METRICS,
-  routes: () => nativeRoutes,
-  clients: {
-    most: ({ native: { tcp: own } }) => (own.port === undefined ? 0 : own.maxConnections),
-    withMost: (settings, maxConnections) => ({
-      ...settings,
-      native: { ...settings.native, tcp: { ...settings.native.tcp, maxConnections } },
-    }),
-  },
-  // Always, because the public listener accepts messages too.
-  isEnabled: () => true,
-  load: () => import('./native.js'),
-};
-
 /** Requires an RSA key: clients support only RSA and DSA, and certificates no longer use DSA. */
 function siteKeyProblem(pem: string, path: string): string | undefined {
   const problem = pemProblem(pem, path);
@@ -171,3 +146,28 @@ export const nativeRoutes = defineRoutes(
   { interface: 'native', family: 'native-tunnel', handler: 'tunnel', isRead: true },
   { 'POST /': { id: 'sendMessage', when }, 'POST /{handle}': { id: 'sendMessageAnywhere', when } },
 );
+
+export const native: Plugin<NativeConfig> = {
+  name: 'native',
+  sections: SECTIONS,
+  rules({ native: { tcp: listener, host }, server, admin }) {
+    const own = { host: host ?? server.host, port: listener.port ?? 0 };
+    const isTaken = [server, admin].some((other) => isSameListener(own, other));
+    return [[isTaken, 'native.tcp.port', 'give another port than those of server and admin']];
+  },
+  startProblems: ({ native: { site: own } }, readFile) => [
+    ['native.site.certificateFile', fileProblem(own.certificateFile, readFile, siteKeyProblem)],
+  ],
+  metrics: METRICS,
+  routes: nativeRoutes,
+  clients: {
+    most: ({ native: { tcp: own } }) => (own.port === undefined ? 0 : own.maxConnections),
+    withMost: (settings, maxConnections) => ({
+      ...settings,
+      native: { ...settings.native, tcp: { ...settings.native.tcp, maxConnections } },
+    }),
+  },
+  // Always, because the public listener accepts messages too.
+  isEnabled: () => true,
+  load: () => import('./native.js'),
+};

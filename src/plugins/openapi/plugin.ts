@@ -12,7 +12,7 @@ export const openApiRoutes = documentRoutes({ interface: 'redirect' });
 
 export const openApi: Plugin = {
   name: 'openapi',
-  routes: () => openApiRoutes,
+  routes: openApiRoutes,
   adminRoutes: documentRoutes({}),
   isEnabled: () => true,
   load: () => import('./openapi.js'),

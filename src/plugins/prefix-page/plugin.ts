@@ -24,17 +24,17 @@ const SECTIONS = {
 
 export type PrefixPagesConfig = Config & SectionsOf<typeof SECTIONS>;
 
+export const prefixPageRoutes = defineRoutes(
+  { interface: 'redirect' },
+  { 'GET /prefixes/{prefix}': 'readPrefixPage' },
+);
+
 export const prefixPage: Plugin<PrefixPagesConfig> = {
   name: 'prefix page',
   sections: SECTIONS,
   errors: ERRORS,
   isEnabled: ({ prefixPages: { prefixes } }) => prefixes.length > 0,
   // No handle: the prefix of a handle starts with a digit or contains a dot.
-  routes: ({ prefixPages: { prefixes } }) => (prefixes.length > 0 ? prefixPageRoutes : []),
+  routes: prefixPageRoutes,
   load: () => import('./prefix-page.js'),
 };
-
-export const prefixPageRoutes = defineRoutes(
-  { interface: 'redirect' },
-  { 'GET /prefixes/{prefix}': 'readPrefixPage' },
-);

@@ -24,17 +24,6 @@ export type ReverseLookupConfig = Config & SectionsOf<typeof SECTIONS>;
 
 export const KEYS = { ...PUBLIC_TRUST, url: 'reverseLookup.url' };
 
-export const reverseLookup: Plugin<ReverseLookupConfig> = {
-  name: 'reverse lookup',
-  sections: SECTIONS,
-  isEnabled: ({ reverseLookup: { url } }) => url !== undefined,
-  routes: ({ reverseLookup: { url } }) => (url === undefined ? [] : reverseLookupRoutes),
-  // Searches and forwarded requests have separate connections.
-  servers: ({ reverseLookup: { url }, upstream: { connections } }) =>
-    url === undefined ? [] : [{ name: 'reverse lookup', url, keys: KEYS, connections: 2 * connections }],
-  load: () => import('./reverse-lookup.js'),
-};
-
 export const reverseLookupRoutes = defineRoutes(
   { interface: 'record', handler: 'reverseLookup' },
   {
@@ -44,3 +33,14 @@ export const reverseLookupRoutes = defineRoutes(
     'GET /hrls/{path?}': 'relayToLookup',
   },
 );
+
+export const reverseLookup: Plugin<ReverseLookupConfig> = {
+  name: 'reverse lookup',
+  sections: SECTIONS,
+  isEnabled: ({ reverseLookup: { url } }) => url !== undefined,
+  routes: reverseLookupRoutes,
+  // Searches and forwarded requests have separate connections.
+  servers: ({ reverseLookup: { url }, upstream: { connections } }) =>
+    url === undefined ? [] : [{ name: 'reverse lookup', url, keys: KEYS, connections: 2 * connections }],
+  load: () => import('./reverse-lookup.js'),
+};
