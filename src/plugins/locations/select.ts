@@ -234,20 +234,12 @@ const sortByQuality = (entries: readonly WeightedEntry[]): WeightedEntry[] =>
 
 // Collects the candidate locations of a redirect and their settings, and computes `Vary`. Pure.
 
-export interface Candidates {
-  locations: readonly Candidate[];
-  /** The selectors to apply before the weighted draw. */
-  chooseBy: readonly string[];
-  /** The lists' `http_sc` setting. */
-  status: string | undefined;
-  /** Returns false if no location has the attribute, or none has it with this value. */
-  mayHave: (name: string, text?: string) => boolean;
-}
+export type Candidates = ReturnType<typeof candidatesOf>;
 
 const listsOf = (handles: readonly HandleLists[]): LocationList[] => handles.flatMap(({ lists }) => lists);
 
 /** Orders locations: own, included, URL values, prefix (recording "prefix: own 10320/loc, showurls"). */
-export function candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]): Candidates {
+export function candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]) {
   const { own, included, prefix, prefixIncluded } = gathered;
   const before = [...own.lists, ...listsOf(included.flat())];
   const after = [...listsOf(prefix), ...listsOf(prefixIncluded.flat())];
@@ -262,9 +254,12 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
   const lists = [...before, ...after];
   return {
     locations: locationsOf(before).concat(legacy, locationsOf(after)),
+    /** The selectors to apply before the weighted draw. */
     chooseBy: readChooseBy(chooseByOf(own.lists) ?? chooseByOf(listsOf(prefix))),
+    /** The setting of the lists. */
     status: direct('http_sc'),
-    mayHave: (name, text) =>
+    /** Returns false if no location has the attribute, or none has it with this value. */
+    mayHave: (name: string, text?: string): boolean =>
       (legacy.length > 0 && LEGACY_ATTRIBUTES.includes(name)) ||
       lists.some(({ texts }) => (text === undefined ? texts.has(name) : texts.get(name)?.has(text))),
   };
