@@ -108,6 +108,19 @@ describe('mirrored prefix', () => {
     expect(reads()).toBeLessThanOrEqual(21 * NAMES.size);
   });
 
+  it('lists nothing once it is closed, even if it was waiting for the lease of Redis', async () => {
+    const { clock, mirror, setDuringList } = startMirror({ trustedSince: 1 });
+    let lists = 0;
+    setDuringList(() => {
+      lists++;
+      return Promise.resolve();
+    });
+    await clock.pass(1000);
+    mirror.close();
+    await clock.pass(INTERVAL_MS);
+    expect(lists).toBe(0);
+  });
+
   it('spreads the reads after the first copy over the time until the next list', async () => {
     const { clock, reads } = startMirror();
     await clock.pass(1000);
