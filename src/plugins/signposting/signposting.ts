@@ -88,23 +88,16 @@ function linksOfRecord(
   const links = linksOf(found, urls).filter(({ rel }) => !taken.has(rel));
   const landing = target ?? urls.page;
   const shown = links.filter(({ anchor }) => anchor === landing);
-  const linkTo = (format: string, type: string): TypedLink => ({
-    href: `${urls.page}?action=linkset&format=${format}`,
-    rel: 'linkset',
-    type,
-  });
-  const json = linkTo('json', LINKSET_JSON);
+  const linksets = `${urls.page}?action=linkset&format=`;
+  const json = { href: `${linksets}json`, rel: 'linkset', type: LINKSET_JSON };
+  const text = { href: `${linksets}text`, rel: 'linkset', type: LINKSET_TEXT };
   return {
     // Links on a redirect need an anchor, because a redirect represents no resource (RFC 8288 §3.2).
     onRedirect: () => linkLines([json, ...shown]),
     // The record page describes the target. Without a target, the page itself is the landing page.
     onPage() {
       const ofPage = target === undefined ? shown : [{ href: target, rel: 'describes' }];
-      return linkLines([
-        json,
-        linkTo('text', LINKSET_TEXT),
-        ...ofPage.map((link) => ({ ...link, anchor: undefined })),
-      ]);
+      return linkLines([json, text, ...ofPage.map((link) => ({ ...link, anchor: undefined }))]);
     },
     linkset(contentType) {
       const all = [...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))];
