@@ -18,6 +18,9 @@ export interface TrustOptions {
 
 const LIMITS = { timeoutMs: 30_000, maxBodyBytes: 64 * 1024 ** 2 };
 
+/** The advice of the proxy names keys for its timeouts, which this command does not read. */
+const SLOW = 'check the load of the server';
+
 const OPTIONS: ServerKeys = {
   url: '--direct',
   schemes: 'http or https',
@@ -66,7 +69,8 @@ async function presentedAt(url: string): Promise<string | undefined> {
 async function asFailure(url: string, error: unknown): Promise<unknown> {
   if (!(error instanceof ServiceError)) return error;
   const { cause, remedy } = explainServerFailure(error, OPTIONS);
+  const advice = error.code === 'UPSTREAM_TIMEOUT' && error.cause === undefined ? SLOW : remedy;
   const presented = await presentedAt(url);
-  const parts = [cause, remedy, presented && `it presents the certificate SHA-256 ${presented}`];
+  const parts = [cause, advice, presented && `it presents the certificate SHA-256 ${presented}`];
   return new Failure(`cannot resolve at ${url}: ${parts.filter((part) => part !== undefined).join('; ')}`);
 }

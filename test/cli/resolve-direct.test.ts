@@ -1,11 +1,14 @@
 // `resolve --direct` with a Handle server that has a self-signed certificate.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readDirectly } from '../../src/cli/direct.js';
 import { createCertificate } from '../support/certificate.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
+import { startHostileServer } from '../support/hostile-server.js';
 import { newFolder } from '../support/snapshot.js';
 
 const { key, cert, fingerprint } = await createCertificate();
@@ -73,5 +76,20 @@ describe('resolve --direct', () => {
   test('is required by the TLS options', async () => {
     const { code, stderr } = await cli(['resolve', '21.T11998/demo', '--insecure']);
     expect([code, stderr]).toEqual([2, expect.stringContaining('are for --direct')]);
+  });
+});
+
+describe('a Handle server that does not respond to resolve --direct', () => {
+  test('is left after a time limit, without a key of the configuration as the remedy', async () => {
+    const requests: string[] = [];
+    const server = await startHostileServer((_socket, request) => requests.push(request));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const failure = readDirectly(server, '21.T1/a', {}).catch((error: unknown) => error);
+    while (requests.length === 0) await nextTurn();
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(await failure).toMatchObject({
+      message: `cannot resolve at ${server}: no complete response within 30000 ms; check the load of the server`,
+    });
   });
 });
