@@ -27,9 +27,9 @@ export const MAX_WAIT_MS = 5 * 60_000;
  */
 export async function askAdmin(
   options: AdminOptions,
-  { path, member, body }: { path: string; member: string; body?: string },
+  { path, member, ...call }: { path: string; member: string } & Pick<AdminCall, 'body' | 'signal'>,
 ): Promise<unknown> {
-  const text = await readText(await callAdmin(options, path, { body }), path, MAX_BODY_BYTES);
+  const text = await readText(await callAdmin(options, path, call), path, MAX_BODY_BYTES);
   const found: unknown = tryDecode(JSON.parse, text);
   if (typeof found === 'object' && found !== null && member in found) return found;
   throw foreignResponse(options, path);
@@ -67,6 +67,8 @@ interface AdminCall {
   /** Whether `waitMs` limits a success until its headers and between its data, because it may be long. */
   isStream?: boolean;
   waitMs?: number;
+  /** Ends the call. */
+  signal?: AbortSignal | undefined;
 }
 
 /**
@@ -107,13 +109,14 @@ const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >
 
 function openResponse(
   url: string,
-  { body, method, isStream = false, waitMs = MAX_WAIT_MS }: AdminCall,
+  { body, method, isStream = false, waitMs = MAX_WAIT_MS, signal }: AdminCall,
 ): Promise<IncomingMessage> {
   const { request } = url.startsWith('https:') ? https : http;
   return new Promise((resolve, reject) => {
     const sent = request(url, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       headers: adminHeaders(),
+      signal,
     });
     let awaited: ClientRequest | IncomingMessage = sent;
     // The timeout of the socket would start again with each byte.

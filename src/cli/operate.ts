@@ -109,8 +109,8 @@ const CLEAR = '\u001b[2J\u001b[H';
 export async function stats(options: JsonOption & { watch?: boolean }): Promise<void> {
   const { watch = false, json = false } = options;
   let before: { at: number; total: number } | undefined;
-  const fetchStats = async (): Promise<string> => {
-    const report = (await askAdmin(options, { path: '/stats', member: 'requests' })) as Stats;
+  const fetchStats = async (signal?: AbortSignal): Promise<string> => {
+    const report = (await askAdmin(options, { path: '/stats', member: 'requests', signal })) as Stats;
     if (json) return JSON.stringify(report);
     const now = { at: performance.now(), total: report.requests.total };
     const perSecond = before && ((now.total - before.total) * 1000) / (now.at - before.at);
@@ -123,13 +123,18 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
   }
   const clear = process.stdout.isTTY && !json ? CLEAR : '';
   const { signal, release } = listenForInterrupt();
-  while (!signal.aborted) {
-    const text = await fetchStats();
-    process.stdout.write(clear);
-    print(text);
-    await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
+  try {
+    for (;;) {
+      const text = await fetchStats(signal);
+      process.stdout.write(clear);
+      print(text);
+      await sleep(WATCH_MS, undefined, { signal });
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    release();
   }
-  release();
 }
 
 const MAX_HANDLES = 10;

@@ -215,22 +215,28 @@ async function sendLines(
   let bytes = 0;
   const sendBatch = async (): Promise<void> => {
     const first = Math.min(Math.max(0, skip - done), batch.length);
-    if (first < batch.length) await sendChunk({ admin }, batch.slice(first), counts, done + first);
+    if (first < batch.length) await sendChunk({ admin, signal }, batch.slice(first), counts, done + first);
     done += batch.length;
     counter.add(batch.length);
     batch = [];
     bytes = 0;
   };
-  for await (const line of lines) {
-    batch.push(line);
-    bytes += line.length;
-    if (bytes < BATCH_BYTES) continue;
+  try {
+    for await (const line of lines) {
+      batch.push(line);
+      bytes += line.length;
+      if (bytes < BATCH_BYTES) continue;
+      await sendBatch();
+      signal.throwIfAborted();
+    }
     await sendBatch();
-    if (signal.aborted) break;
+  } catch (error) {
+    // A batch in flight is sent again by the command to continue.
+    if (!signal.aborted) throw error;
+  } finally {
+    counter.stop();
+    release();
   }
-  await sendBatch();
-  counter.stop();
-  release();
   const { rejected } = counts;
   print(importedText(counts));
   if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
@@ -250,15 +256,15 @@ function importedText({ restored, kept, expired, full, rejected }: ImportCounts)
 }
 
 async function sendChunk(
-  admin: AdminOptions,
+  { admin, signal }: AdminOptions & { signal: AbortSignal },
   lines: string[],
   counts: ImportCounts,
   done: number,
 ): Promise<void> {
   try {
-    const call = { path: '/import', member: 'restored', body: lines.join('\n') };
+    const call = { path: '/import', member: 'restored', body: lines.join('\n'), signal };
     // Proxies before 0.4.0 omit some counts.
-    const sent = (await askAdmin(admin, call)) as Partial<ImportCounts>;
+    const sent = (await askAdmin({ admin }, call)) as Partial<ImportCounts>;
     for (const name of COUNTS) counts[name] += sent[name] ?? 0;
   } catch (error) {
     if (done === 0 || !(error instanceof Failure)) throw error;

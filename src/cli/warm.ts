@@ -21,6 +21,8 @@ interface WarmSummary {
 }
 
 const MAX_PRINTED_FAILURES = 10;
+/** Time (ms) to complete requests that are in flight at an interrupt, so that the next run does not repeat them. */
+const GRACE_MS = 2000;
 
 export async function warm(file: string | undefined, options: WarmOptions): Promise<void> {
   const state = openState(options.state);
@@ -38,8 +40,8 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
     concurrency: options.concurrency,
     rate: options.rate,
     next: () => queue.next().value,
-    async send(handle) {
-      const dueAt = await warmOne(handle, options.proxy, summary);
+    async send(handle, interrupt) {
+      const dueAt = await warmOne(handle, { proxy: options.proxy, interrupt }, summary);
       if (dueAt !== undefined) state.markDone(handle, dueAt);
       progress.add(1);
     },
@@ -52,13 +54,24 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
     throw new Failure(`${countText(summary.failures.length, 'handle')} failed`);
 }
 
-/** Requests a handle, and returns when it is due again (ms since the epoch); undefined after a failure. */
-async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<number | undefined> {
+/** Requests a handle, and returns when it is due again (ms since the epoch); undefined after a failure or an interrupt. */
+async function warmOne(
+  handle: string,
+  { proxy, interrupt }: { proxy: string; interrupt: AbortSignal },
+  summary: WarmSummary,
+): Promise<number | undefined> {
   const limit = new AbortController();
   // AbortSignal.timeout would keep a timer for each of the last thousands of requests.
-  const timer = setTimeout(() => {
-    limit.abort(new Error(`no complete response within ${MAX_WAIT_MS / 1000} s`));
-  }, MAX_WAIT_MS);
+  const limitTo = (ms: number): NodeJS.Timeout =>
+    setTimeout(() => {
+      limit.abort(new Error(`no complete response within ${ms / 1000} s`));
+    }, ms);
+  let timer = limitTo(MAX_WAIT_MS);
+  const onInterrupt = (): void => {
+    clearTimeout(timer);
+    timer = limitTo(GRACE_MS);
+  };
+  interrupt.addEventListener('abort', onInterrupt);
   const { signal } = limit;
   try {
     // RFC 9218 §4.1 reserves the lowest urgency for background tasks.
@@ -71,10 +84,11 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
     else summary.notFound++;
     return Date.now() + freshSeconds(response.headers) * 1000;
   } catch (error) {
-    summary.failures.push({ handle, reason: failureReason(error) });
+    if (!interrupt.aborted) summary.failures.push({ handle, reason: failureReason(error) });
     return undefined;
   } finally {
     clearTimeout(timer);
+    interrupt.removeEventListener('abort', onInterrupt);
   }
 }
 
