@@ -269,11 +269,16 @@ export interface World {
   newSuffix: () => string;
 }
 
-/** A request with its body, not yet parsed. */
-export interface DemoRequest {
+/** A request whose head has arrived. */
+export interface SeenRequest {
   method: string;
+  /** The raw request target. */
   target: string;
   headers: IncomingHttpHeaders;
+}
+
+/** A request with its body, not yet parsed. */
+export interface DemoRequest extends SeenRequest {
   body: Buffer;
   /** Whether the request arrived over TLS, or on a listener that is treated as secure. */
   secure: boolean;

@@ -6,11 +6,12 @@ import type { Duplex } from 'node:stream';
 import { writeJson } from '../handle/json.js';
 import type { SiteJson } from '../handle/value-data.js';
 import type { ValueReference } from '../handle/value.js';
-import { DemoControl, sendControl } from './control.js';
 import {
   containerError,
   type DemoReply,
   type DemoRequest,
+  type SeenRequest,
+  type WireReply,
   preflight,
   protocolReply,
   toWire,
@@ -21,8 +22,6 @@ import { type RecordInput, RecordStore, createRights } from './store.js';
 import { type Random, SessionStore, systemRandom } from './login.js';
 
 export interface DemoOptions {
-  /** Treats plain HTTP as secure, so that logins work on loopback. The real server never does. */
-  treatHttpAsSecure?: boolean;
   tls?: { key: string; cert: string };
   now?: () => number;
   random?: Random;
@@ -31,49 +30,46 @@ export interface DemoOptions {
   prefixes?: readonly string[];
   serverAdmins?: readonly ValueReference[];
   site?: SiteJson;
-  delayMs?: number;
-  /** Rate per second above which requests are queued. */
-  capacityPerSecond?: number;
+  /** Decides, when the head of a request has arrived, how its reply is sent: tests delay, hold and break replies. */
+  treat?: (seen: SeenRequest) => SendReply;
 }
 
-export interface DemoServer extends DemoControl {
-  /** Opens a listener. With port 0 the system chooses the port. */
+/** Sends the reply to a request, which `answer` executes. */
+type SendReply = (answer: () => WireReply, response: ServerResponse) => void;
+
+export interface DemoServer {
+  /**
+   * Opens a listener. With port 0 the system chooses the port. Plain HTTP counts as secure, so that logins work on loopback;
+   * the real server ignores them.
+   */
   listen: (port: number, host?: string) => Promise<{ url: string }>;
   /** Opens an additional plain HTTP listener that ignores logins, like the real server. */
   listenInsecurely: (port: number, host?: string) => Promise<{ url: string }>;
   /** Closes all listeners and open connections. */
   close: () => Promise<void>;
-  /** Writes a whole record without the proxy's knowledge. */
-  put: (handle: string, values: RecordInput) => void;
-  /** Removes a record without the proxy's knowledge. Returns false if no record existed. */
-  remove: (handle: string) => boolean;
+  store: RecordStore;
 }
+
+const sendReply: SendReply = (answer, response) => {
+  const { status, headers, body } = answer();
+  if (!response.destroyed) response.writeHead(status, headers.flat()).end(body);
+};
 
 /** Creates a server with its records. No listener is open yet. */
 export function createDemoServer(options: DemoOptions = {}): DemoServer {
-  const { now = Date.now, tls, treatHttpAsSecure = true } = options;
+  const { now = Date.now, tls, treat = () => sendReply } = options;
   const state = createState({ ...options, now });
   const route = createRequestRouter(state);
-  const control = new DemoControl(options);
   const listeners: Server[] = [];
 
   const handle = (secure: boolean) => (incoming: IncomingMessage, response: ServerResponse) => {
     const { method = '', url: target = '', headers } = incoming;
-    const seen = control.onRequest({ method, target, headers });
+    const send = treat({ method, target, headers });
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {
       const request: DemoRequest = { method, target, headers, body: Buffer.concat(chunks), secure };
-      const answer = (): void => {
-        const reply = preflight(request) ?? toWire(route(request), request, state.sessions);
-        const sendReply = (): void => {
-          if (!response.destroyed) sendControl(response, reply, seen.fault);
-        };
-        if (seen.isProbe) sendReply();
-        else control.hold.onAnswer(method, sendReply);
-      };
-      if (seen.waitMs > 0) setTimeout(answer, seen.waitMs).unref();
-      else answer();
+      send(() => preflight(request) ?? toWire(route(request), request, state.sessions), response);
     });
   };
 
@@ -86,11 +82,12 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
     return `${host}:${(server.address() as AddressInfo).port}`;
   };
 
-  return Object.assign(control, {
+  return {
+    store: state.store,
     listen: async (port: number, host = '127.0.0.1') => {
       const server = tls
         ? createTlsServer({ ...tls, ...SERVER_OPTIONS }, handle(true))
-        : createServer(SERVER_OPTIONS, handle(treatHttpAsSecure));
+        : createServer(SERVER_OPTIONS, handle(true));
       return { url: `${tls ? 'https' : 'http'}://${await open(server, port, host)}` };
     },
     listenInsecurely: async (port: number, host = '127.0.0.1') => ({
@@ -99,11 +96,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
     close: async () => {
       await Promise.all(listeners.splice(0).map(closeServer));
     },
-    put: (name: string, values: RecordInput) => {
-      state.store.put(name, values);
-    },
-    remove: (name: string) => state.store.delete(name),
-  });
+  };
 }
 
 /** Accepts long request lines, so that the router can reject them like Jetty. The idle timeout is Jetty's. */

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
@@ -55,7 +55,7 @@ const PAGES: Readonly<Record<string, Place>> = {
 };
 
 async function startWorld(env: Record<string, string>) {
-  const demo = createDemoServer();
+  const demo = createControlledServer();
   onTestFinished(() => demo.close());
   const { url } = await demo.listen(0);
   demo.put('21.T11998/wide', WIDE);

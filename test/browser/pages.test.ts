@@ -1,20 +1,20 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDemoServer, type DemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer, type ControlledServer } from '../support/demo-control.js';
 import { textValue } from '../../src/dev-server/seed.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 interface World {
-  demo: DemoServer;
+  demo: ControlledServer;
   proxy: Proxy;
   /** URL of the object with the handle `21.T11998/here`. */
   objectUrl: string;
 }
 
 async function startWorld(env: Record<string, string> = {}): Promise<World> {
-  const demo = createDemoServer();
+  const demo = createControlledServer();
   onTestFinished(() => demo.close());
   const { url } = await demo.listen(0);
   const site = createServer((_req, res) => {
@@ -103,7 +103,7 @@ describeInBrowser('pages in a browser', (open) => {
   });
 
   test('show a handle with Arabic letters from left to right', async () => {
-    const demo = createDemoServer({ prefixes: ['10.5072'] });
+    const demo = createControlledServer({ prefixes: ['10.5072'] });
     onTestFinished(() => demo.close());
     const { url } = await demo.listen(0);
     demo.put('10.5072/سجل/abc', [textValue(1, 'DESC', 'سجل')]);

@@ -3,7 +3,7 @@ import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { ask } from '../support/ask.js';
 import { describeInBrowser, keepScreenshot } from '../support/browser.js';
 import { fixed } from '../support/fixed.js';
@@ -25,7 +25,7 @@ async function listen(listener: RequestListener, port: number): Promise<{ url: s
 }
 
 async function startWorld(env: Record<string, string> = {}) {
-  const demo = createDemoServer();
+  const demo = createControlledServer();
   onTestFinished(() => demo.close());
   const { url } = await demo.listen(0);
   const proxy = await startProxy({ UPSTREAM_URL: url, ...env });

@@ -1,5 +1,5 @@
 // Plans the faults in four independent tracks, which may overlap.
-import { FAULT_KINDS, type FaultKind } from '../../src/dev-server/control.js';
+import { FAULT_KINDS, type FaultKind } from '../support/demo-control.js';
 import type { Random } from './random.js';
 
 const REDIS_FAULTS = ['freeze', 'kill', 'restart', 'flush', 'dump'] as const;

@@ -1,5 +1,5 @@
 // Builds the records of a chaos run, each with its name, its number and a private value.
-import type { DemoServer } from '../../src/dev-server/server.js';
+import type { ControlledServer } from '../support/demo-control.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 
 export const SECRET = 'nobody-may-read-this';
@@ -26,7 +26,7 @@ export function recordOf(handle: string, number: number): Record<string, unknown
   return values.map((value) => ({ ...value, ttl: ttlOf(handle) }));
 }
 
-export function seedRecords(demo: DemoServer): void {
+export function seedRecords(demo: ControlledServer): void {
   for (const handle of [...CALM, ...WRITTEN]) demo.put(handle, recordOf(handle, 0));
 }
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledServer, createControlledServer } from '../support/demo-control.js';
 import { ask } from '../support/ask.js';
 import { linesOf, startWebhookReceiver } from '../support/changes.js';
 import { type Program, startMain } from '../support/built-proxy.js';
@@ -31,7 +31,7 @@ export interface ProxyLife {
 }
 
 export interface World {
-  demo: DemoServer;
+  demo: ControlledServer;
   /** Returns the running proxies. */
   lives: () => ProxyLife[];
   strike: (event: Event) => Promise<void>;
@@ -59,7 +59,7 @@ export interface WorldOptions {
   isStrict: boolean;
   /** Called before a proxy starts again, with the name and the end of its life. */
   onKilled: (life: string, killedAt: number) => void;
-  seed: (demo: DemoServer) => void;
+  seed: (demo: ControlledServer) => void;
 }
 
 export const DISCONNECTED_MAX_AGE_MS = 1000;
@@ -96,7 +96,7 @@ const STRICT = { REDIS_DISCONNECTED_WRITES: 'reject', REDIS_DISCONNECTED_MAX_AGE
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export async function startWorld({ instances, isStrict, onKilled, seed }: WorldOptions): Promise<World> {
-  const demo = createDemoServer({});
+  const demo = createControlledServer({});
   const { url: upstreamUrl } = await demo.listen(0);
   seed(demo);
   const folder = mkdtempSync(join(tmpdir(), 'chaos-'));

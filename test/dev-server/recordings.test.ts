@@ -1,6 +1,6 @@
 // Recordings of a real Handle.Net 9.3.1 server, which the demo server reproduces byte for byte and in order.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledServer, createControlledServer } from '../support/demo-control.js';
 import { createRecordedWorld } from '../support/recorded-world.js';
 import {
   type Recording,
@@ -12,12 +12,12 @@ import {
 import { waivers } from './waivers.js';
 
 const world = createRecordedWorld();
-let server: DemoServer;
+let server: ControlledServer;
 let secureUrl: string;
 let plainUrl: string;
 
 beforeAll(async () => {
-  server = createDemoServer(world.options);
+  server = createControlledServer(world.options);
   secureUrl = (await server.listen(0)).url;
   plainUrl = (await server.listenInsecurely(0)).url;
 });

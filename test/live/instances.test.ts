@@ -2,7 +2,7 @@
 // so does each of two instances that share a Redis.
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -10,7 +10,7 @@ import { describeWithRedis, startRedis } from '../support/redis-server.js';
 const HANDLES = Array.from({ length: 100 }, (_, at) => `21.T11998/instances-${at}`);
 
 async function startHandleServer(): Promise<{ url: string; close: () => Promise<void> }> {
-  const server = createDemoServer();
+  const server = createControlledServer();
   onTestFinished(server.close);
   const { url } = await server.listen(0);
   for (const handle of HANDLES) server.put(handle, [textValue(1, 'URL', 'https://example.org/')]);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { portOf } from '../support/site-values.js';
@@ -91,7 +91,10 @@ describe('proxy loop detection', () => {
     const doors = [await openDoor(), await openDoor()] as const;
     /** Starts a proxy that follows the record of 99.FAR to `door`. */
     const startBefore = async (door: Door): Promise<Proxy> => {
-      const root = createDemoServer({ prefixes: ['0.NA'], seed: { '0.NA/99.FAR': [siteAt(door.url)] } });
+      const root = createControlledServer({
+        prefixes: ['0.NA'],
+        seed: { '0.NA/99.FAR': [siteAt(door.url)] },
+      });
       onTestFinished(() => root.close());
       const { url } = await root.listen(0);
       return startProxy({

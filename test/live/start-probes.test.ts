@@ -13,7 +13,7 @@ import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { PATIENCE, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { startSlowLine } from '../support/slow-line.js';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { freePort } from '../support/free-port.js';
 
 const PAGE = '/api/handles/21.T11998/page';
@@ -38,7 +38,7 @@ const MAX_STARTS = 5;
 
 /** Starts a Handle server that can be stopped. */
 async function startUpstream(port = 0): Promise<{ url: string; close: () => Promise<void> }> {
-  const server = createDemoServer();
+  const server = createControlledServer();
   onTestFinished(server.close);
   const { url } = await server.listen(port);
   return { url, close: server.close };

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { basic } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Recording, handleServerRecordings, recordedAnswer, replay } from '../support/recordings.js';
@@ -121,7 +121,7 @@ const LIST = `/api/handles?prefix=${PREFIX}`;
 async function startMirror(env: Record<string, string> = {}) {
   const reference = { handle: `${PREFIX}/USER01`, index: 300 };
   const admins = { index: 200, type: 'HS_VLIST', data: { format: 'vlist', value: [reference] } };
-  const server = createDemoServer({
+  const server = createControlledServer({
     seed: {
       [`0.NA/${PREFIX}`]: [adminValue('111111111111'), admins],
       [`${PREFIX}/USER01`]: userRecord('password'),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledServer, createControlledServer } from '../support/demo-control.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { administered, basic } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
@@ -26,8 +26,8 @@ const SEED = {
 const AUTHORIZATION = basic(`300:${PREFIX}/USER01`, 'password');
 const LOGIN = { MIRROR_USER: `300:${PREFIX}/USER01`, MIRROR_PASSWORD: 'password' };
 
-async function startServer(): Promise<DemoServer & { url: string }> {
-  const server = createDemoServer({ seed: SEED });
+async function startServer(): Promise<ControlledServer & { url: string }> {
+  const server = createControlledServer({ seed: SEED });
   onTestFinished(() => server.close());
   return Object.assign(server, await server.listen(0));
 }

@@ -1,7 +1,7 @@
 // The proxy with the demo server selects the locations that HDLProxy selected with a real Handle server.
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import type { DemoServer } from '../../src/dev-server/server.js';
+import type { ControlledServer } from '../support/demo-control.js';
 import { locationWaivers } from '../support/location-waivers.js';
 import {
   OF_RECORDS,
@@ -75,7 +75,7 @@ const FORGOTTEN_BEFORE: Readonly<Record<string, 'kept' | 'removed'>> = {
   'alias: beside a 10320/loc': 'removed',
 };
 
-async function forgetPrefix(proxy: Proxy, demo: DemoServer, change: 'kept' | 'removed'): Promise<void> {
+async function forgetPrefix(proxy: Proxy, demo: ControlledServer, change: 'kept' | 'removed'): Promise<void> {
   if (change === 'removed') demo.put('0.NA/21.T11998', []);
   await proxy.app.operations.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
 }

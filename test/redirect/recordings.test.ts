@@ -1,7 +1,7 @@
 // The proxy with the demo server redirects as HDLProxy did with a real Handle server.
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { type Recording, replay } from '../support/recordings.js';
 import { drawnByLot, redirectWaivers } from '../support/redirect-waivers.js';
 import { startProxy } from '../support/proxy.js';
@@ -33,7 +33,7 @@ const recordedLed = ({ response: { status, headers } }: Recording): Led =>
   ledBy({ status, headers: headers.map(([name, value]) => `${name.toLowerCase()}: ${value}`) });
 
 async function replayAll(): Promise<Map<string, Led>> {
-  const demo = createDemoServer();
+  const demo = createControlledServer();
   onTestFinished(() => demo.close());
   const { url: upstreamUrl } = await demo.listen(0);
   const proxy = await startProxy({ UPSTREAM_URL: upstreamUrl });

@@ -1,7 +1,7 @@
 // Web servers in front of the proxy, configured as in config/examples, forward the longest headers that the proxy accepts and sends.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledServer, createControlledServer } from '../support/demo-control.js';
 import { FRONT_NAMES, NAME } from '../support/front-configs.js';
 import { value } from '../support/leads.js';
 import { itWithProgram } from '../support/programs.js';
@@ -35,10 +35,10 @@ const records = {
 /** Characters of the header, in thousands. */
 const kilo = (header: string | string[] = ''): number => Math.round(header.toString().length / 1000);
 
-let demo: DemoServer;
+let demo: ControlledServer;
 let proxy: Proxy;
 beforeAll(async () => {
-  demo = createDemoServer();
+  demo = createControlledServer();
   for (const [name, values] of Object.entries(records)) demo.put(`21.T11998/${name}`, values);
   const { url } = await demo.listen(0);
   proxy = await openProxy({

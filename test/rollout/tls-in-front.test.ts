@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished } from 'vitest';
-import { createDemoServer } from '../../src/dev-server/server.js';
+import { createControlledServer } from '../support/demo-control.js';
 import { loadConfig } from '../../src/app/config.js';
 import { serve } from '../../src/app/serve.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -161,7 +161,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
   });
 
   itWithProgram(name, 'gets hits from the proxy, whatever headers it adds', async () => {
-    const demo = createDemoServer();
+    const demo = createControlledServer();
     const { url } = await demo.listen(0);
     onTestFinished(() => demo.close());
     const proxy = await startBuiltProxy({
@@ -189,7 +189,7 @@ describe.each(FRONT_NAMES)('%s in front of the proxy', (name) => {
   });
 
   itWithProgram(name, 'returns its public address in the Location of a new handle', async () => {
-    const demo = createDemoServer();
+    const demo = createControlledServer();
     const { url } = await demo.listen(0);
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
     const env = { ...ports, UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' };

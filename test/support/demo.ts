@@ -1,11 +1,13 @@
 // Starts demo servers, and closes them at the end of the test file.
 import { afterAll } from 'vitest';
 import { adminValue, userRecord } from '../../src/dev-server/seed.js';
-import { type DemoOptions, type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledOptions, type ControlledServer, createControlledServer } from './demo-control.js';
 
 /** Starts a demo server and returns it with its URL; closes it at the end of the test file. */
-export async function startDemoServer(options: DemoOptions = {}): Promise<DemoServer & { url: string }> {
-  const server = createDemoServer(options);
+export async function startDemoServer(
+  options: ControlledOptions = {},
+): Promise<ControlledServer & { url: string }> {
+  const server = createControlledServer(options);
   afterAll(() => server.close());
   const { url } = await server.listen(0);
   return Object.assign(server, { url });

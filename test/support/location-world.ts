@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { onTestFinished, vi } from 'vitest';
 import { DEMO_PREFIXES } from '../../src/dev-server/seed.js';
-import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledServer, createControlledServer } from './demo-control.js';
 import type { Asked, Question } from './ask.js';
 import { writeCountryDatabase } from './country-database.js';
 import { type Proxy, startProxy } from './proxy.js';
@@ -27,8 +27,8 @@ export const isSetup = ({ name }: Recording): boolean => name.startsWith('setup'
 export const isOfApi = ({ name }: Recording): boolean => /^path: server: .*\/api/.test(name);
 
 /** Starts the server and the proxy without records (see `putRecorded`); closes them when the test ends. */
-export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: Proxy }> {
-  const demo = createDemoServer({
+export async function startLocationWorld(): Promise<{ demo: ControlledServer; proxy: Proxy }> {
+  const demo = createControlledServer({
     prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
   });
   onTestFinished(() => demo.close());
@@ -42,7 +42,7 @@ export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: P
 }
 
 /** Writes a record directly to the Handle server, because the recorded writes bypassed HDLProxy too. */
-export function putRecorded(demo: DemoServer, { request }: Recording): void {
+export function putRecorded(demo: ControlledServer, { request }: Recording): void {
   if (request.method !== 'PUT') return;
   const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };
   const handle = decodeURIComponent(request.path.slice('/api/handles/'.length));

@@ -1,6 +1,6 @@
 // Replays Handle server recordings through a proxy in front of a demo server in the recorded state.
 import { afterAll, beforeAll, expect } from 'vitest';
-import { type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import { type ControlledServer, createControlledServer } from './demo-control.js';
 import { waivers } from './proxy-waivers.js';
 import { createRecordedWorld } from './recorded-world.js';
 import { type Answer, type Recording, handleServerRecordings, recordedAnswer, replay } from './recordings.js';
@@ -32,10 +32,10 @@ export function replayThroughProxy(): (recording: Recording) => Promise<Compared
   const answers = new Map<string, Compared>();
   const left = handleServerRecordings.values();
   const world = createRecordedWorld();
-  let demo: DemoServer;
+  let demo: ControlledServer;
   let proxies: Service[] = [];
   beforeAll(async () => {
-    demo = createDemoServer(world.options);
+    demo = createControlledServer(world.options);
     const doors = [await demo.listen(0), await demo.listenInsecurely(0)];
     proxies = await Promise.all(doors.map(({ url }) => startBefore(url)));
   });

@@ -1,7 +1,7 @@
 // Recreates the recorded server: its records, clock and random numbers.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { adminValue, textValue, userRecord } from '../../src/dev-server/seed.js';
-import type { DemoOptions } from '../../src/dev-server/server.js';
+import type { ControlledOptions } from './demo-control.js';
 import type { SiteJson } from '../../src/handle/value-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 
@@ -22,7 +22,7 @@ interface Session {
 }
 
 export interface RecordedWorld {
-  options: DemoOptions;
+  options: ControlledOptions;
   /** Sets the clock and random numbers as in a recording, and replaces a signature whose key is lost. */
   turnTo: (recording: Recording) => Recording;
 }
@@ -33,7 +33,7 @@ export function createRecordedWorld(recordings = handleServerRecordings): Record
   let time = Date.parse('2026-11-21T09:29:39Z');
   let current: Recording | undefined;
 
-  const options: DemoOptions = {
+  const options: ControlledOptions = {
     now: () => time,
     random: {
       session: () => sessionIn(current!) ?? { sessionId: 'not-recorded', nonce: '' },

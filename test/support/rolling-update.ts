@@ -1,7 +1,7 @@
 // Restarts instances behind a web server in sequence, under a load of reads and writes.
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { DemoServer } from '../../src/dev-server/server.js';
+import type { ControlledServer } from './demo-control.js';
 import { ask } from './ask.js';
 import { type BuiltProxy, startConnectedProxy } from './built-proxy.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from './demo-writes.js';
@@ -71,7 +71,7 @@ const isUsed = async ({ adminUrl }: BuiltProxy): Promise<boolean> =>
   /^handle_proxy_requests_total\{.*\} [1-9]/m.test((await ask(adminUrl, '/metrics')).text);
 
 interface Update {
-  demo: DemoServer & { url: string };
+  demo: ControlledServer & { url: string };
   redis: RedisServer;
   places: readonly InstancePlace[];
   /** Instance numbers in restart order. */

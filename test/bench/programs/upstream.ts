@@ -2,7 +2,7 @@
 // records under PREFIX; `bare` responds to any handle as fast as possible with a record made from a template.
 import { createServer } from 'node:http';
 import { DEMO_PREFIXES, demoRecords } from '../../../src/dev-server/seed.js';
-import { createDemoServer } from '../../../src/dev-server/server.js';
+import { createControlledServer } from '../../support/demo-control.js';
 import { yieldToOthers } from './priority.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 
@@ -21,7 +21,7 @@ async function openDemo(): Promise<Upstream> {
   for (let number = 1; number <= Number(count); number++) {
     seed[`${prefix}/${nameOf(number)}`] = valuesOf(nameOf(number));
   }
-  const demo = createDemoServer({ seed, prefixes: [...DEMO_PREFIXES, prefix] });
+  const demo = createControlledServer({ seed, prefixes: [...DEMO_PREFIXES, prefix] });
   await demo.listen(Number(port));
   return {
     asked: () => demo.asked,

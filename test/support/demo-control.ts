@@ -1,21 +1,57 @@
-// Test control of the server: request counts, delays, held responses and faults.
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { upperAscii } from '../handle/handle.js';
-import { writeJson } from '../handle/json.js';
-import { type WireReply, decodeHandle, splitTarget } from './respond.js';
+// Demo servers under test control: request counts, delays, held responses, faults, and changes of records.
+import type { ServerResponse } from 'node:http';
+import { type SeenRequest, type WireReply, decodeHandle, splitTarget } from '../../src/dev-server/respond.js';
+import { type DemoOptions, type DemoServer, createDemoServer } from '../../src/dev-server/server.js';
+import type { RecordInput } from '../../src/dev-server/store.js';
+import { upperAscii } from '../../src/handle/handle.js';
+import { writeJson } from '../../src/handle/json.js';
 
-/** A request as received. */
-interface Seen {
-  method: string;
-  /** The raw request target. */
-  target: string;
-  headers: IncomingHttpHeaders;
+export interface ControlledOptions extends Omit<DemoOptions, 'treat'> {
+  delayMs?: number;
+  /** Rate per second above which requests are queued. */
+  capacityPerSecond?: number;
+}
+
+export interface ControlledServer extends DemoControl, DemoServer {
+  /** Writes a whole record without the proxy's knowledge. */
+  put: (handle: string, values: RecordInput) => void;
+  /** Removes a record without the proxy's knowledge. Returns false if no record existed. */
+  remove: (handle: string) => boolean;
+}
+
+/** Creates a server with its records and controls. No listener is open yet. */
+export function createControlledServer(options: ControlledOptions = {}): ControlledServer {
+  const control = new DemoControl(options);
+  const server = createDemoServer({
+    ...options,
+    treat(seen) {
+      const { isProbe, waitMs, fault } = control.onRequest(seen);
+      return (answer, response) => {
+        const respond = (): void => {
+          const reply = answer();
+          const send = (): void => {
+            if (!response.destroyed) sendControl(response, reply, fault);
+          };
+          if (isProbe) send();
+          else control.hold.onAnswer(seen.method, send);
+        };
+        if (waitMs > 0) setTimeout(respond, waitMs).unref();
+        else respond();
+      };
+    },
+  });
+  return Object.assign(control, server, {
+    put: (name: string, values: RecordInput) => {
+      server.store.put(name, values);
+    },
+    remove: (name: string) => server.store.delete(name),
+  });
 }
 
 const SITE = '/api/site';
 
 /** Whether the request is a probe from a starting proxy: for a probed path, with the proxy's User-Agent. */
-const isHealthRequest = ({ target, headers }: Seen): boolean =>
+const isHealthRequest = ({ target, headers }: SeenRequest): boolean =>
   [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
 /** Treatment of a request: whether it counts as a probe, its delay and its fault. */
@@ -29,19 +65,19 @@ interface Treatment {
  * Controls a demo server. Probes from starting proxies arrive at unpredictable times, so they are counted
  * separately and do not use up a limited number of faults.
  */
-export class DemoControl {
+class DemoControl {
   /** Number of requests since the start or the last `reset()`, including failed requests. */
   asked = 0;
   /** Number of probes since the start, counted by their requests for `/api/site`. */
   probed = 0;
-  lastRequest: Seen | undefined;
+  lastRequest: SeenRequest | undefined;
   readonly hold = new Hold();
   readonly #counts = new Map<string, number>();
   #queue: () => number;
   #delayMs: number;
   #failing: { kind: FaultKind; left: number } | undefined;
 
-  constructor({ delayMs = 0, capacityPerSecond }: { delayMs?: number; capacityPerSecond?: number }) {
+  constructor({ delayMs = 0, capacityPerSecond }: ControlledOptions) {
     this.#queue = createQueue(capacityPerSecond);
     this.#delayMs = delayMs;
   }
@@ -80,7 +116,7 @@ export class DemoControl {
   }
 
   /** Counts a request, and decides how it is treated. */
-  onRequest(seen: Seen): Treatment {
+  onRequest(seen: SeenRequest): Treatment {
     if (isHealthRequest(seen)) {
       if (seen.target === SITE) this.probed++;
       const fault = this.#failing?.left === Infinity ? this.#failing.kind : undefined;
@@ -201,7 +237,7 @@ const REPLACED: Partial<Record<FaultKind, WireReply>> = {
   ),
 };
 
-export function sendControl(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
+function sendControl(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
   if (fault === 'hang') return;
   if (fault === 'reset') {
     response.socket?.resetAndDestroy();
