@@ -8,12 +8,10 @@ import { RESPONSE_CODE } from '../handle/outcome.js';
 import type { HandleValue, Ttl } from '../handle/value.js';
 import {
   decoded,
-  type Decoded,
   decodeEnvelope,
   encodeMessage,
   ENVELOPE_BYTES,
   frame,
-  type Header,
   MAX_MESSAGE_BYTES,
   type NativeMessage,
   OP_CODE,
@@ -21,7 +19,6 @@ import {
   OWN_VERSION,
   readMessage,
   type ResolutionRequest,
-  type ResponseBody,
   UNKNOWN_SERIAL,
 } from '../plugins/native/codec.js';
 import { Failure } from './terminal.js';
@@ -39,19 +36,11 @@ export async function readNatively(
   const message = await exchange(requestFor(handle), target).catch((cause: unknown) => {
     throw new Failure(`no response from ${address}: ${(cause as Error).message}`);
   });
-  const { responseCode, flags } = message.header;
-  const hasDigest = (flags & OP_FLAG.returnDigest) !== 0;
-  const response = decodeResponse(message, { hasDigest });
-  if (!response.ok) throw new Failure(`invalid response from ${address}: ${response.problem}`);
-  const { body } = response.value;
-  const details =
-    body.kind === 'record'
-      ? { handle: body.handle.toString(), values: body.values }
-      : body.kind === 'text'
-        ? { message: body.text }
-        : {};
+  const { responseCode } = message.header;
+  const details = decoded(() => readDetails(message));
+  if (!details.ok) throw new Failure(`invalid response from ${address}: ${details.problem}`);
   const note = `response code ${responseCode} over ${protocol === 'udp:' ? 'UDP' : 'TCP'}`;
-  const text = JSON.stringify({ responseCode, handle, ...details });
+  const text = JSON.stringify({ responseCode, handle, ...details.value });
   return { text, note, failure: responseCode === RESPONSE_CODE.success ? undefined : note };
 }
 
@@ -122,8 +111,7 @@ async function exchangeUdp(request: Buffer, { host, port }: ListenerAddress): Pr
   }
 }
 
-// The client side of the native protocol (RFC 3652 §3.2): encodes resolutions, and decodes responses with
-// their values.
+// The client side of the native protocol (RFC 3652 §3.2): encodes resolutions, and reads responses with their values.
 
 export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest): Buffer =>
   Buffer.concat([
@@ -134,24 +122,6 @@ export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest):
     ...types.map(sized),
   ]);
 
-interface Response {
-  /** The digest as `encodeDigest` writes it; empty if there is none. */
-  digest: Buffer;
-  body: ResponseBody;
-}
-
-/** Decodes a response. `hasDigest` is the response's flag; before protocol 2.1, the request's. */
-export function decodeResponse(
-  message: NativeMessage,
-  { hasDigest }: { hasDigest: boolean },
-): Decoded<Response> {
-  return decoded(() => {
-    const reader = new ByteReader(message.body);
-    const digest = hasDigest ? readDigest(reader) : Buffer.alloc(0);
-    return { digest, body: readBody(reader, message.header) };
-  });
-}
-
 /** Digest lengths by code: MD5 (two codes), SHA-1, SHA-256. */
 const DIGEST_BYTES = new Map([
   [0, 16],
@@ -160,29 +130,40 @@ const DIGEST_BYTES = new Map([
   [3, 32],
 ]);
 
-function readDigest(reader: ByteReader): Buffer {
+/** Reads a digest as `encodeDigest` writes it. */
+export function takeDigest(reader: ByteReader): Buffer {
   const code = reader.byte();
   const bytes = DIGEST_BYTES.get(code);
   if (bytes === undefined) throw new RangeError('an unknown digest algorithm');
   return Buffer.concat([Buffer.of(code), reader.take(bytes)]);
 }
 
-function readBody(reader: ByteReader, { opCode, responseCode }: Header): ResponseBody {
+/**
+ * Returns the members of the response besides the code. Challenges, referrals and responses to another operation have
+ * none that a user could use.
+ *
+ * @throws RangeError for an invalid response
+ */
+function readDetails({ header: { opCode, responseCode, flags }, body }: NativeMessage): object {
+  if (opCode !== OP_CODE.resolution) return {};
+  const reader = new ByteReader(body);
+  if ((flags & OP_FLAG.returnDigest) !== 0) takeDigest(reader);
   const { success, authenticationNeeded, serviceReferral, prefixReferral } = RESPONSE_CODE;
-  if (responseCode === authenticationNeeded) return { kind: 'challenge', nonce: reader.sized() };
-  if (responseCode === serviceReferral || responseCode === prefixReferral) {
-    return { kind: 'referral', ...takeRecord(reader) };
+  switch (responseCode) {
+    case success:
+      return { handle: reader.sizedText(), values: takeValues(reader) };
+    case authenticationNeeded:
+    case serviceReferral:
+    case prefixReferral:
+      return {};
+    default:
+      return { message: reader.sizedText() };
   }
-  if (responseCode !== success) return { kind: 'text', text: reader.sizedText() };
-  if (opCode === OP_CODE.siteInfo) return { kind: 'site', site: reader.take(reader.remaining) };
-  return { kind: 'record', ...takeRecord(reader) };
 }
 
-/** Reads a handle and its values. A referral may end after the handle. */
-function takeRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[] } {
-  const handle = reader.sized();
-  return { handle, values: reader.remaining === 0 ? [] : reader.elements(() => takeValue(reader)) };
-}
+/** Reads the values after a handle, of which there may be none. */
+export const takeValues = (reader: ByteReader): HandleValue[] =>
+  reader.remaining === 0 ? [] : reader.elements(() => takeValue(reader));
 
 const ABSOLUTE = 1;
 

@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/plugins/native/codec.js';
 import { pick, randomFrom } from './mutate.js';
 import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
-import { decodeResponse } from '../../src/cli/native-client.js';
+import { decodeResponse } from '../support/native-decoder.js';
 
 const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);

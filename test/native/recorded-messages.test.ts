@@ -19,7 +19,8 @@ import {
   encodeDigest,
 } from '../../src/plugins/native/codec.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
-import { decodeResponse, encodeResolution } from '../../src/cli/native-client.js';
+import { encodeResolution } from '../../src/cli/native-client.js';
+import { decodeResponse } from '../support/native-decoder.js';
 
 /** Returns the names of the items that fail the comparison. */
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>

@@ -19,7 +19,8 @@ import {
   encodeDigest,
 } from '../../src/plugins/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
-import { decodeResponse, encodeResolution } from '../../src/cli/native-client.js';
+import { encodeResolution } from '../../src/cli/native-client.js';
+import { decodeResponse } from '../support/native-decoder.js';
 
 const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>
   fc.record({ major: majors, minor: fc.nat(255) });

@@ -19,7 +19,8 @@ import {
 } from '../../src/plugins/native/codec.js';
 import type { Transport } from '../../src/plugins/native/reply.js';
 import { NO_SITE } from '../../src/plugins/native/site-record.js';
-import { decodeResponse, encodeResolution } from '../../src/cli/native-client.js';
+import { encodeResolution } from '../../src/cli/native-client.js';
+import { decodeResponse } from './native-decoder.js';
 import { partial } from './partial.js';
 
 /** The flags of a normal resolution. */

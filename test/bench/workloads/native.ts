@@ -11,7 +11,7 @@ import { PREFIX, nameOf, targetOf } from '../records.js';
 import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
 import type { Workload } from './workload.js';
-import { decodeResponse } from '../../../src/cli/native-client.js';
+import { decodeResponse } from '../../support/native-decoder.js';
 import { freePort } from '../../support/free-port.js';
 
 export const NAME_OF: Record<Wire, string> = {
