@@ -55,7 +55,7 @@ async function readAnswers(given: Partial<Answers>): Promise<Answers> {
     for (const [name, field] of Object.entries<Field>(FIELDS)) {
       const option = given[name as FieldName] ?? (terminal ? undefined : (field.preset ?? ''));
       if (option !== undefined && !isAccepted(field, option))
-        throw new Failure(`${field.option}: expected ${field.expected}.`, EXIT.usage);
+        throw new Failure(`${optionOf(name)}: expected ${field.expected}.`, EXIT.usage);
       answers.push([name, option ?? (await askUntilAccepted(field, terminal))]);
     }
   } finally {
@@ -63,6 +63,9 @@ async function readAnswers(given: Partial<Answers>): Promise<Answers> {
   }
   return Object.fromEntries(answers) as Answers;
 }
+
+/** Returns the option of a field: `--tcp-port` for `tcpPort`. */
+const optionOf = (name: string): string => `--${name.replace(/[A-Z]/g, '-$&').toLowerCase()}`;
 
 type Terminal = ReturnType<typeof openTerminal>;
 
@@ -174,7 +177,6 @@ function nextSteps({ output, serial, keys, passphraseFile }: RegisterOptions, se
 }
 
 interface Field {
-  option: string;
   question: string;
   /** Default for an empty answer. A field without a default is required. */
   preset?: string;
@@ -206,62 +208,53 @@ type FieldName = keyof typeof FIELDS;
 /** The fields in prompt order. */
 const FIELDS = {
   address: {
-    option: '--address',
     question: 'Public IP address of the service',
     expected: 'the public IP address of the service',
     accepts: isAddress,
   },
   address6: {
-    option: '--address6',
     question: 'Public IPv6 address too, or nothing',
     preset: '',
     expected: 'a public IPv6 address',
     accepts: (text: string) => text === '' || isAddress6(text),
   },
-  tcpPort: { option: '--tcp-port', question: 'TCP port', preset: '2641', ...PORT },
+  tcpPort: { question: 'TCP port', preset: '2641', ...PORT },
   udpPort: {
-    option: '--udp-port',
     question: 'UDP port, 0 for none',
     preset: '2641',
     expected: `a port from 0 to ${MAX_PORT}`,
     accepts: (text: string) => text === '0' || isPort(text),
   },
-  httpPort: { option: '--http-port', question: 'HTTP port', preset: '8000', ...PORT },
+  httpPort: { question: 'HTTP port', preset: '8000', ...PORT },
   organization: {
-    option: '--organization',
     question: 'Name of the organization',
     expected: 'the name of the organization, at most 200 characters',
     accepts: TEXT,
   },
   email: {
-    option: '--email',
     question: 'E-mail address of the contact',
     expected: 'an e-mail address',
     accepts: /^[^@\s"\\]{1,64}@[^@\s"\\]{1,100}\.[^@\s"\\.]{1,63}$/,
   },
   contact: {
-    option: '--contact',
     question: 'Name of the contact, or nothing',
     preset: '',
     expected: 'a name of at most 200 characters',
     accepts: OPTIONAL_TEXT,
   },
   phone: {
-    option: '--phone',
     question: 'Phone number, or nothing',
     preset: '',
     expected: 'digits, spaces, hyphens and parentheses, without +',
     accepts: /^[\d ()-]{0,50}$/,
   },
   description: {
-    option: '--description',
     question: 'Description of the service, or nothing for the organization',
     preset: '',
     expected: 'a description of at most 200 characters',
     accepts: OPTIONAL_TEXT,
   },
   prefix: {
-    option: '--prefix',
     question: 'Prefix, or nothing if the registry has not assigned it yet',
     preset: '',
     expected: 'a prefix such as 21.T11998, without a slash',
