@@ -36,7 +36,7 @@ export async function bench(given: string[], options: BenchOptions): Promise<voi
   const { file, json = false } = options;
   assertMayBench(options);
   const handles = given.map(readHandleName);
-  if (file !== undefined) await readHandleLines(file, (handle) => handles.push(handle));
+  if (file !== undefined) for await (const handle of readHandleLines(file)) handles.push(handle);
   if (handles.length === 0) throw new Failure('Give handles or a --file of handles.', EXIT.usage);
   const report = createBenchReport(await measure(handles, options));
   print(json ? JSON.stringify(report) : reportTable(report));

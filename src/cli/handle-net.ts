@@ -1,10 +1,17 @@
 // Converts the files of a Handle.Net server (the output of `hdl-dblist`, batch files, the SQL table as CSV) to
 // lines of an export, without values that are not public.
 import { tryDecode } from '../handle/bytes.js';
-import { DEFAULT_TTL, type StoredValue, isoSeconds, valueToJson } from '../dev-server/value.js';
+import { type StoredValue, valueToJson } from '../dev-server/value.js';
 import { parseJson } from '../handle/json.js';
 import { readFileLines } from '../handle/streams.js';
-import { type HandleValue, type ValueReference, assertValue, isPublic } from '../handle/value.js';
+import {
+  DEFAULT_TTL_SECONDS,
+  type HandleValue,
+  type ValueReference,
+  assertValue,
+  isPublic,
+  isoSeconds,
+} from '../handle/value.js';
 import { encodeAdmin, encodeVlist } from '../handle/value-data.js';
 import { failureReason } from './client.js';
 import { EXIT, Failure } from './terminal.js';
@@ -390,7 +397,7 @@ function readRowValue(row: Row): HandleValue | string {
     readBoolean(row[name]),
   );
   if (isAllowed[2] === undefined) return 'pub_read is neither true nor false';
-  const [index, ttl] = [row['idx'], row['ttl'] ?? DEFAULT_TTL].map(Number) as [number, number];
+  const [index, ttl] = [row['idx'], row['ttl'] ?? DEFAULT_TTL_SECONDS].map(Number) as [number, number];
   if (!Number.isInteger(index) || !Number.isInteger(ttl)) return 'idx or ttl is not a number';
   return valueToJson({
     index,

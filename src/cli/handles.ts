@@ -22,16 +22,13 @@ export function readHandleName(text: string): string {
   return parsed.ok ? parsed.handle : path;
 }
 
-/** Receives a handle; the next is read afterwards. */
-type AddHandle = (handle: string) => unknown;
-
-/** Reads handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. */
-export async function readHandleLines(file: string, add: AddHandle): Promise<void> {
+/** Yields handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. */
+export async function* readHandleLines(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
   for await (const line of streamLines(input)) {
     const handle = readHandleName(line);
-    if (handle !== '' && !handle.startsWith('#')) await add(handle);
+    if (handle !== '' && !handle.startsWith('#')) yield handle;
   }
 }
 
@@ -51,7 +48,7 @@ export async function handlesUnderPrefix(file: string | undefined, source: ListS
     throw new Failure('Give either a file (- for standard input) or --prefix.', EXIT.usage);
   const unique = new Set<string>();
   if (file === undefined) await listPrefix(prefix ?? '', source, unique);
-  else await readHandleLines(file, (handle) => unique.add(handle));
+  else for await (const handle of readHandleLines(file)) unique.add(handle);
   return [...unique];
 }
 

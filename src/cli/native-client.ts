@@ -2,10 +2,10 @@
 import { createSocket } from 'node:dgram';
 import { on, once } from 'node:events';
 import { connect } from 'node:net';
-import { isoSeconds, valueToJson } from '../dev-server/value.js';
+import { valueToJson } from '../dev-server/value.js';
 import { ByteReader, int32, sized } from '../handle/bytes.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import type { HandleValue, Ttl } from '../handle/value.js';
+import { type HandleValue, type Ttl, isoSeconds } from '../handle/value.js';
 import {
   decoded,
   decodeEnvelope,

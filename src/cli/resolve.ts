@@ -3,7 +3,7 @@
 import { tryDecode } from '../handle/bytes.js';
 import type { CacheCopy } from '../host.js';
 import { handleToPath, printableText } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
+import { DEFAULT_TTL_SECONDS, type HandleValue } from '../handle/value.js';
 import { type AdminOptions, TooLong, askAdmin, fetchText } from './client.js';
 import type { TrustOptions } from './direct.js';
 import { readHandleName, readHandleLines } from './handles.js';
@@ -129,11 +129,11 @@ async function resolveList(options: ResolveCommandOptions): Promise<void> {
     }
   };
   let batch: string[] = [];
-  await readHandleLines('-', async (handle) => {
-    if (batch.push(handle) < BATCH_SIZE) return;
+  for await (const handle of readHandleLines('-')) {
+    if (batch.push(handle) < BATCH_SIZE) continue;
     await resolveAll(batch);
     batch = [];
-  });
+  }
   if (batch.length > 0) await resolveAll(batch);
   printNote(`${counts.resolved} resolved, ${counts.failed} failed`);
   if (counts.failed > 0) throw new Failure(`${countText(counts.failed, 'handle')} failed`);
@@ -202,9 +202,6 @@ function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
   if (format === 'string' && typeof value === 'string') return { text: value, isText: true };
   return { text: JSON.stringify(value ?? data ?? null), isText: false };
 }
-
-/** The record interface omits a `ttl` of one day. */
-const DEFAULT_TTL_SECONDS = 86_400;
 
 /** Returns a row's cells: index, type, ttl and data. */
 const cellsOf = (value: HandleValue): string[] =>

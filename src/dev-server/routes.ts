@@ -2,7 +2,7 @@
 import { type KeyPairKeyObjectResult, generateKeyPairSync, sign } from 'node:crypto';
 import { RIGHT, type SiteJson } from '../handle/value-data.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
-import { isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
+import { DEFAULT_TTL_SECONDS, isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
 import { BadInput, javaException, parseJavaInt, readJson } from './java-input.js';
 import {
   type DemoLogin,
@@ -32,7 +32,7 @@ import {
   type World,
 } from './respond.js';
 import { type RecordStore, prefixHandle } from './store.js';
-import { DEFAULT_TTL, type StoredValue, valueToJson } from './value.js';
+import { type StoredValue, valueToJson } from './value.js';
 import { writeHandle, neededForRemoving } from './write.js';
 
 export interface DemoState extends World {
@@ -174,7 +174,7 @@ function redirectPage(
   if (record === undefined) return page(404, 'Not Found');
   const url = record.find((value) => value.type === 'URL' && isPublic(value));
   if (url === undefined || query.startsWith('noredirect')) return page(200, 'Handle Values');
-  const ttlSeconds = typeof url.ttl === 'number' ? url.ttl : DEFAULT_TTL;
+  const ttlSeconds = typeof url.ttl === 'number' ? url.ttl : DEFAULT_TTL_SECONDS;
   return page(302, 'Handle Redirect', [
     ['Location', url.data.toString('utf8')],
     ['Expires', new Date(now() + ttlSeconds * 1000).toUTCString()],

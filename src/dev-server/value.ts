@@ -1,7 +1,14 @@
 // A stored value and its conversion from and to JSON, in all data formats.
 import { isDeepStrictEqual } from 'node:util';
 import { ENCODERS, type ValueData, decodeData, encodeAdmin } from '../handle/value-data.js';
-import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
+import {
+  DEFAULT_PERMISSIONS,
+  DEFAULT_TTL_SECONDS,
+  type HandleValue,
+  type Ttl,
+  type ValueReference,
+  isoSeconds,
+} from '../handle/value.js';
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './java-input.js';
 
 /** A value in the store, with binary data and always four permission digits. */
@@ -14,12 +21,6 @@ export interface StoredValue {
   references: ValueReference[];
   timestampSeconds: number;
 }
-
-export const DEFAULT_TTL = 86_400;
-
-/** Formats seconds since 1970 as a Handle server does. */
-export const isoSeconds = (seconds: number): string =>
-  new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
 /** Converts a value to JSON with the members and the order of the real server. */
 export function valueToJson(value: StoredValue): HandleValue {
@@ -80,7 +81,7 @@ function permissionsIn(permissions: unknown): string {
 
 /** Parses a TTL: a number is relative, any text is a date truncated to 32 bits, so "300" is the year 300. */
 function ttlIn(ttl: unknown): Ttl {
-  if (ttl === undefined) return DEFAULT_TTL;
+  if (ttl === undefined) return DEFAULT_TTL_SECONDS;
   if (typeof ttl === 'number') return ttl | 0;
   if (typeof ttl !== 'string') throw badValue('java.lang.NumberFormatException: bad ttl');
   return isoSeconds((readDate(ttl) / 1000) | 0);

@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import { ByteReader, counted, int16, int32, sized, tryDecode } from './bytes.js';
-import { type HandleValue, type ValueReference, lastFourPermissions } from './value.js';
+import { DEFAULT_TTL_SECONDS, type HandleValue, type ValueReference, lastFourPermissions } from './value.js';
 
 export interface ValueData {
   format: string;
@@ -53,12 +53,10 @@ function encodeAdminJson(json: unknown): Buffer {
 
 const RELATIVE = 0;
 const ABSOLUTE = 1;
-/** Default TTL of a value (s). */
-const DEFAULT_TTL = 86_400;
 
 /** Encodes a value as on a Handle server (RFC 3651 §3.1). @throws for an unknown data format */
 export function encodeValue(value: HandleValue): Buffer {
-  const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
+  const { index, type, data, permissions, ttl = DEFAULT_TTL_SECONDS, timestamp, references = [] } = value;
   const changedAt = timestamp === undefined ? 0 : secondsOf(timestamp);
   const bits = parseInt(lastFourPermissions(permissions), 2);
   return Buffer.concat([

@@ -7,6 +7,13 @@ import { stepElements, writeJson } from './json.js';
 /** TTL in JSON: a number is relative (s), a string is an absolute ISO date. */
 export type Ttl = number | string;
 
+/** Default TTL of a value, which JSON may omit. */
+export const DEFAULT_TTL_SECONDS = 86_400;
+
+/** Formats seconds since 1970 as a Handle server does. */
+export const isoSeconds = (seconds: number): string =>
+  new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+
 /** Reference to a handle's value, in references and administrators. Index 0 matches any index. */
 export interface ValueReference {
   handle: string;
@@ -79,7 +86,7 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   };
 }
 
-/** Public values as written by the server, and their TTLs; a missing `ttl` is the default, 86400 s. */
+/** Public values as written by the server, and their TTLs, the default where `ttl` is missing. */
 export interface PublicValues {
   values: Bytes;
   ttls: Ttl[];
@@ -114,7 +121,7 @@ export function* publicValues(
   }
   const isAsWritten = !isLong && kept.length === parsed.length && !SPACE_BETWEEN.test(valuesJson);
   const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, parsed, kept);
-  return { values: toBytes(json), ttls: kept.map(({ ttl }) => ttl ?? 86_400), parsed: kept };
+  return { values: toBytes(json), ttls: kept.map(({ ttl }) => ttl ?? DEFAULT_TTL_SECONDS), parsed: kept };
 }
 
 /** Copies the elements of an array that are in `kept`, in the same order. */

@@ -4,8 +4,10 @@ import { ServiceError } from '../../errors.js';
 import type { JsonLimits } from '../../handle/json.js';
 import {
   DEFAULT_PERMISSIONS,
+  DEFAULT_TTL_SECONDS,
   type Ttl,
   type ValueReference,
+  isoSeconds,
   lastFourPermissions,
 } from '../../handle/value.js';
 
@@ -106,8 +108,6 @@ export function permissionsToSend(digits: string): { permissions?: string } {
   return { permissions: digits.startsWith('0') ? `0${digits}` : digits };
 }
 
-export const DEFAULT_TTL_SECONDS = 86_400;
-
 const date = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
 /**
@@ -133,7 +133,7 @@ export function readTtlFields(
 function readExpiry(time: number | undefined, reject: Reject): string {
   const expiry = integer.safeParse(time);
   if (expiry.success && expiry.data >= 0) {
-    return new Date(expiry.data * 1000).toISOString().replace('.000Z', 'Z');
+    return isoSeconds(expiry.data);
   }
   throw reject('with ttl_type 1 give a date such as 2030-01-02T03:04:05Z, or its seconds since 1970');
 }

@@ -1,14 +1,13 @@
 // Translates whole records in both directions, and plans the requests that replace a record.
 import { ServiceError } from '../../errors.js';
-import { type HandleValue, type ValueReference, lastFourPermissions } from '../../handle/value.js';
-import { type Steps, mapInSteps } from '../../time-slicer.js';
 import {
   DEFAULT_TTL_SECONDS,
-  permissionsToSend,
-  showPermissions,
-  showReferences,
-  showTtl,
-} from './attributes.js';
+  type HandleValue,
+  type ValueReference,
+  lastFourPermissions,
+} from '../../handle/value.js';
+import { type Steps, mapInSteps } from '../../time-slicer.js';
+import { permissionsToSend, showPermissions, showReferences, showTtl } from './attributes.js';
 import {
   ADMIN_TYPE,
   type V2Input,
