@@ -1,4 +1,5 @@
 // Generates config/keys.md: every key with its variable, default and description, by section.
+import { keyRow } from './table-rows.js';
 
 const HEAD = `# Keys
 
@@ -30,17 +31,16 @@ const PAGES = {
 
 /**
  * @param {readonly import('../src/config/keys.js').ConfigKey[]} keys
- * @param {(key: import('../src/config/keys.js').ConfigKey) => string} rowOf
  */
-export function keyReference(keys, rowOf) {
+export function keyReference(keys) {
   const sections = [...new Set(keys.map(({ path }) => path[0]))];
   const links = sections.map((name) => `[${name}](#${name.toLowerCase()})`).join(' · ');
-  return `${[HEAD, links, ...sections.map((name) => section(name, keys, rowOf))].join('\n')}\n`;
+  return `${[HEAD, links, ...sections.map((name) => section(name, keys))].join('\n')}\n`;
 }
 
-function section(name, keys, rowOf) {
+function section(name, keys) {
   const page = PAGES[name] === undefined ? [] : [`More: [${PAGES[name]}](${PAGES[name]})`, ''];
-  const rows = keys.filter(({ path }) => path[0] === name).map(rowOf);
+  const rows = keys.filter(({ path }) => path[0] === name).map(keyRow);
   const head = ['| key | variable | default | meaning |', '| --- | --- | --- | --- |'];
   return [`\n## ${name}\n`, ...page, ...head, ...rows].join('\n');
 }

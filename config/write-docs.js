@@ -8,15 +8,13 @@ import { chartFiles } from './helm-chart.js';
 import { keyReference } from './key-reference.js';
 import { manPage } from './man-page.js';
 import { fileRows, moduleRows, readmes } from './module-table.js';
+import { errorRows, metricRows } from './table-rows.js';
 
 const sources = await createViteServer({
   configFile: false,
   server: { middlewareMode: true, watch: null, ws: false },
 });
 const { configKeys } = await sources.ssrLoadModule('/src/app/config.ts');
-const { rowOf } = await sources.ssrLoadModule('/src/config/keys.ts');
-const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');
-const { metricRows } = await sources.ssrLoadModule('/src/observe/metric-list.ts');
 const { allErrors, allMetrics } = await sources.ssrLoadModule('/src/app/plugins.ts');
 const { createProgram } = await sources.ssrLoadModule('/src/cli/program.ts');
 await sources.close();
@@ -109,7 +107,7 @@ writeFileSync(path('config/default.yaml'), manual());
 writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram()));
 for (const [name, text] of Object.entries(chartFiles(JSON.parse(readFileSync(path('package.json'), 'utf8')))))
   writeFileSync(path(`config/helm/${name}`), text);
-writeFileSync(path('config/keys.md'), keyReference(configKeys(), rowOf));
+writeFileSync(path('config/keys.md'), keyReference(configKeys()));
 for (const [shell, script] of Object.entries(completionScripts(createProgram())))
   writeFileSync(path(`config/completion/handle-resolver-proxy.${shell}`), script);
 for (const name of ['admin', 'public']) replaceErrorCodes(`config/openapi/${name}.yaml`, allErrors());

@@ -229,9 +229,3 @@ function retryAfterSeconds(status: number, retryAfterMs: number | 'never' | unde
 
 /** Returns the message of anything that was thrown. */
 export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Returns the rows of the error table in config/troubleshooting.md. */
-export const errorRows = (errors: readonly ErrorEntry[]): string[] =>
-  errors.map(
-    ({ code, status, responseCode, title }) => `| \`${code}\` | ${status} | ${responseCode} | ${title}. |`,
-  );

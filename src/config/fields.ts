@@ -248,12 +248,7 @@ export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.outpu
     .default([])
     .meta({ structured: true });
 
-/** Parses a duration such as `250ms`, `1.8s` or `24h` to milliseconds; returns undefined for invalid text. */
-export const parseDuration = (text: string): number | undefined => parseQuantity(text, DURATION.units);
-
-/** Parses a size such as `8KiB` or `256MiB` to bytes; returns undefined for invalid text. */
-export const parseSize = (text: string): number | undefined => parseQuantity(text, SIZE.units);
-
+/** Parses a duration such as `1.8s`, or a size such as `8KiB`; returns undefined for invalid text. */
 function parseQuantity(text: string, units: Measure['units']): number | undefined {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]+)$/.exec(text) ?? [];
   const factor = Object.hasOwn(units, unit) ? units[unit] : undefined;
@@ -316,7 +311,7 @@ function readPeriods(given: Readonly<Record<string, string>>): PrefixPeriod[] | 
 
 function readPeriod(text: string): number | undefined {
   if (text === 'forever') return FOREVER_MS;
-  const ms = parseDuration(text);
+  const ms = parseQuantity(text, DURATION.units);
   return ms === undefined || ms > MAX_MS ? undefined : ms;
 }
 

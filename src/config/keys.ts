@@ -33,12 +33,6 @@ export interface ConfigProblem {
 /** Variables without a section name, on which scripts and containers rely. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
-/** Returns the row of a key in config/keys.md. */
-export function rowOf({ key, variable, byDefault, description, isReloadable }: ConfigKey): string {
-  const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
-  return `| \`${key}\` | \`${variable}\` | ${shown} | ${description}${isReloadable ? ' Reloadable.' : ''} |`;
-}
-
 /** Returns every key of a schema, in its order. All keys of a reloadable section are reloadable. */
 export function keysIn(
   schema: z.ZodType,

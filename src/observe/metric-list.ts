@@ -241,11 +241,3 @@ export const METRICS = {
     fromStart: VALUES.telemetry.map((kind) => ({ kind })),
   },
 } as const satisfies Record<string, MetricEntry>;
-
-/** Returns the rows of the metrics table in config/metrics.md. */
-export function metricRows(metrics: readonly MetricEntry[]): string[] {
-  return metrics.map(({ name, type, labelNames, help }) => {
-    const labels = labelNames.map((label) => `\`${label}\``).join(', ') || 'none';
-    return `| \`${name}\` | ${type} | ${labels} | ${help} |`;
-  });
-}

@@ -1,19 +1,22 @@
 // config/keys.md and the key table in README.md match the schema, and every configuration in a document is valid.
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
-import { type ConfigKey, rowOf } from '../../src/config/keys.js';
+import type { ConfigKey } from '../../src/config/keys.js';
 import { configFrom } from '../support/load-config.js';
 import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
 
 const { keyReference } = (await import(new URL('../../config/key-reference.js', import.meta.url).href)) as {
-  keyReference: (keys: readonly ConfigKey[], row: typeof rowOf) => string;
+  keyReference: (keys: readonly ConfigKey[]) => string;
+};
+const { keyRow } = (await import(new URL('../../config/table-rows.js', import.meta.url).href)) as {
+  keyRow: (key: ConfigKey) => string;
 };
 
 describe('documented configuration keys', () => {
   it('are all in config/keys.md, with variable, default and description (`npm run docs` writes it)', () => {
     const listed = tableRows(readDocument('config/keys.md'), '| key').map(cells);
-    expect(listed).toEqual(configKeys().map(rowOf).map(cells));
-    expect(readDocument('config/keys.md')).toBe(keyReference(configKeys(), rowOf));
+    expect(listed).toEqual(configKeys().map(keyRow).map(cells));
+    expect(readDocument('config/keys.md')).toBe(keyReference(configKeys()));
   });
 
   it('name sections that a document has', () => {

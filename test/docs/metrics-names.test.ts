@@ -1,8 +1,12 @@
 // The metrics table in config/metrics.md matches the code, and no document names an unknown metric.
 import { describe, expect, it } from 'vitest';
 import { allMetrics } from '../../src/app/plugins.js';
-import { metricRows } from '../../src/observe/metric-list.js';
+import type { MetricEntry } from '../../src/observe/metric-list.js';
 import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
+
+const { metricRows } = (await import(new URL('../../config/table-rows.js', import.meta.url).href)) as {
+  metricRows: (metrics: readonly MetricEntry[]) => string[];
+};
 
 describe('documented metrics', () => {
   it('include each metric once, with its type, labels and help text', () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parseSize } from '../../src/config/fields.js';
+import { size } from '../../src/config/fields.js';
 import { configKeys } from '../../src/app/config.js';
 import { Live } from '../../src/config/live.js';
 import type { Config } from '../../src/config/schema.js';
@@ -46,8 +46,10 @@ const memoryNeeded = ({ cache, http }: Config): number =>
   128 * 2 ** 20;
 
 /** Returns the bytes of a container size: `512mb`, `1g`, `1Gi`. */
-const bytes = (size: string): number =>
-  parseSize(size.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB')) ?? Number.NaN;
+const bytes = (text: string): number =>
+  size({ min: '0B', max: '1024GiB', byDefault: '0B' }).parse(
+    text.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB'),
+  );
 
 describe('Dockerfile', () => {
   it('pins its base image with the command in its comment', () => {

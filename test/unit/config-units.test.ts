@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { parseDuration, parseSize } from '../../src/config/fields.js';
+import { duration, size } from '../../src/config/fields.js';
 import { problemsFrom } from '../support/load-config.js';
+
+/** Returns the parsed value; undefined for invalid text. */
+const parseDuration = (text: string) =>
+  duration({ min: '0s', max: '365d', byDefault: '0s' }).safeParse(text).data;
+const parseSize = (text: string) => size({ min: '0B', max: '2GiB', byDefault: '0B' }).safeParse(text).data;
 
 describe('duration', () => {
   it.each([
