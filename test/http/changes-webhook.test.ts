@@ -102,7 +102,7 @@ describe('change webhook', () => {
     const release = receiver.hold();
     await feed.append(['{"operation":"update"}']);
     await expect.poll(() => receiver.deliveries.length).toBe(1);
-    const closed = webhook?.close();
+    const closed = webhook.close();
     receiver.respond(200);
     release();
     await closed;
