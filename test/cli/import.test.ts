@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
-import { cli } from '../support/cli.js';
+import { cli, withoutProgress } from '../support/cli.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { fileOf, isoTime, recordLine } from '../support/record-files.js';
@@ -72,7 +72,7 @@ describe('export and import', () => {
       '--admin',
       await adminOf(proxy),
     ]);
-    expect(stderr).toBe('1 record exported\n');
+    expect(withoutProgress(stderr)).toBe('1 record exported\n');
     expect(JSON.parse(stdout)).toMatchObject({
       handle: HANDLE.toUpperCase(),
       requestedAt: isoTime(0),

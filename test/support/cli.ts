@@ -19,3 +19,7 @@ export async function cliWith(input: string, args: string[], env: Record<string,
   const { code } = await exited;
   return { code, stdout: stdout(), stderr: stderr() };
 }
+
+/** Removes the lines that report progress every two seconds, of which a slow machine prints some. */
+export const withoutProgress = (stderr: string): string =>
+  stderr.replaceAll(/^\d.*, \d+\/s(?:, \d+ s left)?\n/gm, '');
