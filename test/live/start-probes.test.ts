@@ -160,6 +160,8 @@ describe('start probes of the built program', () => {
         UPSTREAM_URL: url,
         UPSTREAM_FINGERPRINT: certificate.fingerprint,
         REVERSE_LOOKUP_URL: demo.url,
+        // A response that took longer would print a warning.
+        ...{ UPSTREAM_STALE_AFTER: '59s', UPSTREAM_TIMEOUT: '60s' },
       };
       const { code, stdout, stderr } = await cli(['check-config', '--probe'], env);
       expect([code, stderr]).toEqual([0, '']);

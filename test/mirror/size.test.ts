@@ -59,7 +59,7 @@ describe('large mirror', () => {
       (await proxy.metrics()).find(({ name }) => name === `handle_proxy_${metric}`)?.values ?? [];
     const recordsAge = async () =>
       (await readingsOf('mirror_age_seconds')).find(({ labels }) => labels['part'] === 'records')?.value;
-    await expect.poll(recordsAge, { timeout: COUNT * 30 }).toBe(0);
+    await expect.poll(recordsAge, { timeout: 60_000 + COUNT * 30 }).toBe(0);
     const seconds = (performance.now() - startedAt) / 1000;
     const found = (await readingsOf('cache_entries')).find(({ labels }) => labels['store'] === 'found');
     const bytes = (await readingsOf('cache_bytes')).find(({ labels }) => labels['store'] === 'found')?.value;
