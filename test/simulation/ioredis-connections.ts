@@ -23,5 +23,6 @@ export function openSimulated(
     rediscover() {
       if (client.status === 'connect' || client.status === 'ready') client.disconnect(true);
     },
+    refreshSlots: () => Promise.resolve(),
   };
 }

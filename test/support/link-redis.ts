@@ -127,6 +127,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
       world.asked.push(`failed: ${String(error)}`);
     },
     rediscover: () => undefined,
+    refreshSlots: () => Promise.resolve(),
   } as unknown as RedisCommands;
   return { commands, world };
 }

@@ -114,6 +114,11 @@ export class RedisCommands {
     return this.redis.call(name, ...args);
   }
 
+  /** Reads which master of a cluster holds which slot, unless the cluster does not reply in time. */
+  async refreshSlots(): Promise<void> {
+    await this.attempt(this.connections.refreshSlots(), CHECK_EVERY_MS).catch(() => undefined);
+  }
+
   openSubscription(
     master: RedisMaster,
     channels: string[],

@@ -50,6 +50,8 @@ export interface RedisConnections {
   database: number;
   openMessageConnection: (master: RedisMaster) => Redis;
   rediscover: () => void;
+  /** Reads which master of a cluster holds which slot. */
+  refreshSlots: () => Promise<void>;
 }
 
 export interface RedisMaster {
@@ -107,6 +109,7 @@ export function openRedis(place: RedisAddress): RedisConnections {
       if (['connect', 'ready'].includes(commands.status)) commands.disconnect(true);
       reconnectIfEnded(commands);
     },
+    refreshSlots: () => Promise.resolve(),
   };
 }
 
@@ -195,6 +198,12 @@ function openCluster(
       cluster.refreshSlotsCache();
       reconnectIfEnded(cluster);
     },
+    refreshSlots: () =>
+      new Promise((resolve) => {
+        cluster.refreshSlotsCache(() => {
+          resolve();
+        });
+      }),
   };
 }
 
@@ -303,14 +312,29 @@ export async function openSubscription(
     connection.on('error', () => {
       connection.disconnect();
     });
-    if (!connections.isCluster) await connection.subscribe(...channels);
+    // ioredis does not settle an SSUBSCRIBE that is refused because the slot has moved.
+    connection.on('moved', () => {
+      connection.disconnect();
+    });
     // SSUBSCRIBE accepts only channels of one slot.
-    else await Promise.all(channels.map((channel) => connection.ssubscribe(channel)));
+    const subscribed = connections.isCluster
+      ? Promise.all(channels.map((channel) => connection.ssubscribe(channel)))
+      : connection.subscribe(...channels);
+    await Promise.race([subscribed, closed(connection)]);
   } catch (error) {
     close();
     throw error;
   }
-  return { ping: () => connection.ping(), close };
+  return { ping: () => pingInOrder(connection), close };
+}
+
+/**
+ * Pings a message connection. ioredis resolves a PING that has an argument with the count of an unsubscription that
+ * arrives before its reply, and ignores the unsubscription if the PING has none.
+ */
+async function pingInOrder(connection: Redis): Promise<void> {
+  const reply: unknown = await connection.ping('');
+  if (typeof reply === 'number') throw new Error('the server has stopped serving a channel');
 }
 
 async function closed(connection: Redis): Promise<never> {

@@ -27,6 +27,8 @@ export class Subscriptions {
   async open(): Promise<void> {
     this.close();
     const attempt = this.#attempts;
+    // While slots move, a channel that moved since the last periodic refresh would fail each attempt.
+    if (this.commands.isCluster) await this.commands.refreshSlots();
     this.channels = createChannels(this.commands.channelPrefix, this.commands.isCluster);
     const opening = this.commands.masters().map((master) => this.#subscribe(master));
     try {
