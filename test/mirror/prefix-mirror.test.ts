@@ -121,6 +121,14 @@ describe('mirrored prefix', () => {
     expect(lists).toBe(0);
   });
 
+  it('leaves no timer once it is closed, which would keep the records of a closed proxy in memory for hours', async () => {
+    const { clock, mirror } = startMirror();
+    await clock.pass(1000);
+    expect(clock.timers()).toBe(1);
+    mirror.close();
+    expect(clock.timers()).toBe(0);
+  });
+
   it('spreads the reads after the first copy over the time until the next list', async () => {
     const { clock, reads } = startMirror();
     await clock.pass(1000);

@@ -13,6 +13,8 @@ export interface ManualClock extends Clock {
   stop: (ms: number) => void;
   /** Moves only the wall clock, by `ms`. */
   setBy: (ms: number) => void;
+  /** Returns the number of timers that have neither run nor been cancelled. */
+  timers: () => number;
 }
 
 export const CLOCK_NOW = 1_000_000;
@@ -55,6 +57,7 @@ export function createManualClock(): ManualClock {
     setBy(ms) {
       offset += ms;
     },
+    timers: () => timers.size,
   };
 }
 

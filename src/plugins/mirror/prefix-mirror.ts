@@ -293,14 +293,17 @@ export class Walk {
 
 /** The pauses of a mirror: after failures of the server, and by its schedule. */
 function createPause({ monotonic, after }: Clock) {
+  const cancels = new Set<() => void>();
   let isClosed = false;
   let failures = 0;
   let until = -Infinity;
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => {
-      after(ms, () => {
-        if (!isClosed) resolve();
+      const cancel = after(ms, () => {
+        cancels.delete(cancel);
+        resolve();
       });
+      cancels.add(cancel);
     });
   return {
     sleep,
@@ -319,9 +322,13 @@ function createPause({ monotonic, after }: Clock) {
     reset(): void {
       failures = 0;
     },
-    /** No pause ends any more; their promises stay pending. */
+    /**
+     * Cancels all pauses; their promises stay pending. A timer, which may last for hours, would keep the cache of a closed
+     * proxy in memory.
+     */
     close(): void {
       isClosed = true;
+      for (const cancel of cancels) cancel();
     },
   };
 }
