@@ -4,18 +4,16 @@ import type { HandlerParts, Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { PluginListener } from '../../hooks.js';
-import { plainAddress } from '../../http/client-address.js';
 import { contextOf } from '../../http/context.js';
 import { NOSNIFF } from '../../http/raw-response.js';
 import type { Listener } from '../../http/route-table.js';
 import { createExchangeDrain } from '../../server/drain.js';
-import { ExpiringMap } from '../../upstream/expiring-map.js';
 import { createAnswer, createResolve, type Incoming, type NativeAnswer } from './answer.js';
 import { decodeEnvelope, ENVELOPE_BYTES, frame } from './codec.js';
 import { MESSAGE_TYPE, type NativeConfig } from './plugin.js';
 import { PreparedMessages } from './prepared-messages.js';
 import { cutOff, existsByCode, type MessageProblem, problemOfLength } from './reply.js';
-import { createUdpListener } from './udp.js';
+import { createProvedSenders, createUdpListener } from './udp.js';
 import { createSiteInfo } from './site-record.js';
 import { createTcpServer } from './tcp.js';
 
@@ -33,21 +31,15 @@ export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
   return createAnswer(host, new PreparedMessages(host, site), createResolve(host), site);
 }
 
-/** Bounds of the addresses proved by a TCP request, whose handshake a forged sender cannot complete. */
-const PROVED = { ttlMs: 60 * 60 * 1000, maxEntries: 100_000 };
-
 function createListeners(host: Host, config: NativeConfig, native: NativeAnswer): PluginListener[] {
   const { server, native: own } = config;
   const { tcp, udp } = own;
-  const proved = new ExpiringMap<true>({ ...PROVED, now: host.clock.now });
-  const prove = (address: string): void => {
-    proved.set(plainAddress(address), true);
-  };
+  const proved = createProvedSenders(host.clock.now);
   const address = own.host ?? server.host;
   const listeners: PluginListener[] = [];
   if (tcp.port !== undefined) {
     const { maxConnectionsPerNetwork } = server;
-    const tcpServer = createTcpServer({ ...tcp, maxConnectionsPerNetwork }, host, native, prove);
+    const tcpServer = createTcpServer({ ...tcp, maxConnectionsPerNetwork }, host, native, proved.add);
     listeners.push({
       name: 'nativeTcp',
       scheme: 'tcp',
@@ -58,7 +50,7 @@ function createListeners(host: Host, config: NativeConfig, native: NativeAnswer)
     });
   }
   if (udp.port !== undefined) {
-    const { socket, drain } = createUdpListener(config, host, native, (address) => proved.has(address));
+    const { socket, drain } = createUdpListener(config, host, native, proved.has);
     listeners.push({
       name: 'nativeUdp',
       scheme: 'udp',

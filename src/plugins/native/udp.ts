@@ -3,9 +3,10 @@ import { createSocket, type RemoteInfo, type Socket, type SocketOptions } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
-import { clientAt } from '../../http/client-address.js';
+import { clientAt, plainAddress } from '../../http/client-address.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import {
@@ -292,6 +293,30 @@ export class Reassembly {
     this.#incomplete.delete(key);
     this.#totalBytes -= bytes;
   }
+}
+
+// Addresses proved by a TCP request, whose handshake a forged sender cannot complete.
+
+const MAX_ADDRESSES = 100_000;
+const SENDER_LIFE_MS = 60 * 60 * 1000;
+
+export function createProvedSenders(now: () => number) {
+  // Each message sets its address. An ExpiringMap would remove and add it, whose remains make a large Map slow (0.1 ms).
+  const addresses = new LRUCache<string, true>({
+    // The `max` option would preallocate memory for all addresses.
+    maxSize: MAX_ADDRESSES,
+    sizeCalculation: () => 1,
+    ttl: SENDER_LIFE_MS,
+    ttlResolution: 0,
+    perf: { now },
+  });
+  return {
+    add: (address: string): void => {
+      addresses.set(plainAddress(address), true);
+    },
+    /** `address`: as `plainAddress` formats it. */
+    has: (address: string): boolean => addresses.has(address),
+  };
 }
 
 // Response rate limiting per network, as in DNS servers, because UDP sender addresses can be forged.
