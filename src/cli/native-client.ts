@@ -139,18 +139,18 @@ export function takeDigest(reader: ByteReader): Buffer {
 }
 
 /**
- * Returns the members of the response besides the code. Challenges, referrals and responses to another operation have
- * none that a user could use.
+ * Returns the members of the response besides the code. Challenges, referrals and successes of another operation
+ * have none that a user could use. A server that could not read the request refuses without its operation.
  *
  * @throws RangeError for an invalid response
  */
 function readDetails({ header: { opCode, responseCode, flags }, body }: NativeMessage): object {
-  if (opCode !== OP_CODE.resolution) return {};
   const reader = new ByteReader(body);
   if ((flags & OP_FLAG.returnDigest) !== 0) takeDigest(reader);
   const { success, authenticationNeeded, serviceReferral, prefixReferral } = RESPONSE_CODE;
   switch (responseCode) {
     case success:
+      if (opCode !== OP_CODE.resolution) return {};
       return { handle: reader.sizedText(), values: takeValues(reader) };
     case authenticationNeeded:
     case serviceReferral:

@@ -80,6 +80,21 @@ describe('resolve --native', () => {
     });
   });
 
+  test('prints the message of a server that could not read the operation of the request', async () => {
+    const header = { opCode: OP_CODE.reserved, responseCode: 4, flags: 0, siteSerial: 1, recursionCount: 0 };
+    const refusal = {
+      header: { ...header, expiration: 0 },
+      body: sized('not understood'),
+      credential: undefined,
+    };
+    const url = await startHostileServer((socket) => socket.end(frame(HEAD, encodeMessage(refusal))));
+    const { code, stdout } = await resolve('21.T1/a', url.replace('http:', 'tcp:'));
+    expect([code, JSON.parse(stdout)]).toEqual([
+      1,
+      { responseCode: 4, handle: '21.T1/a', message: 'not understood' },
+    ]);
+  });
+
   test('ignores packets that hold no part of a message', async () => {
     const server = createSocket('udp4');
     onTestFinished(() => {
