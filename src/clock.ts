@@ -102,7 +102,7 @@ export function repeat(
 const LOG_INTERVAL_MS = 60_000;
 
 /**
- * Returns a function that calls `log` at most once a minute, with the number of calls since: its reason may occur
+ * Returns a function that calls `log` at most once a minute, with the number of calls since the last line: they may come
  * thousands of times a second, or for days.
  */
 export function onceAMinute<Given extends unknown[]>(
