@@ -69,6 +69,7 @@ async function presentedAt(url: string): Promise<string | undefined> {
 async function asFailure(url: string, error: unknown): Promise<unknown> {
   if (!(error instanceof ServiceError)) return error;
   const { cause, remedy } = explainServerFailure(error, OPTIONS);
+  // A connection that is not opened in time has a cause, and advice of its kind.
   const advice = error.code === 'UPSTREAM_TIMEOUT' && error.cause === undefined ? SLOW : remedy;
   const presented = await presentedAt(url);
   const parts = [cause, advice, presented && `it presents the certificate SHA-256 ${presented}`];

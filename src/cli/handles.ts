@@ -1,10 +1,9 @@
 // Reads the commands' handles from an argument, a file, standard input or a prefix listing.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
-import { isLoopback } from '../config/addresses.js';
+import { basicLogin, isLoopback } from '../config/addresses.js';
 import { tryDecode } from '../handle/bytes.js';
 import { handleInUrl, parseHandle, printableText } from '../handle/handle.js';
 import { streamLines } from '../handle/streams.js';
-import { basicLogin } from '../upstream/exchange.js';
 import { fetchText } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 

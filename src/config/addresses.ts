@@ -1,4 +1,4 @@
-// Parses addresses in the configuration: URLs, Redis nodes, certificate fingerprints, networks and loopback.
+// Parses addresses in the configuration: URLs, Redis nodes, certificate fingerprints, networks and loopback; writes logins.
 import { tryDecode } from '../handle/bytes.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
@@ -144,3 +144,12 @@ const isOverlapping = (one: string, other: string): boolean =>
   one === other ||
   [one, other].some((host) => EVERY_ADDRESS.includes(host)) ||
   (isLoopback(one) && isLoopback(other));
+
+/**
+ * Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2); a name
+ * without a colon may be encoded already.
+ */
+export function basicLogin(user: string, password: string): string {
+  const name = user.includes(':') ? encodeURIComponent(user) : user;
+  return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
+}

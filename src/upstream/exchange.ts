@@ -61,15 +61,6 @@ const SLOW =
   'check the load of the server, or give it more time (upstream.timeout, for writes upstream.writeTimeout)';
 
 /**
- * Returns a login with HTTP Basic. Encodes the colon of an identity, because a colon ends the user (RFC 7617 §2); a name
- * without a colon may be encoded already.
- */
-export function basicLogin(user: string, password: string): string {
-  const name = user.includes(':') ? encodeURIComponent(user) : user;
-  return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
-}
-
-/**
  * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed
  * is retried once on a new connection, because the server may have closed the idle one (RFC 9110 §9.2.2).
  * `timeoutMs` ends at the last response byte, including the retry.

@@ -6,7 +6,6 @@ import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import { ExpiringMap } from '../upstream/expiring-map.js';
 import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
 
 /** The state of a granted lock. */
@@ -137,7 +136,7 @@ export class LockQueue {
   readonly #queues = new Map<string, Map<string, Grant[]>>();
   /** The number of waiters of each login under a prefix, each network and each key. */
   readonly #waiters = new Map<string, number>();
-  readonly #refused: ExpiringMap<true>;
+  readonly #refused: LRUCache<string, true>;
   /** Release times by key, oldest first (ms). */
   readonly #releases = new LRUCache<string, number>({
     max: MAX_RELEASES,
@@ -150,7 +149,14 @@ export class LockQueue {
   /** `now`: any clock (ms). */
   constructor(private readonly now: () => number) {
     this.#releasedBefore = now();
-    this.#refused = new ExpiringMap({ ttlMs: REFUSED_FOR_MS, maxEntries: MAX_REFUSED, now });
+    this.#refused = new LRUCache({
+      // The `max` option would preallocate memory for all logins.
+      maxSize: MAX_REFUSED,
+      sizeCalculation: () => 1,
+      ttl: REFUSED_FOR_MS,
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
   /**

@@ -2,7 +2,7 @@
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { oneAtATime } from '../../clock.js';
-import { isLoopback } from '../../config/addresses.js';
+import { basicLogin, isLoopback } from '../../config/addresses.js';
 import { FOREVER_MS } from '../../config/fields.js';
 import type { ListPage } from '../../handle/outcome.js';
 import { type HandleRef, refOfKey } from '../../handle/handle.js';
@@ -12,7 +12,6 @@ import { pageIn } from '../../http/target.js';
 import { exceptServiceError } from '../../resolver/loader.js';
 import { OWN_WORK } from '../../upstream/caller.js';
 import type { OriginServer } from '../../upstream/contract.js';
-import { basicLogin } from '../../upstream/exchange.js';
 import type { ListAnswer } from '../../upstream/reply.js';
 import { assertFound } from '../../upstream/upstreams.js';
 import { PAGE_SIZE, listNames } from './names.js';
