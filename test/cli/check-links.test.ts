@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
-import { cli } from '../support/cli.js';
+import { builtCli, cli } from '../support/cli.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { fileOf, recordLine } from '../support/record-files.js';
 import { newFolder } from '../support/snapshot.js';
@@ -108,7 +108,7 @@ describe('check-links', () => {
     const paths = ['/free', '/p/x/14999', `/${'ab'.repeat(2000)}/c`];
     const file = exportOf(Object.fromEntries(paths.map((path, at) => [`21.T1/${at}`, `${site.url}${path}`])));
     const args = ['check-links', '--rate', '6000', file, '--state', stateFile()];
-    const { code, stderr } = await cli(args, { NODE_OPTIONS: '--max-old-space-size=128' });
+    const { code, stderr } = await builtCli(args, { NODE_OPTIONS: '--max-old-space-size=128' });
     // Lines of the progress precede it on a slow machine.
     expect([code, stderr.trimEnd().split('\n').at(-1)]).toEqual([0, '3 links: 0 dead, 3 not, 0 left']);
     expect(site.asked).toEqual(['GET /robots.txt', 'HEAD /free']);

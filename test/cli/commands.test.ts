@@ -1,10 +1,10 @@
-// Every command run as a process, with exit codes and output.
+// The exit codes and the output of commands, and the commands as a program.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startBuiltProxy, startListeningProxy, startProgram } from '../support/built-proxy.js';
-import { cli } from '../support/cli.js';
+import { builtCli, cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 
@@ -21,21 +21,21 @@ function folder(): string {
 
 describe('CLI commands', () => {
   test('have one help text each', async () => {
-    const { code, stdout } = await cli(['--help']);
+    const { code, stdout } = await builtCli(['--help']);
     expect(code).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = '']) => name);
     expect(commands).toEqual(
       expect.arrayContaining(['serve', 'check-config', 'resolve', 'purge', 'stats', 'warm']),
     );
     expect(stdout).toContain('Exit codes');
-    const helps = await Promise.all(commands.map((name) => cli([name, '--help'])));
+    const helps = await Promise.all(commands.map((name) => builtCli([name, '--help'])));
     for (const help of helps) expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const { stdout: text } of helps) expect(text).toMatch(/^Usage: [^]*Exit codes/);
   });
 
   test('print the package version', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
-    expect(await cli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    expect(await builtCli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   test('exit with 2 on invalid usage', async () => {
@@ -118,23 +118,23 @@ describe('CLI commands', () => {
       code: 2,
       stderr: expect.stringMatching(/seed\.file .*ENOENT.*\n.*cache\.snapshot\.file .*ENOENT/) as string,
     });
-    const served = await cli(['serve'], env);
+    const served = await builtCli(['serve'], env);
     expect([served.code, served.stderr]).toEqual([2, checked.stderr]);
   });
 
   test('include resolve, purge, stats and warm, which work with a running proxy', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
     const env = { PROXY_URL: proxy.url, ADMIN_URL: proxy.adminUrl, ADMIN_TOKEN: TOKEN };
-    const resolved = await cli(['resolve', '21.T11998/page'], env);
+    const resolved = await builtCli(['resolve', '21.T11998/page'], env);
     expect(resolved).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('"responseCode":1') as string,
     });
     expect(resolved.stderr).toContain('found, fresh');
-    expect((await cli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
-    const purged = await cli(['purge', '--prefix', '21.T11998', '--soft'], env);
+    expect((await builtCli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
+    const purged = await builtCli(['purge', '--prefix', '21.T11998', '--soft'], env);
     expect(purged.stdout).toBe('Marked as stale in every instance: all handles of the prefix 21.T11998\n');
-    const stats = (await cli(['stats'], env)).stdout;
+    const stats = (await builtCli(['stats'], env)).stdout;
     expect(stats).toMatch(
       /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 request\n/,
     );
@@ -143,14 +143,14 @@ describe('CLI commands', () => {
     const list = join(folder(), 'handles');
     const state = `${list}.done`;
     writeFileSync(list, '21.T11998/page\n21.T11998/empty\n21.T11998/nobody\n');
-    const warmed = await cli(['warm', list, '--state', state], env);
+    const warmed = await builtCli(['warm', list, '--state', state], env);
     expect(warmed).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('2 warmed, 1 not found') as string,
     });
     expect(readFileSync(state, 'utf8').trim().split('\n')).toHaveLength(3);
     demo.reset();
-    expect((await cli(['warm', list, '--state', state], env)).stdout).toContain('3 not due; 0 left');
+    expect((await builtCli(['warm', list, '--state', state], env)).stdout).toContain('3 not due; 0 left');
     expect(demo.asked).toBe(0);
   });
 
@@ -211,7 +211,7 @@ describe('CLI commands', () => {
   });
 
   test('start the proxy with serve, which exits with 2 when configuration is missing', async () => {
-    expect((await cli(['serve'])).code).toBe(2);
+    expect((await builtCli(['serve'])).code).toBe(2);
     const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1' };
     const { child, exited, stdout } = startProgram(['dist/main.js', 'serve'], env);
     await expect.poll(stdout).toContain('listening');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startProgram } from '../support/built-proxy.js';
-import { cli } from '../support/cli.js';
+import { builtCli } from '../support/cli.js';
 import { basic } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
 import { askTcp, exchangeUdp } from '../support/native-client.js';
@@ -72,18 +72,18 @@ describe('dev-server command', () => {
     ['with an invalid value', { handle: '20.500.1/a', values: [{ index: 'x' }] }],
   ])('exits with 1 and reports the line number for a line %s', async (_what, line) => {
     const file = seedFile({ handle: '20.500.1/a', values: VALUES }, line);
-    const { code, stderr } = await cli(['dev-server', '--port', '0', '--records', file]);
+    const { code, stderr } = await builtCli(['dev-server', '--port', '0', '--records', file]);
     expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);
   });
 
   it('exits with 1 for a port in use, and with 2 for an invalid port', async () => {
     const { url } = await start();
     const [port = ''] = /\d+$/.exec(url) ?? [];
-    expect(await cli(['dev-server', '--port', port])).toMatchObject({
+    expect(await builtCli(['dev-server', '--port', port])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('EADDRINUSE') as string,
     });
-    expect((await cli(['dev-server', '--port', '65536'])).code).toBe(2);
+    expect((await builtCli(['dev-server', '--port', '65536'])).code).toBe(2);
   });
 });
 

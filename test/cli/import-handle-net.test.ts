@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { cli } from '../support/cli.js';
+import { builtCli, cli } from '../support/cli.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { fileOf } from '../support/record-files.js';
@@ -252,6 +252,8 @@ test('a long file is converted in little memory', async () => {
     Array.from({ length: records / 100 }, (_, at) => listed(`21.T1/${part}-${at}`, [value])).join('');
   await pipeline(Readable.from(parts).map(text), createWriteStream(file));
   const output = join(newFolder(), 'seed');
-  const ran = await cli(['import', file, '--output', output], { NODE_OPTIONS: '--max-old-space-size=32' });
+  const ran = await builtCli(['import', file, '--output', output], {
+    NODE_OPTIONS: '--max-old-space-size=32',
+  });
   expect(ran).toMatchObject({ code: 0, stdout: `${records} records written to ${output}\n` });
 }, 120_000);

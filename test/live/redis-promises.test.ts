@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { ask } from '../support/ask.js';
-import { cli } from '../support/cli.js';
+import { builtCli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -69,7 +69,7 @@ describeWithRedis('built program with Redis', () => {
     const warnings = () => proxy.logs().filter(({ policy }) => policy !== undefined);
     await expect.poll(warnings).toMatchObject([{ policy: 'allkeys-lru' }]);
     const env = { UPSTREAM_URL: demo.url, REDIS_URL: redis.url };
-    const { code, stdout } = await cli(['check-config', '--probe'], env);
+    const { code, stdout } = await builtCli(['check-config', '--probe'], env);
     expect(code).toBe(0);
     expect(stdout).toMatch(/Warning +maxmemory-policy allkeys-lru may evict locks or coordination keys\n/);
     expect(stdout).toMatch(/Remedy +set maxmemory-policy to noeviction or volatile-lru\n/);

@@ -9,7 +9,7 @@ import {
   startListeningProxy,
 } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
-import { cli } from '../support/cli.js';
+import { builtCli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { PATIENCE, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { startSlowLine } from '../support/slow-line.js';
@@ -163,7 +163,7 @@ describe('start probes of the built program', () => {
         // A response that took longer would print a warning.
         ...{ UPSTREAM_STALE_AFTER: '59s', UPSTREAM_TIMEOUT: '60s' },
       };
-      const { code, stdout, stderr } = await cli(['check-config', '--probe'], env);
+      const { code, stdout, stderr } = await builtCli(['check-config', '--probe'], env);
       expect([code, stderr]).toEqual([0, '']);
       expect(stdout).toContain('upstream.url');
       expect(stdout).toMatch(
@@ -177,11 +177,11 @@ describe('start probes of the built program', () => {
 
     test('names the failed server and the cause, and exits with 1', async () => {
       const UPSTREAM_URL = await nowhere();
-      const { code, stdout, stderr } = await cli(['check-config', '--probe'], { UPSTREAM_URL });
+      const { code, stdout, stderr } = await builtCli(['check-config', '--probe'], { UPSTREAM_URL });
       expect([code, stderr]).toEqual([1, '1 of 1 servers failed the probe.\n']);
       expect(stdout).toContain('Cause   the connection was refused (ECONNREFUSED)\n');
       expect(stdout).toContain('Remedy  check that the server runs at upstream.url\n');
-      const json = await cli(['check-config', '--probe', '--json'], { UPSTREAM_URL });
+      const json = await builtCli(['check-config', '--probe', '--json'], { UPSTREAM_URL });
       expect(json.code).toBe(1);
       expect(JSON.parse(json.stdout)).toMatchObject({
         keys: expect.any(Array) as unknown,
@@ -191,16 +191,18 @@ describe('start probes of the built program', () => {
 
     test('prints the variable that pins a self-signed certificate', async () => {
       const { url } = await startDemoServer({ tls: certificate });
-      const { code, stdout } = await cli(['check-config', '--probe'], { UPSTREAM_URL: url });
+      const { code, stdout } = await builtCli(['check-config', '--probe'], { UPSTREAM_URL: url });
       expect(code).toBe(1);
       const [, line = ''] = /^ {2}To pin it {4}(UPSTREAM_FINGERPRINT=\S+)$/m.exec(stdout) ?? [];
       expect(line).toBe(`UPSTREAM_FINGERPRINT=${certificate.fingerprint}`);
       const [name = '', value = ''] = line.split('=');
-      expect((await cli(['check-config', '--probe'], { UPSTREAM_URL: url, [name]: value })).code).toBe(0);
+      expect((await builtCli(['check-config', '--probe'], { UPSTREAM_URL: url, [name]: value })).code).toBe(
+        0,
+      );
     });
 
     test('probes nothing when the configuration is invalid, and exits with 2', async () => {
-      expect((await cli(['check-config', '--probe'], {})).code).toBe(2);
+      expect((await builtCli(['check-config', '--probe'], {})).code).toBe(2);
     });
 
     describeWithRedis('with Redis', () => {
@@ -208,7 +210,7 @@ describe('start probes of the built program', () => {
         const redis = await startRedis(['--requirepass', 'secret-word']);
         onTestFinished(redis.stop);
         const probe = (password: string) =>
-          cli(['check-config', '--probe', '--json'], {
+          builtCli(['check-config', '--probe', '--json'], {
             UPSTREAM_URL: demo.url,
             REDIS_URL: redis.url.replace('//', `//:${password}@`),
           });
