@@ -36,7 +36,7 @@ function keyToBan(deleted: Deleted): string {
 }
 
 export function start(host: Host, settings: FrontsConfig): Started {
-  const { urls, unconfirmedWrites, settleMs } = settings.fronts;
+  const { urls, unconfirmedWrites, settleMs, repeatMs } = settings.fronts;
   const fronts = urls.map((url) => new Front(url, host, settings.fronts));
   return {
     recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(surrogateKeys).join(' ')]],
@@ -45,7 +45,10 @@ export function start(host: Host, settings: FrontsConfig): Started {
       // stores it within this time or not at all, and bans only what it has stored.
       await sleep(settleMs);
       const key = keyToBan(deleted);
-      const confirmed = await Promise.all(fronts.map((front) => front.banKey(key)));
+      const ban = (): Promise<boolean[]> => Promise.all(fronts.map((front) => front.banKey(key)));
+      const confirmed = await ban();
+      // A front that stops after the headers of a response, and resumes, may ban before it stores the response.
+      setTimeout(() => void ban(), repeatMs).unref();
       if (unconfirmedWrites === 'reject' && confirmed.includes(false))
         throw new ServiceError('INVALIDATION_UNCONFIRMED', {
           detail: 'a cache in front has not confirmed the invalidation',

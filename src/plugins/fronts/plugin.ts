@@ -34,6 +34,7 @@ const SECTIONS = {
     ),
     // Longer than the 100 ms within which Varnish stores a response, by the VCL of "Varnish in front".
     settleMs: fixed(150),
+    repeatMs: fixed(5000),
     timeoutMs: fixed(2000),
     retryMs: fixed(1000),
   }),

@@ -1,0 +1,38 @@
+// Bans in caches in front, with a server in the place of Varnish; test/rollout/varnish runs a real one.
+import '../support/real-sockets.js';
+import { expect, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { numbered, putNumbered } from '../support/demo-writes.js';
+import { fixed } from '../support/fixed.js';
+import { startHostileServer } from '../support/hostile-server.js';
+import { startProxy } from '../support/proxy.js';
+
+const demo = await startDemoServer();
+
+/** Starts a front that confirms each ban. Returns the banned keys. Node.js has no parser for BAN. */
+async function startFront() {
+  const banned: string[] = [];
+  const url = await startHostileServer((socket, text) => {
+    const keys = /^surrogate-key: (.*)\r$/im.exec(text)?.[1] ?? '';
+    banned.push(keys);
+    socket.end(`HTTP/1.1 200 OK\r\nSurrogate-Banned: ${keys}\r\nConnection: close\r\n\r\n`);
+  });
+  return { url, banned };
+}
+
+test('a ban is repeated once, for a response that the front was storing when it was stopped', async () => {
+  const front = await startFront();
+  demo.put('21.T11998/front', numbered(0));
+  const proxy = await startProxy({
+    UPSTREAM_URL: demo.url,
+    HTTP_SHARED_MAX_AGE: '1d',
+    FRONTS_URLS: front.url,
+    ...fixed({ fronts: { settleMs: 1, repeatMs: 200 } }),
+  });
+  await expect.poll(() => front.banned).toEqual(['.']);
+  expect((await putNumbered(proxy.url, '/api/handles/21.T11998/front', 1)).status).toBe(200);
+  await expect.poll(() => front.banned.length).toBe(3);
+  const [everything, first, again] = front.banned;
+  expect([everything, again]).toEqual(['.', first]);
+  expect(first).not.toBe('.');
+});
