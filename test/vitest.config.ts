@@ -108,10 +108,10 @@ interface Group {
 
 const CORES = Math.min(2, availableParallelism());
 /**
- * Files at a time. Each quick file waits for timers a third of its time; the other files of the check mostly wait: for
- * programs to start, and for leases to end.
+ * Files at a time. Each quick file waits for timers a third of its time; other files of the check wait more: for programs to
+ * start, and for leases to end. More only cost CPU: each process reads src.
  */
-const FILES = isThorough ? 4 * CORES : CORES + 1;
+const FILES = isThorough ? 2 * CORES + 1 : CORES + 1;
 
 /** A project that runs together with the others of these. */
 const together = (name: string, group: Group): TestProjectConfiguration => ({
