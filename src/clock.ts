@@ -59,19 +59,6 @@ export const systemClock: Clock = {
   randomId: randomUUID,
 };
 
-/**
- * Calls `run` after `ms`, in two halves: a pause of the process ends only one of them, and a response that is larger
- * than the buffers of its connection is read in the other. Returns a cancel function.
- */
-export function afterHalves(ms: number, run: () => void): () => void {
-  let cancel = systemClock.after(ms / 2, () => {
-    cancel = systemClock.after(ms / 2, run);
-  });
-  return () => {
-    cancel();
-  };
-}
-
 /** Returns the pause after a number of consecutive failures (ms). */
 export const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), 60_000);
 

@@ -85,16 +85,21 @@ export class PreparedCache {
     private readonly parts: PreparedCacheParts,
   ) {}
 
-  /**
-   * Returns the prepared response if the resolver would serve the same entry now. Counts as a use of the
-   * entry.
-   */
-  get<T extends Prepared>(name: PreparedName<T>, now: number): T | undefined {
-    const prepared = this.#find(name);
-    if (prepared === undefined || !isCurrent(prepared, now, this.parts)) return undefined;
-    if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return undefined;
+  /** Returns the prepared response of a name, which `use` must allow. */
+  find<T extends Prepared>(name: PreparedName<T>): T | undefined {
+    const young = this.#young.get(name);
+    if (young !== undefined) return young as T;
+    const old = this.#old.get(name);
+    if (old !== undefined) this.#put(name, old);
+    return old as T | undefined;
+  }
+
+  /** Returns whether the resolver would serve the same entry now. Counts as a use of the entry. */
+  use(prepared: Prepared, now: number): boolean {
+    if (!isCurrent(prepared, now, this.parts)) return false;
+    if (prepared.dependency !== undefined && !prepared.dependency.isCurrent(now)) return false;
     for (const onRepeat of this.parts.onRepeat) onRepeat(prepared.key);
-    return prepared;
+    return true;
   }
 
   /**
@@ -108,20 +113,12 @@ export class PreparedCache {
   ): T | undefined {
     const watched = watchEntry(handle.key, entry, this.parts);
     if (watched === undefined) return undefined;
-    const found = this.#find(name);
+    const found = this.find(name);
     const known = found?.stamp === watched.stamp ? found : undefined;
     const prepared = render({ ...watched, dependency, bytes: 0 }, known);
     prepared.dependency = dependency;
     this.#put(name, prepared);
     return prepared;
-  }
-
-  #find<T extends Prepared>(name: PreparedName<T>): T | undefined {
-    const young = this.#young.get(name);
-    if (young !== undefined) return young as T;
-    const old = this.#old.get(name);
-    if (old !== undefined) this.#put(name, old);
-    return old as T | undefined;
   }
 
   #put(name: string, prepared: Prepared): void {

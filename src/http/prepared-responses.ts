@@ -149,9 +149,10 @@ export function createSendPrepared(
     if (method !== 'GET' && method !== 'HEAD') return false;
     const headers = scanHeaders(req.rawHeaders, host.pseudonym);
     if (headers.hasCredentials || check(req, target, headers.isLoop) !== undefined) return false;
+    const prepared = cache.find(target as PreparedName<PreparedResponse>);
+    if (prepared === undefined) return false;
     const at = clock.now();
-    const prepared = cache.get(target as PreparedName<PreparedResponse>, at);
-    return prepared !== undefined && sendHit(res, prepared, headers, at);
+    return cache.use(prepared, at) && sendHit(res, prepared, headers, at);
   };
 }
 

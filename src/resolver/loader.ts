@@ -152,8 +152,9 @@ export class Loader {
     const { store } = this.parts.cache;
     const { authoritative, handle } = task;
     const { key } = handle;
+    const bounds = this.#ttlBoundsOf(key);
     const readAt = this.context.clock.now();
-    const entry = makeEntry(answer, at, this.#ttlBoundsOf(key));
+    const entry = makeEntry(answer, at, bounds);
     // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
     // (HDLProxy would serve the deleted record again).
     const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');

@@ -1,6 +1,5 @@
 // Sends one request to a server and receives the whole response within a timeout and a size limit.
 import type { Dispatcher } from 'undici';
-import { afterHalves } from '../clock.js';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
@@ -59,6 +58,25 @@ export function requestHeaders(of: {
 
 const SLOW =
   'check the load of the server, or give it more time (upstream.timeout, for writes upstream.writeTimeout)';
+
+/**
+ * Calls `run` after `ms`, in two halves: a pause of the process ends only one of them, and a response that is larger
+ * than the buffers of its connection is read in the other. After each, what is pending is read. Returns a cancel function.
+ */
+export function afterHalves(ms: number, run: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  let immediate: NodeJS.Immediate | undefined;
+  const afterHalf = (then: () => void): void => {
+    timer = setTimeout(() => (immediate = setImmediate(then)), ms / 2).unref();
+  };
+  afterHalf(() => {
+    afterHalf(run);
+  });
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(immediate);
+  };
+}
 
 /**
  * Sends a request and reads the response, without following redirects. A GET or HEAD whose connection failed

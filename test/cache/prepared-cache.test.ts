@@ -40,8 +40,10 @@ const prepare = (cache: PreparedCache, name: string, dependency?: Prepared['depe
       text: `${known?.text ?? ''}+`,
     }),
   )!;
-const textOf = (cache: PreparedCache, name: string, now = 1): string | undefined =>
-  cache.get(nameOf(name), now)?.text;
+function textOf(cache: PreparedCache, name: string, now = 1): string | undefined {
+  const prepared = cache.find(nameOf(name));
+  return prepared && cache.use(prepared, now) ? prepared.text : undefined;
+}
 
 describe('prepared response cache', () => {
   test.each([

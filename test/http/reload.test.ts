@@ -158,7 +158,8 @@ describe('configuration reload', () => {
     }).toThrow('cannot be rendered');
     for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
     const { preparedCache, clock } = proxy.app.host;
-    expect(preparedCache.current.get(PAGE as PreparedName<Prepared>, clock.now())).toBeDefined();
+    const prepared = preparedCache.current.find(PAGE as PreparedName<Prepared>)!;
+    expect(preparedCache.current.use(prepared, clock.now())).toBe(true);
   });
 
   test('preserves counters and cached entries', async () => {

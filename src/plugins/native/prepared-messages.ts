@@ -51,11 +51,13 @@ export class PreparedMessages {
    * all but the last of full length.
    */
   answer(received: Buffer, transport: PreparedTransport, maxBytes = Infinity): Buffer | undefined {
-    const { preparedCache, clock, hits } = this.host;
+    const { clock, hits } = this.host;
+    const preparedCache = this.host.preparedCache.current;
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
-    const prepared = preparedCache.current.get(name, clock.now());
-    if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
+    const prepared = preparedCache.find(name);
+    if (prepared === undefined || !preparedCache.use(prepared, clock.now())) return undefined;
+    if (prepared.text.length > maxBytes) return undefined;
     const startedAt = hits.startTimer();
     const bytes = this.#fill(prepared, received);
     this.#reportHit(prepared, startedAt);

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { afterHalves, untilDeadline } from '../../clock.js';
+import { untilDeadline } from '../../clock.js';
 import type { Deleted } from '../../cache/store.js';
 import { APPEND } from '../../config/given-files.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
+import { afterHalves } from '../../upstream/exchange.js';
 
 export type IsDeleted = (key: string) => boolean;
 

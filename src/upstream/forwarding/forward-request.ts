@@ -3,11 +3,10 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import { afterHalves } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../concurrency-limiter.js';
 import type { ForwardRequest, ServerSettings } from '../contract.js';
-import { parseAddress } from '../exchange.js';
+import { afterHalves, parseAddress } from '../exchange.js';
 import { codeOf, diagnose, isBeforeRequest } from '../failure.js';
 import { endToEndLines, forwardedHeaders } from './forwarded-headers.js';
 import type { Sessions } from '../sessions.js';
