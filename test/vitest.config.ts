@@ -78,7 +78,7 @@ const BROWSER = within('browser');
 const LONG = [
   'attack/(cost|eviction)',
   'browser/pages',
-  'cli/(commands|register|warm)',
+  'cli/(readme|warm)',
   'http/(audit|batch-work|snapshot-file)',
   'live/(changes|coherence-faults|conditional-(slow-redis|writes)|goes-on|shutdown|start-probes)',
   'live/redis-(cluster|deployments|failback|login|loss-cost)',
@@ -109,7 +109,7 @@ interface Group {
 const CORES = Math.min(2, availableParallelism());
 /**
  * Files at a time. Each quick file waits for timers a third of its time; other files of the check wait more: for programs to
- * start, and for leases to end. More only cost CPU: each process reads src.
+ * start, and for leases to end. More files at a time only cost CPU, because each process reads src.
  */
 const FILES = isThorough ? 2 * CORES + 1 : CORES + 1;
 

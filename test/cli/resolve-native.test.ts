@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { int32, sized } from '../../src/handle/bytes.js';
 import { OP_CODE, encodeEnvelope, encodeMessage, frame } from '../../src/plugins/native/codec.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
-import { cli } from '../support/cli.js';
+import { builtCli, cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
 import { startHostileServer } from '../support/hostile-server.js';
@@ -37,7 +37,8 @@ const resolve = (handle: string, address: string, ...options: string[]) =>
 
 describe('resolve --native', () => {
   test.each(['tcp', 'udp'])('prints the record over %s', async (transport) => {
-    const { code, stdout, stderr } = await resolve('21.T11998/demo', `${transport}://${await startNative()}`);
+    const address = `${transport}://${await startNative()}`;
+    const { code, stdout, stderr } = await builtCli(['resolve', '21.T11998/demo', '--native', address]);
     expect([code, stderr]).toEqual([0, `response code 1 over ${transport.toUpperCase()}\n`]);
     const { responseCode, handle, values } = JSON.parse(stdout) as Record<string, unknown>;
     expect([responseCode, handle]).toEqual([1, '21.T11998/demo']);

@@ -1,6 +1,7 @@
 // Runs the commands of the package: in this process, or as the built program in a pipe.
 import { Readable } from 'node:stream';
-import { vi } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { onTestFinished, vi } from 'vitest';
 import { runCommand } from '../../src/cli/program.js';
 import { startProgram } from './built-proxy.js';
 
@@ -53,17 +54,31 @@ export async function cliWith(
   const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)];
   const setInput = (value: unknown): unknown =>
     Object.defineProperty(process, 'stdin', { value, configurable: true });
-  process.env = { ...env };
-  setInput(Readable.from([input]));
-  try {
-    await runCommand(args);
-    return { code: Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() };
-  } finally {
+  // Node.js writes warnings past `process.stderr.write`.
+  const warn = ({ message }: Error): unknown => process.stderr.write(`warning: ${message}\n`);
+  let isRestored = false;
+  const restore = (): void => {
+    if (isRestored) return;
+    isRestored = true;
     for (const { end } of [stdout, stderr]) end();
+    process.off('warning', warn);
     process.env = outerEnv;
     setInput(stdin);
     process.exitCode = undefined;
     isRunning = false;
+  };
+  // Also if the test ends before its command.
+  onTestFinished(restore);
+  process.on('warning', warn);
+  process.env = { ...env };
+  setInput(Readable.from([input]));
+  try {
+    await runCommand(args);
+    // A warning is emitted in a later tick.
+    await setImmediate();
+    return { code: Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    restore();
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs the real app in this process with both listeners open, for commands in separate processes.
+// Runs the real app in this process with both listeners open, for commands.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

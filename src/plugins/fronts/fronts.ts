@@ -36,7 +36,7 @@ function keyToBan(deleted: Deleted): string {
 }
 
 export function start(host: Host, settings: FrontsConfig): Started {
-  const { urls, unconfirmedWrites, settleMs, repeatMs } = settings.fronts;
+  const { urls, unconfirmedWrites, settleMs } = settings.fronts;
   const fronts = urls.map((url) => new Front(url, host, settings.fronts));
   return {
     recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(surrogateKeys).join(' ')]],
@@ -45,10 +45,7 @@ export function start(host: Host, settings: FrontsConfig): Started {
       // stores it within this time or not at all, and bans only what it has stored.
       await sleep(settleMs);
       const key = keyToBan(deleted);
-      const ban = (): Promise<boolean[]> => Promise.all(fronts.map((front) => front.banKey(key)));
-      const confirmed = await ban();
-      // A front that stops after the headers of a response, and resumes, may ban before it stores the response.
-      setTimeout(() => void ban(), repeatMs).unref();
+      const confirmed = await Promise.all(fronts.map((front) => front.banKey(key)));
       if (unconfirmedWrites === 'reject' && confirmed.includes(false))
         throw new ServiceError('INVALIDATION_UNCONFIRMED', {
           detail: 'a cache in front has not confirmed the invalidation',
@@ -71,15 +68,16 @@ function reasonOf(error: unknown): string {
 
 /**
  * A cache in front, with one ban in flight; keys that come meanwhile share the next. After an unconfirmed ban
- * it is emptied. So it is at the start, because an earlier process may have ended before its last ban.
+ * it is emptied. So it is at the start, because an earlier process may have ended before its last ban. Each confirmed ban is
+ * repeated once: a cache that stops after the headers of a response, and resumes, may ban before it stores the response.
  */
 class Front {
   readonly #log: Logger;
   readonly #count: ReturnType<Metrics['counterOf']>;
   readonly #outgoing = createSender();
   readonly #bans = new SerialFlight<boolean>();
-  /** The keys of the next ban. */
-  #keys = new Set<string>();
+  /** The keys of the next ban, and whether it is repeated for them. */
+  #keys = new Map<string, boolean>();
   #isBehind = true;
   #isFailing = false;
   #retry: NodeJS.Timeout | undefined;
@@ -96,8 +94,9 @@ class Front {
   }
 
   /** Bans the responses with a key. Resolves to whether the front has confirmed it. */
-  banKey(key: string): Promise<boolean> {
-    this.#keys.add(key);
+  banKey(key: string, isRepeated = true): Promise<boolean> {
+    if (this.#isClosed) return Promise.resolve(false);
+    this.#keys.set(key, isRepeated || this.#keys.get(key) === true);
     return this.#bans.join('', () => this.#send());
   }
 
@@ -109,16 +108,25 @@ class Front {
 
   async #send(): Promise<boolean> {
     const keys = this.#keys;
-    this.#keys = new Set();
-    const isEverything = this.#isBehind || keys.has(EVERYTHING) || keys.size > MAX_KEYS;
+    this.#keys = new Map();
+    if (this.#isBehind) keys.set(EVERYTHING, true);
+    const isEverything = keys.has(EVERYTHING) || keys.size > MAX_KEYS;
     try {
-      await this.#ban(isEverything ? EVERYTHING : [...keys].join('|'));
+      await this.#ban(isEverything ? EVERYTHING : [...keys.keys()].join('|'));
       this.#confirm();
+      this.#repeatLater(keys);
       return true;
     } catch (error) {
       this.#fail(error);
       return false;
     }
+  }
+
+  #repeatLater(keys: ReadonlyMap<string, boolean>): void {
+    const repeat = (): void => {
+      for (const [key, isRepeated] of keys) if (isRepeated) void this.banKey(key, false);
+    };
+    setTimeout(repeat, this.settings.repeatMs).unref();
   }
 
   /** Sends a ban. @throws Error unless the front confirms it */

@@ -12,7 +12,7 @@ export const METRICS = {
     name: 'handle_proxy_front_bans_total',
     type: 'counter',
     labelNames: ['result'],
-    help: 'Bans sent to the caches of `fronts.urls`, by result; one ban may contain the invalidations of many writes.',
+    help: 'Bans sent to the caches of `fronts.urls`, by result; one ban may contain the invalidations of many writes, and is sent twice.',
     fromStart: RESULTS.map((result) => ({ result })),
   },
 } as const satisfies Record<string, MetricEntry>;
