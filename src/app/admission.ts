@@ -1,11 +1,10 @@
 // Admits requests and messages of clients: determines the caller, and asks the judges of plugins once.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { isIP, isIPv4 } from 'node:net';
-import { isLoopback } from '../config/addresses.js';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type Hooks, type Judgement, firstOf } from '../hooks.js';
-import { type Admit, type RequestContext, contextOf } from '../http/context.js';
+import { type Admit, type ClientAddress, type RequestContext, contextOf } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import type { Listener } from '../http/route-table.js';
 import { maybe, maybeAll } from '../maybe.js';
@@ -110,13 +109,13 @@ function admittedClass(judgements: readonly Judgement[]): CallerClass | undefine
 
 /** `isProxy`: whether the address is that of a trusted proxy. */
 function callerOf(
-  { address, network }: { address: string; network: string },
+  { address, network, isLocal }: ClientAddress,
   isProxy: boolean,
   { priority, via }: IncomingHttpHeaders,
   given: CallerClass = isBackground(priority) ? 'background' : 'normal',
 ): Caller {
   // Trusted proxies are not clients, and local programs belong to the operator.
-  const isCharged = given !== 'preferred' && !isProxy && isIP(address) !== 0 && !isLoopback(address);
+  const isCharged = given !== 'preferred' && !isProxy && isIP(address) !== 0 && !isLocal;
   const caller: Caller = {
     class: given,
     client: isIPv4(address) ? address : network,

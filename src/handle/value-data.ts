@@ -35,6 +35,14 @@ export function encodeData(data: unknown): Buffer {
   return encode(value);
 }
 
+const NONE = Buffer.alloc(0);
+
+/**
+ * Returns the bytes of a Handle server value; empty for unreadable data. An update that sends an empty value
+ * back keeps the stored data (see `planWrite`).
+ */
+export const bytesOfValueData = (data: unknown): Buffer => tryDecode(encodeData, data) ?? NONE;
+
 function encodeHex(value: unknown): Buffer {
   const digits = String(value);
   if (!/^([0-9a-f]{2})*$/i.test(digits)) throw new RangeError('not hexadecimal digits');

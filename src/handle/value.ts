@@ -1,7 +1,7 @@
 // Record values: JSON, permissions, and selection by index and type.
 import type { Steps } from '../time-slicer.js';
-import { type Bytes, toBytes } from './bytes.js';
-import { upperAscii } from './handle.js';
+import { type Bytes, toBytes, tryDecode } from './bytes.js';
+import { foldHandle, upperAscii } from './handle.js';
 import { stepElements, writeJson } from './json.js';
 
 /** TTL in JSON: a number is relative (s), a string is an absolute ISO date. */
@@ -19,6 +19,16 @@ export interface ValueReference {
   handle: string;
   index: number;
 }
+
+/** Parses `index:handle`; the index defaults to 0, as on a Handle server. */
+export function parseReference(text: string): ValueReference {
+  const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
+  return { index: Number(index ?? 0), handle: handle ?? text };
+}
+
+/** Returns equal keys for references to the same value. The case of suffixes matters if `caseSensitive`. */
+export const referenceKey = ({ index, handle }: ValueReference, caseSensitive: boolean): string =>
+  `${index}:${foldHandle(handle, caseSensitive)}`;
 
 /** A value in record interface JSON; `data` is not interpreted. */
 export interface HandleValue {
@@ -140,7 +150,17 @@ function* jsonOfKept(
   return `[${copies.join(',')}]`;
 }
 
-/** Asserts the members of a value that other code relies on. @throws TypeError */
+/** Whether all members of a value that other code relies on are valid, also those that resolution leaves to its clients. */
+export function isCompleteValue(given: unknown): given is HandleValue {
+  const value = tryDecode(assertValue, given);
+  return (
+    typeof value?.data === 'object' &&
+    value.data !== null &&
+    ['string', 'number', 'undefined'].includes(typeof value.ttl)
+  );
+}
+
+/** Asserts the members of a value that resolution relies on. @throws TypeError */
 export function assertValue(parsed: unknown): HandleValue {
   const value = parsed as Partial<HandleValue> | null | undefined;
   if (!Number.isInteger(value?.index) || typeof value?.type !== 'string') {

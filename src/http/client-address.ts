@@ -4,7 +4,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import proxyAddr from 'proxy-addr';
 import type { Live } from '../config/live.js';
 import type { Context } from '../context.js';
-import type { Client } from './context.js';
+import type { Client, ClientAddress } from './context.js';
 
 /** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
@@ -80,12 +80,12 @@ export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): F
     const { remoteAddress = '' } = req.socket;
     const peer = { address: remoteAddress || 'unknown', isTrusted: isTrusted(remoteAddress) };
     const given = peer.isTrusted ? forwardedAddress(req, remoteAddress, isTrusted) : remoteAddress;
-    const { address, network } = clientAt(given);
+    const { address, network, isLocal } = clientAt(given);
     if (!hasWarned && isClaimIgnored(req, peer)) {
       hasWarned = true;
       log.warn({ peer: address, remedy: CLAIM_REMEDY }, 'forwarded client address ignored');
     }
-    return { address, network, peer };
+    return { address, network, isLocal, peer };
   };
 }
 
@@ -107,10 +107,11 @@ export const plainAddress = (address: string): string =>
   /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 
 /** Returns the client at an address, as the socket or a proxy names it. */
-export function clientAt(given: string): { address: string; network: string } {
+export function clientAt(given: string): ClientAddress {
   const address = plainAddress(given);
-  const network = isIPv4(address) ? `${address.slice(0, address.lastIndexOf('.'))}.0/24` : clientOf(address);
-  return { address, network };
+  if (!isIPv4(address)) return { address, network: clientOf(address), isLocal: address === '::1' };
+  const network = `${address.slice(0, address.lastIndexOf('.'))}.0/24`;
+  return { address, network, isLocal: address.startsWith('127.') };
 }
 
 /** Identifies a client by IPv4 address or by IPv6 /56 network, because an IPv6 client has many addresses. */

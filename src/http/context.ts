@@ -18,11 +18,16 @@ type ReadResult = 'hit' | 'miss' | 'stale' | 'authoritative' | 'refused';
 /** Result of a request, for the log and metrics; a plugin may add its own. */
 export type Result = ReadResult | 'bypass' | 'write' | 'error' | 'invalid' | 'local' | (string & {});
 
-export interface Client {
+export interface Client extends ClientAddress {
+  peer: ClientPeer;
+}
+
+export interface ClientAddress {
   /** Empty for a disconnected client. */
   address: string;
   network: string;
-  peer: ClientPeer;
+  /** Whether it is a program on this machine. */
+  isLocal: boolean;
 }
 
 export interface RequestContext extends Place {

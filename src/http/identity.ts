@@ -1,7 +1,6 @@
 // Claimed identities of logins, for limits and queues. Only the Handle server can verify them.
 import { tryDecode } from '../handle/bytes.js';
-import { foldHandle } from '../handle/handle.js';
-import type { ValueReference } from '../handle/value.js';
+import { parseReference, referenceKey } from '../handle/value.js';
 
 /**
  * Returns the identity in a Basic login: index and normalised handle. Ignores password and spelling
@@ -13,8 +12,7 @@ import type { ValueReference } from '../handle/value.js';
 export function identityOf(authorization: string | undefined): string | undefined {
   const login = readBasic(authorization);
   if (login === undefined) return undefined;
-  const { index, handle } = identityIn(tryDecode(decodeURIComponent, login.name) ?? login.name);
-  return `${index}:${foldHandle(handle, false)}`;
+  return referenceKey(parseReference(tryDecode(decodeURIComponent, login.name) ?? login.name), false);
 }
 
 /**
@@ -32,10 +30,4 @@ export function readBasic(
   const colon = bytes.indexOf(':');
   if (colon === -1) return { name: bytes.toString('utf8'), password: undefined };
   return { name: bytes.toString('utf8', 0, colon), password: bytes.subarray(colon + 1) };
-}
-
-/** Parses `index:handle`; the index defaults to 0, as on a Handle server. */
-export function identityIn(text: string): ValueReference {
-  const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
-  return { index: Number(index ?? 0), handle: handle ?? text };
 }

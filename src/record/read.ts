@@ -55,7 +55,7 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
     const [server] = servers;
     // A handle of a repository, or without any server, has only a public record.
     if (server?.source.forwards !== true) {
-      const origin = host.originOf(handle, { authorization: undefined, caller: context.caller });
+      const origin = host.originOf(handle, { caller: context.caller });
       if (origin.refusal !== undefined) {
         if (req.method !== 'GET' && req.method !== 'HEAD') throw origin.refusal();
         return sendPublic(req, res, context, origin);

@@ -4,6 +4,7 @@ import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type LoggedChange, RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
+import { identityOf } from '../http/identity.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { sendReply } from '../http/reply.js';
 import { readHandle } from '../http/target.js';
@@ -44,7 +45,8 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
     const message = messageOf(context, query);
     const isMinted = isMinting(req, parameters);
     const indexes = writtenIndexes(parameters);
-    const origin = host.originOf(handle, { authorization: req.headers.authorization, caller });
+    const { authorization } = req.headers;
+    const origin = host.originOf(handle, { caller, authorization, identity: identityOf(authorization) });
     const request = { req, res, context, origin, isCreation };
     const forwarded = await carryOut<Buffer, RecordRead, ForwardedResponse | 'refused'>({
       req,

@@ -120,9 +120,9 @@ export class Resolver {
 
   /** Returns a fresh entry in memory; undefined if a load is needed. `known`: the entry, if it was read just now. */
   fromMemory(handle: HandleRef, known?: Entry): FromEntry | undefined {
+    const now = this.#clock.now();
     const entry = known ?? this.parts.cache.memory.peek(handle.key);
     if (entry === undefined) return undefined;
-    const now = this.#clock.now();
     if (judge(entry, now, this.parts.cache.trustedSince()) !== 'fresh') return undefined;
     const isDue = isNearEnd(entry, now);
     for (const onHit of this.#hooks.hit) onHit(handle, entry);

@@ -1,13 +1,12 @@
 // Interprets Handle server responses: as a shared outcome, or as a response to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
-import { tryDecode } from '../handle/bytes.js';
 import { sliceMember } from '../handle/json.js';
 import { type Outcome, RESPONSE_CODE } from '../handle/outcome.js';
 import {
   type HandleValue,
   type PublicValues,
   SMALL_CHARS,
-  assertValue,
+  isCompleteValue,
   isPublic,
   publicValues,
 } from '../handle/value.js';
@@ -119,18 +118,9 @@ export function allValuesIn({ status, responseCode, members }: RecordAnswer): Ha
   if (status !== 200) return undefined;
   const { values } = members;
   if (responseCode === RESPONSE_CODE.valuesNotFound) return [];
-  if (Array.isArray(values) && values.every(isValue)) return values;
+  if (Array.isArray(values) && values.every(isCompleteValue)) return values;
   const headers = { 'content-type': 'application/json' };
   throw invalidResponse('a record without a list of values', { status, headers, body: '' });
-}
-
-function isValue(given: unknown): given is HandleValue {
-  const value = tryDecode(assertValue, given);
-  return (
-    typeof value?.data === 'object' &&
-    value.data !== null &&
-    ['string', 'number', 'undefined'].includes(typeof value.ttl)
-  );
 }
 
 /**

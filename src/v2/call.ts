@@ -8,12 +8,12 @@ import { type ErrorCode, ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
-import type { ValueReference } from '../handle/value.js';
+import { type ValueReference, parseReference, referenceKey } from '../handle/value.js';
 import { type Freshness, VARY } from '../http/cache-headers.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-reply.js';
-import { identityIn, readBasic } from '../http/identity.js';
+import { readBasic } from '../http/identity.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
@@ -57,7 +57,11 @@ export interface V2Call extends AnonymousCall {
 
 /** Returns the record at its Handle server, accessed with the caller's login. */
 export const originFor = ({ v2, context, login }: V2Call, handle: HandleRef): OriginRecord =>
-  v2.host.originOf(handle, { authorization: login.authorization, caller: context.caller });
+  v2.host.originOf(handle, {
+    caller: context.caller,
+    authorization: login.authorization,
+    identity: referenceKey(login.identity, false),
+  });
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
 interface Login {
@@ -78,10 +82,10 @@ export function readV2Login(
   const mapped = identities.get(name);
   if (mapped !== undefined) {
     const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
-    return { identity: identityIn(mapped), authorization: `Basic ${encoded.toString('base64')}` };
+    return { identity: parseReference(mapped), authorization: `Basic ${encoded.toString('base64')}` };
   }
   const decoded = tryDecode(decodeURIComponent, name) ?? name;
-  if (decoded.includes('/')) return { identity: identityIn(decoded), authorization };
+  if (decoded.includes('/')) return { identity: parseReference(decoded), authorization };
   throw loginNeeded(
     `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
       '(colon and slash percent-encoded) nor one of the names configured in v2.identities',

@@ -2,13 +2,13 @@
 import { ServiceError } from '../errors.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
-import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/value-data.js';
-import type { HandleValue, ValueReference } from '../handle/value.js';
+import { type AdminData, RIGHT, bytesOfValueData, decodeAdmin, decodeVlist } from '../handle/value-data.js';
+import { type HandleValue, type ValueReference, referenceKey } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
 import type { V2Call } from './call.js';
 import { type SizedValues, readPublic } from './read.js';
-import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
+import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input } from './translation/data.js';
 import { toRecord } from './translation/record.js';
 
 interface NewRecord {
@@ -116,7 +116,7 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
 const adminsOf = (values: readonly HandleValue[]): Steps<AdminData[]> =>
   mapInSteps(
     () => values.filter(({ type }) => type === ADMIN_TYPE),
-    ({ data }) => tryDecode(decodeAdmin, bytesOfRecordData(data)) ?? [],
+    ({ data }) => tryDecode(decodeAdmin, bytesOfValueData(data)) ?? [],
     (admins) => admins.flat(),
   );
 
@@ -133,7 +133,7 @@ interface MemberSearch {
 async function isMember(groups: readonly ValueReference[], search: MemberSearch): Promise<boolean> {
   const { identity, prefixHandle, run, readGroup, visited } = search;
   for (const group of groups) {
-    const key = `${group.index}:${foldHandle(group.handle, true)}`;
+    const key = referenceKey(group, true);
     if (visited.size === MAX_GROUPS) return false;
     if (visited.has(key)) continue;
     visited.add(key);
@@ -153,7 +153,7 @@ const membersIn = (
 ): Steps<ValueReference[]> =>
   mapInSteps(
     () => record.filter(({ type, index }) => type === MEMBERS_TYPE && (wanted === 0 || wanted === index)),
-    ({ data }) => (tryDecode(decodeVlist, bytesOfRecordData(data)) ?? []).slice(0, MAX_MEMBERS),
+    ({ data }) => (tryDecode(decodeVlist, bytesOfValueData(data)) ?? []).slice(0, MAX_MEMBERS),
     (lists) => lists.flat().slice(0, MAX_MEMBERS),
   );
 
@@ -172,5 +172,4 @@ const isSameHandle = (one: string, other: string): boolean =>
   one === other || foldHandle(one, true) === foldHandle(other, true);
 
 /** Returns equal keys for equal administrators, to compare thousands of them in a set. */
-const adminKey = ({ handle, index, permissions }: AdminData): string =>
-  `${permissions} ${index}:${foldHandle(handle, true)}`;
+const adminKey = (admin: AdminData): string => `${admin.permissions} ${referenceKey(admin, true)}`;

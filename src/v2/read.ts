@@ -4,8 +4,10 @@ import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
+import { bytesOfValueData } from '../handle/value-data.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { noteRead } from '../http/context.js';
+import { identityOf } from '../http/identity.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { JSON_TYPE, etagOf } from '../http/reply.js';
 import type { FromEntry } from '../resolver/resolution.js';
@@ -13,7 +15,6 @@ import { readValues } from '../resolver/parsed-records.js';
 import { type Steps, mapInSteps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
-import { bytesOfRecordData } from './translation/data.js';
 import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
 /** Values, and the length of their JSON (characters), which estimates the processing time. */
@@ -98,7 +99,8 @@ async function resolvePublic(
   { v2: { host }, req, context, run }: AnonymousCall,
   handle: HandleRef,
 ): Promise<FromEntry> {
-  const login = { authorization: req.headers.authorization, caller: context.caller };
+  const { authorization } = req.headers;
+  const login = { caller: context.caller, authorization, identity: identityOf(authorization) };
   const { caller } = host.originOf(handle, login);
   const options = { authoritative: false, onlyIfCached: context.onlyIfCached, caller };
   const resolution = await run(() => host.resolver.resolve(handle, options), 0);
@@ -127,7 +129,7 @@ export const etagOfValues = (
  */
 export function renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
   const render = (value: HandleValue): string => {
-    const bytes = bytesOfRecordData(value.data);
+    const bytes = bytesOfValueData(value.data);
     shown?.push(writeJson(toV2Value(value, bytes)));
     return canonicalForm(value, bytes);
   };

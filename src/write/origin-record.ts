@@ -3,7 +3,6 @@ import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, createValueFilter } from '../handle/value.js';
-import { identityOf } from '../http/identity.js';
 import type { Resolution } from '../resolver/resolution.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -45,15 +44,19 @@ export interface OriginRecord {
   list: (prefix: string, options: Without<ListOptions>) => Promise<ListAnswer>;
 }
 
-export type OriginOf = (
-  handle: HandleRef,
-  login: { authorization: string | undefined; caller: Caller | undefined },
-) => OriginRecord;
+/** A caller; without `authorization`, its requests are anonymous. */
+interface CallerLogin {
+  caller: Caller | undefined;
+  authorization?: string | undefined;
+  /** See `OriginRecord`. */
+  identity?: string | undefined;
+}
+
+export type OriginOf = (handle: HandleRef, login: CallerLogin) => OriginRecord;
 
 /** Creates origin records; each looks up the servers of its handle once. */
 export function createOriginOf(upstreams: Upstreams, resolver: Resolver): OriginOf {
-  return function originOf(handle, { authorization, caller: given }) {
-    const identity = identityOf(authorization);
+  return function originOf(handle, { authorization, identity, caller: given }) {
     const servers = upstreams.findServers(handle);
     const [server] = servers;
     const refusal = readOnlyRefusal(handle, upstreams, server);

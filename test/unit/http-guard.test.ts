@@ -47,6 +47,7 @@ const open = createOpenContext(
   () => ({
     address: '192.0.2.1',
     network: '192.0.2.0/24',
+    isLocal: false,
     peer: { address: '192.0.2.1', isTrusted: false },
   }),
   createSendRaw(Date.now),

@@ -71,7 +71,7 @@ describe('request work', () => {
 
   test('is charged to the network of the client, even behind a trusted proxy', () => {
     const charged: string[] = [];
-    const client = { address: '192.0.2.1', network: '192.0.2.0/24' };
+    const client = { address: '192.0.2.1', network: '192.0.2.0/24', isLocal: false };
     const open = createOpenContext(
       () => undefined,
       () => ({ ...client, peer: { address: '127.0.0.1', isTrusted: true } }),

@@ -175,9 +175,12 @@ export class MemoryStore {
    */
   applyChange(change: KeyChange): void {
     const { kind, key } = change;
-    const now = this.#now();
-    if (kind === 'raise' || kind === 'unknown') this.#expireOldFences(now);
-    this.#fences.track(change, now);
+    // Only a raised fence needs the time.
+    if (kind === 'raise' || kind === 'unknown') {
+      const now = this.#now();
+      this.#expireOldFences(now);
+      this.#fences.raise(key, change.fence, now + change.lifeMs);
+    } else if (kind === 'changed' || kind === 'unchanged') this.#fences.lower(key, change.fence);
     if (kind !== 'unchanged') this.#log.add(key);
     if (kind === 'changed' || kind === 'forget') this.#index.delete(key);
     if (kind === 'unknown' || kind === 'soften') this.#makeStale(key);

@@ -309,7 +309,7 @@ async function readWhole(asked: Asked, { originOf }: Host): Promise<NativeOutcom
   const caller = await asked.admit();
   const { handle, authoritative, indexes, types } = asked;
   const selection = { indexes, types };
-  const origin = originOf(handle, { authorization: undefined, caller });
+  const origin = originOf(handle, { caller });
   const { values, status, responseCode, members } = await origin.get({
     publicOnly: false,
     authoritative,

@@ -11,7 +11,7 @@ import {
   decodeData,
   decodeVlist,
   encodeAdmin,
-  encodeData,
+  bytesOfValueData,
   encodeVlist,
 } from '../../handle/value-data.js';
 import type { Ttl, ValueReference } from '../../handle/value.js';
@@ -217,23 +217,11 @@ const bytesOfMembers = (json: unknown, reject: Reject): Buffer =>
 const showMembers = (bytes: Buffer) =>
   decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
 
-/**
- * Returns the bytes of a Handle server value; empty for unreadable data. An update that sends an empty value
- * back keeps the stored data (see planWrite).
- */
-export function bytesOfRecordData(data: unknown): Buffer {
-  try {
-    return encodeData(data);
-  } catch {
-    return NONE;
-  }
-}
-
 /** Returns the readable format if lossless, else base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
   const data = isStructured(type) ? decodeData(type, bytes) : undefined;
   // HS_ADMIN and HS_VLIST JSON cannot represent extra bits or trailing bytes.
-  if (data !== undefined && bytesOfRecordData(data).equals(bytes)) return data;
+  if (data !== undefined && bytesOfValueData(data).equals(bytes)) return data;
   const text = decodePrintable(bytes);
   return text === undefined
     ? { format: 'base64', value: bytes.toString('base64') }

@@ -1,5 +1,6 @@
 // Translates whole records in both directions, and plans the requests that replace a record.
 import { ServiceError } from '../../errors.js';
+import { bytesOfValueData } from '../../handle/value-data.js';
 import {
   DEFAULT_TTL_SECONDS,
   type HandleValue,
@@ -8,17 +9,10 @@ import {
 } from '../../handle/value.js';
 import { type Steps, mapInSteps } from '../../time-slicer.js';
 import { permissionsToSend, showPermissions, showReferences, showTtl } from './attributes.js';
-import {
-  ADMIN_TYPE,
-  type V2Input,
-  bytesOfRecordData,
-  isHidden,
-  parseData,
-  recordDataOfBytes,
-} from './data.js';
+import { ADMIN_TYPE, type V2Input, isHidden, parseData, recordDataOfBytes } from './data.js';
 
 /** Returns a value's `parsed_data`, as in `toV2Value`. */
-export const parsedDataOf = (value: HandleValue) => parseData(value.type, bytesOfRecordData(value.data));
+export const parsedDataOf = (value: HandleValue) => parseData(value.type, bytesOfValueData(value.data));
 
 /** Returns the values visible in v2, sorted by index. */
 export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
@@ -29,7 +23,7 @@ export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
  * Translates a value to v2 form, with members in the original service's order. `data` is base64 on one line; `ttl` is
  * an ISO date if `ttl_type` is 1.
  */
-export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value.data)) {
+export function toV2Value(value: HandleValue, bytes = bytesOfValueData(value.data)) {
   const { index, type, timestamp, ttl, references, permissions } = value;
   return {
     idx: index,
@@ -217,8 +211,8 @@ function planOf(values: HandleValue[], { current, isFull, next }: PlanInput): Wr
 function isUnchanged(value: HandleValue, before: HandleValue | undefined): before is HandleValue {
   if (before === undefined) return false;
   if (value === before) return true;
-  const bytes = bytesOfRecordData(value.data);
-  const isSame = value.data === before.data || bytes.equals(bytesOfRecordData(before.data));
+  const bytes = bytesOfValueData(value.data);
+  const isSame = value.data === before.data || bytes.equals(bytesOfValueData(before.data));
   return isSame && canonicalForm(value, bytes) === canonicalForm(before, bytes);
 }
 
