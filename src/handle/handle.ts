@@ -57,9 +57,16 @@ export type ParsedHandle =
  * @example parseHandle('21.T1%2Fa+b/') // { ok: true, handle: '21.T1/a+b/' }
  */
 export function parseHandle(rawPath: string): ParsedHandle {
-  if (rawPath === '') return { ok: false, problem: 'empty' };
   const bytes = decodePercentBytes(rawPath);
-  if (bytes === undefined) return { ok: false, problem: 'bad-escape' };
+  return bytes === undefined ? { ok: false, problem: 'bad-escape' } : checkHandle(bytes);
+}
+
+/** Parses a handle that is not encoded, of any length. A lone surrogate becomes U+FFFD. */
+export const parsePlainHandle = (text: string): ParsedHandle =>
+  text.length > MAX_HANDLE_BYTES ? { ok: false, problem: 'too-long' } : checkHandle(Buffer.from(text));
+
+function checkHandle(bytes: Buffer): ParsedHandle {
+  if (bytes.length === 0) return { ok: false, problem: 'empty' };
   if (bytes.includes(0)) return { ok: false, problem: 'null-byte' };
   if (bytes.length > MAX_HANDLE_BYTES) return { ok: false, problem: 'too-long' };
   return { ok: true, handle: bytes.toString('utf8') };

@@ -1,6 +1,6 @@
 // Parses the raw request target: the path, which is not decoded because paths are bytes, and the query parameters.
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { type ParsedHandle, parseHandle } from '../handle/handle.js';
+import { type ParsedHandle, parseHandle, parsePlainHandle } from '../handle/handle.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
 
@@ -87,8 +87,12 @@ const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
 export const isOfSessions = (target: string): boolean => OF_SESSIONS.test(target);
 
 /** Decodes a handle. @throws ServiceError for an invalid handle */
-export function readHandle(rawPath: string): string {
-  const parsed = parseHandle(rawPath);
+export const readHandle = (rawPath: string): string => assertParsed(parseHandle(rawPath));
+
+/** Does the same with a handle that is not encoded. */
+export const readPlainHandle = (text: string): string => assertParsed(parsePlainHandle(text));
+
+function assertParsed(parsed: ParsedHandle): string {
   if (parsed.ok) return parsed.handle;
   const [code, detail] = HANDLE_ERRORS[parsed.problem];
   throw new ServiceError(code, detail === undefined ? {} : { detail });

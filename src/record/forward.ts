@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { pipeline } from 'node:stream/promises';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
+import { appendChunk } from '../handle/bytes.js';
 import { handleToPath } from '../handle/handle.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
@@ -212,18 +213,18 @@ export async function peekResponseBody(
   response: IncomingMessage,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
+  let bytes: Buffer = Buffer.alloc(0);
   let length = 0;
   try {
     for await (const chunk of response.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
+      bytes = length === 0 ? chunk : appendChunk(bytes, length, chunk);
       length += chunk.length;
       if (length > maxBytes) break;
     }
   } catch (cause) {
     throw badResponse('it was aborted', cause);
   }
-  const body = Buffer.concat(chunks);
+  const body = bytes.subarray(0, length);
   if (length <= maxBytes) return body;
   response.unshift(body);
   return undefined;

@@ -1,6 +1,7 @@
 // Finds the redirect target of a record by its URL values, and makes any target a URL that is safe in a Location header.
 import { domainToASCII } from 'node:url';
 import { ServiceError } from '../errors.js';
+import { canParseUrl, hasShortHost } from '../handle/url.js';
 import type { HandleValue } from '../handle/value.js';
 import {
   type ChosenTarget,
@@ -80,7 +81,7 @@ function problemOfHost(
   url: string,
   allowedHosts: UrlRules['allowedHosts'],
 ): 'malformed' | 'host' | undefined {
-  if (!/^[a-z]+:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) return 'malformed';
+  if (!/^[a-z]+:\/\/[^/?#]/i.test(url) || !canParseUrl(url)) return 'malformed';
   if (allowedHosts === undefined) return undefined;
   const host = new URL(url).hostname.replace(/\.$/, '');
   const matchesHost = (allowed: string): boolean =>
@@ -102,7 +103,7 @@ export const escapeUnsafe = (text: string): string =>
 /** Converts an internationalised host name to its ASCII form (RFC 5890). */
 function withAsciiHost(url: string): string {
   const [whole = '', before = '', host = ''] = /^([a-z]+:\/\/(?:[^/?#@]*@)?)([^/?#:@]*)/i.exec(url) ?? [];
-  if (/^[\x21-\x7e]*$/.test(host)) return url;
+  if (/^[\x21-\x7e]*$/.test(host) || !hasShortHost(url)) return url;
   return before + domainToASCII(host) + url.slice(whole.length);
 }
 
@@ -120,7 +121,7 @@ export function appendToUrl(value: string, text: string): string | undefined {
 
 function urlOrigin(url: string): string | undefined {
   const escaped = escapeUnsafe(withAsciiHost(url));
-  if (!URL.canParse(escaped)) return undefined;
+  if (!canParseUrl(escaped)) return undefined;
   const { protocol, username, password, host } = new URL(escaped);
   return [protocol, username, password, host].join(' ');
 }

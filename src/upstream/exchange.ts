@@ -2,6 +2,7 @@
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
+import { appendChunk } from '../handle/bytes.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import {
   type EncodedResponse,
@@ -120,12 +121,25 @@ export async function exchange(
   }
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * Chunks of a response, besides one for each `MIN_CHUNK_BYTES`: reading a chunk takes longer than a hundred bytes, so a
+ * record of a megabyte in chunks of a byte would take seconds. Handle servers send chunks of some kilobytes.
+ */
+const MAX_CHUNKS = 1000;
+const MIN_CHUNK_BYTES = 64;
+
+const chunksTooShort = (): ServiceError =>
+  new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'its chunks are too short' } });
+
 /** Collects a response; aborts it above `maxBodyBytes`. */
 class ResponseCollector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: UpstreamResponse['headers'] = {};
-  readonly #chunks: Buffer[] = [];
+  #bytes: Buffer = NO_BYTES;
   #length = 0;
+  #chunks = 0;
   #failure: Error | undefined;
   #controller: Dispatcher.DispatchController | undefined;
 
@@ -158,16 +172,17 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const before = this.#length;
     this.#length += chunk.length;
-    if (this.#length <= this.maxBodyBytes) this.#chunks.push(chunk);
-    else this.fail(bodyTooLarge(this.#status, this.maxBodyBytes));
+    if (this.#length > this.maxBodyBytes) this.fail(bodyTooLarge(this.#status, this.maxBodyBytes));
+    else if (++this.#chunks > MAX_CHUNKS + this.#length / MIN_CHUNK_BYTES) this.fail(chunksTooShort());
+    else this.#bytes = before === 0 ? chunk : appendChunk(this.#bytes, before, chunk);
   }
 
   onResponseEnd(): void {
     // Breaks the cycle between controller and collector, which would keep a response alive for several GC runs.
     this.#controller = undefined;
-    const [only] = this.#chunks;
-    const body = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#length);
+    const body = this.#bytes.subarray(0, this.#length);
     this.resolve({ status: this.#status, headers: this.#headers, body });
   }
 

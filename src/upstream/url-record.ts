@@ -15,10 +15,6 @@ export function urlRecord(url: string, { index, ttl }: { index: number; ttl: num
   return { kind: 'found', values: toBytes(writeJson([value])), ttls: [ttl] };
 }
 
-/** Whether text is an absolute http(s) URL. */
-export const isWebAddress = (text: string): boolean =>
-  /^https?:\/\/[^/\s]/i.test(text) && !/\p{Cc}/u.test(text) && URL.canParse(text);
-
 /**
  * Fills `{handle}`, `{prefix}` and `{suffix}`. URL delimiters are escaped, except slashes in the path.
  * Returns undefined if the path contains dot segments, which clients would remove (RFC 3986 §5.2.4).

@@ -1,5 +1,6 @@
 // The CPU work of a batch is sliced, linear, bounded, and stopped when the client disconnects.
 import { connect } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
 import { elementsOf, handleOfTarget, postBatch } from '../support/batch.js';
@@ -67,7 +68,23 @@ describe('batch work', () => {
     });
   });
 
-  test('does not truncate a batch of complete records', async () => {
+  test.each([
+    ['indented', '?pretty', {}],
+    ['compressed', '', { 'Accept-Encoding': 'gzip' }],
+  ])('truncates a batch of records that are %s at 64 MiB of records', async (_name, query, headers) => {
+    const proxy = await startWithLarge();
+    const body = JSON.stringify({ handles: repeated(75) });
+    const answer = await proxy.ask(`/api/resolve${query}`, { method: 'POST', headers, body });
+    const isGzip = answer.headers['content-encoding'] === 'gzip';
+    const text = isGzip ? gunzipSync(answer.body).toString() : answer.text;
+    const statuses = [...text.matchAll(/"status": ?(\d+)/g)].map(([, status]) => status);
+    const cut = statuses.indexOf('413');
+    expect(cut).toBeGreaterThan(40);
+    expect(new Set(statuses.slice(0, cut))).toEqual(new Set(['200']));
+    expect(new Set(statuses.slice(cut))).toEqual(new Set(['413']));
+  });
+
+  test('does not truncate a batch of complete records that are sent as they are', async () => {
     const proxy = await startWithLarge(300_000);
     const { text } = await postBatch(proxy, { handles: repeated(180) });
     expect(text.length).toBeGreaterThan(64 * 1024 * 1024);

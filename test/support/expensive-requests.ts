@@ -301,6 +301,13 @@ const BATCHES: Record<string, ExpensiveRequest> = {
     sizes: [100, 200],
     largest: 1000,
   },
+  'batch of one long name of percent signs': {
+    record: () => values(3),
+    request: POSTED((size) => ({ handles: ['%'.repeat(size)] })),
+    sizes: [100_000, 200_000],
+    largest: 1_000_000,
+    turnBlocks: 100_000,
+  },
   'tunnelled message': {
     record: values,
     request: TUNNELLED(() => ({ indexes: [7] })),

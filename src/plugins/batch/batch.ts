@@ -8,7 +8,7 @@ import type { HandlerParts, Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import type { Body } from '../../handle/outcome.js';
-import { type HandleRef, handleToPath } from '../../handle/handle.js';
+import type { HandleRef } from '../../handle/handle.js';
 import { charsIn } from '../../handle/json-texts.js';
 import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
@@ -28,7 +28,7 @@ import { acceptsGzip, frameOf } from '../../http/reply.js';
 import { FIRST_ISSUE, parseJsonBytes } from '../../http/request-body.js';
 import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
-import { readHandle, readRecordQuery, type RecordQuery } from '../../http/target.js';
+import { readPlainHandle, readRecordQuery, type RecordQuery } from '../../http/target.js';
 import type { Resolution, StaleReason } from '../../resolver/resolution.js';
 import { createHoldFor, type HoldFor } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
@@ -118,6 +118,7 @@ function createAnswerBatch(
     const startElement = createStartElement(host, {
       query,
       pretty: context.format.pretty,
+      isGzip,
       runSteps: context.runSteps,
       caller: inBackground(context.caller),
       refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
@@ -244,6 +245,7 @@ function readBatch(handles: readonly string[], parameters: URLSearchParams, max:
 interface ElementRequest {
   query: RecordQuery;
   pretty: boolean;
+  isGzip: boolean;
   runSteps: RunSteps;
   caller: Caller | undefined;
   /** Undefined if no traffic rule matches handles. */
@@ -251,10 +253,10 @@ interface ElementRequest {
 }
 
 /**
- * Maximum total length of the records read for a batch with a selection (characters), because the response
- * length does not reflect this work. A thousand typical records take 0.7 MB in total.
+ * Maximum total length of the records that are parsed, indented or compressed for a batch (characters), because the
+ * response length does not reflect this work. A thousand typical records take 0.7 MB in total.
  */
-const MAX_SELECTED_CHARS = 64 * 1024 * 1024;
+const MAX_WORKED_CHARS = 64 * 1024 * 1024;
 
 /** Maximum echoed length of an invalid handle (characters). */
 const MAX_ECHOED_CHARS = 200;
@@ -267,18 +269,19 @@ const tooMuchWork = (): ServiceError =>
 /** Creates the function that starts an element. An invalid or failed handle gets an element with its error. */
 function createStartElement(
   host: Host,
-  { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
+  { query, pretty, isGzip, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {
   const { resolver, metrics, hooks } = host;
   const count = metrics.counterOf(METRICS.handles);
   const write = (name: string, body: Body, stale?: StaleReason): Steps<string> =>
     elementText(name, { ...body, stale }, pretty);
-  let selectedChars = 0;
+  const isCopied = selectsAll(query) && !pretty && !isGzip;
+  let workedChars = 0;
 
   function* answer(name: string, handle: HandleRef, resolution: Resolution): Steps<RenderedElement> {
     const readChars = charsOf(resolution);
-    if (!selectsAll(query)) selectedChars += readChars;
-    if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
+    if (!isCopied) workedChars += readChars;
+    if (workedChars > MAX_WORKED_CHARS) return fail(name, tooMuchWork(), handle);
     count({ result: resultOf(resolution, query) });
     const exists = existsBy(resolution);
     if (exists !== undefined) for (const each of hooks.answered) each({ handle, interface: 'batch', exists });
@@ -310,8 +313,7 @@ function createStartElement(
   function* start(name: string): Steps<RenderedElement | UnloadedElement> {
     let handle: HandleRef;
     try {
-      // Validates the name as if it were the handle in a GET path.
-      handle = resolver.refOf(readHandle(handleToPath(name)));
+      handle = resolver.refOf(readPlainHandle(name));
     } catch (failure) {
       if (failure instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), failure);
       throw failure;

@@ -1,7 +1,7 @@
 // The table of moved handles, which is valid as a whole or not at all.
 import { upperAscii } from '../../handle/handle.js';
 import type { Steps } from '../../time-slicer.js';
-import { isWebAddress } from '../../upstream/url-record.js';
+import { isWebAddress } from '../../handle/url.js';
 
 export interface MovedTable {
   /** The new URLs by handle, as written in the file. */

@@ -1,9 +1,10 @@
 // Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
 import { untilDeadline } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
-import { upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
+import { MAX_HANDLE_BYTES, upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
 import { type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
 import type { SiteJson, SiteServer } from '../../handle/value-data.js';
+import { canParseUrl } from '../../handle/url.js';
 import type { HandleValue } from '../../handle/value.js';
 import { FIRST_ISSUE } from '../../http/request-body.js';
 import type { HandleRead } from '../../upstream/contract.js';
@@ -113,7 +114,7 @@ export function referralIn(outcome: Outcome): Referral | undefined {
   if (responseCode !== serviceReferral && responseCode !== prefixReferral) return undefined;
   return referralTo(
     Array.isArray(values) ? (values as HandleValue[]) : [],
-    typeof referralHandle === 'string' && referralHandle !== '' ? referralHandle : undefined,
+    typeof referralHandle === 'string' && isHandle(referralHandle) ? referralHandle : undefined,
   );
 }
 
@@ -153,8 +154,11 @@ const readSite = ({ data }: HandleValue): SiteJson[] =>
 
 function readService({ data }: HandleValue): string[] {
   const { value } = (data ?? {}) as { value?: unknown };
-  return typeof value === 'string' ? [value] : [];
+  return typeof value === 'string' && isHandle(value) ? [value] : [];
 }
+
+/** Whether a name from a record is short enough to be asked for. */
+const isHandle = (name: string): boolean => name !== '' && Buffer.byteLength(name) <= MAX_HANDLE_BYTES;
 
 /**
  * Maximum length of a prefix or service record (bytes), because each read that it refers parses it, or compares it
@@ -254,7 +258,7 @@ function hostOf(address: string): string | undefined {
  * Rejects URLs with more than host, port and path: an untrusted record must not set credentials or a query.
  */
 function parseSiteUrl(text: string): string | undefined {
-  if (!URL.canParse(text)) return undefined;
+  if (!canParseUrl(text)) return undefined;
   const { username, password, search, hash, href } = new URL(text);
   return username + password + search + hash === '' ? href.replace(/\/$/, '') : undefined;
 }

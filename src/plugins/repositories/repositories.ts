@@ -4,12 +4,13 @@ import type { ServerConfig } from '../../config/upstream-servers.js';
 import { ServiceError } from '../../errors.js';
 import { handleToPath, upperAscii } from '../../handle/handle.js';
 import { listMembers, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
+import { isWebAddress } from '../../handle/url.js';
 import { type Steps, mapGroups, runToEnd } from '../../time-slicer.js';
 import type { RecordClient, RecordSource, ServerAccess, SourceProtocol } from '../../upstream/contract.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { answerWith, readInSlices, tooBusy, type UpstreamReply } from '../../upstream/reply.js';
 import { invalidResponse, isTooBusy, parseList, type UpstreamResponse } from '../../upstream/response.js';
-import { fillAddress, isWebAddress, urlRecord } from '../../upstream/url-record.js';
+import { fillAddress, urlRecord } from '../../upstream/url-record.js';
 import { ERRORS } from './plugin.js';
 
 /** A repository mints its own handles, with case-sensitive suffixes, and has neither logins nor prefix records. */
