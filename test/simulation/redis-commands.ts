@@ -72,6 +72,8 @@ function scriptCommand({ loadScript }: ServerView, [name = '', source = '']: rea
 
 const SERVER_COMMANDS: Record<string, Command> = {
   PING: { ...command('read', 0, (_, [text]) => text ?? new Status('PONG')), max: 1 },
+  // The client closes the connection.
+  QUIT: command('read', 0, () => OK),
   TIME: command('read', 0, time),
   INFO: command('read', { atLeast: 0 }, ({ info }, [section = 'default']) => info(section.toLowerCase())),
   DBSIZE: command('read', 0, ({ keyspace }) => keyspace.size),

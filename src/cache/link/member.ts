@@ -71,6 +71,8 @@ export class Member {
   #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
+  /** Whether changes are being published that are no longer in `pending`. */
+  #isReporting = false;
   readonly #cancelTick: () => void;
 
   constructor(private readonly deps: MemberDeps) {
@@ -174,15 +176,30 @@ export class Member {
     });
   }
 
-  /** Leaves the member list, so that other members stop waiting for this one. */
+  /**
+   * Leaves the member list, so that other members stop waiting for this one. With a change that it could not publish, it
+   * stays listed, and its lapse then makes the others start a new era, as after a kill.
+   */
   async close(): Promise<void> {
+    const { commands, clock } = this.deps;
+    if (this.#hasToReport() && commands.isConnected()) await this.#nextReturn();
     this.#isClosed = true;
     this.#cancelTick();
     this.#lease.end();
-    const { commands, clock } = this.deps;
-    if (commands.isConnected())
+    if (commands.isConnected() && !this.#hasToReport())
       await untilDeadline(this.#list.leave(), LEASE_MS, timeoutError, clock).catch(() => undefined);
     this.#subscriptions.close();
+  }
+
+  #hasToReport(): boolean {
+    return this.#isReporting || this.deps.pending.size > 0;
+  }
+
+  /** Waits for a renewal, which publishes all pending invalidations, but no longer than a lease. */
+  async #nextReturn(): Promise<void> {
+    const returned = new Promise<boolean>((resolve) => this.#awaitingReturn.add(resolve));
+    void this.renewNow();
+    await untilDeadline(returned, LEASE_MS, timeoutError, this.deps.clock).catch(() => undefined);
   }
 
   /** Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. */
@@ -355,7 +372,9 @@ export class Member {
     const { pending } = this.deps;
     const applied: unknown[] = [];
     for (let taken = pending.take(REPORT_BATCH); taken.length > 0; taken = pending.take(REPORT_BATCH)) {
+      this.#isReporting = true;
       const sent = await Promise.allSettled(taken.map((change) => this.#report(change, applied)));
+      this.#isReporting = false;
       taken.forEach((change, at) => {
         if (sent[at]?.status === 'rejected') pending.add(change);
       });
