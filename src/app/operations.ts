@@ -50,13 +50,19 @@ async function purge(resolver: Resolver, request: PurgeRequest): Promise<void> {
     return;
   }
   const { handles } = request;
+  const unconfirmed: unknown[] = [];
   for (let at = 0; at < handles.length; at += MAX_CONCURRENT_PURGES) {
     // Without Redis and a snapshot, purges never wait for anything, and requests would wait for all of them.
     if (at > 0) await nextTurn();
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
-    await Promise.all(batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft })));
+    const purging = batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft }));
+    unconfirmed.push(...rejectionsIn(await Promise.allSettled(purging)));
   }
+  if (unconfirmed.length > 0) throw unconfirmed[0];
 }
+
+const rejectionsIn = (settled: readonly PromiseSettledResult<unknown>[]): unknown[] =>
+  settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
 
 /** Returns one change per purged handle, or a single change for a prefix. */
 function changesOf(request: PurgeRequest): LoggedChange[] {

@@ -37,8 +37,10 @@ function write(file: string, lines: readonly string[]): void {
   renameSync(`${file}.new`, file);
 }
 
+const LOADED = 'moved handles loaded';
+
 /** Starts a proxy with a table that it reads again soon after a change. */
-async function startWith(lines: readonly string[], env: Record<string, string> = {}) {
+async function startWith(lines: readonly string[], env: Record<string, string> = {}, loaded = LOADED) {
   const file = join(newFolder(), 'moved.csv');
   write(file, lines);
   const log: Record<string, unknown>[] = [];
@@ -52,7 +54,7 @@ async function startWith(lines: readonly string[], env: Record<string, string> =
   );
   const lineOf = (msg: string, count: number) =>
     expect.poll(() => log.filter((line) => line['msg'] === msg), { timeout: 20_000 }).toHaveLength(count);
-  await lineOf('moved handles loaded', 1);
+  await lineOf(loaded, 1);
   return { ...proxy, file, log, lineOf };
 }
 
@@ -108,6 +110,21 @@ describe('a changed file', () => {
     expect(await locationOf(proxy, '/123456/1')).toBe(NEW);
     expect(await locationOf(proxy, '/123456/2')).toBe('https://repository.test/handle/2');
     expect(await locationOf(proxy, '/20.1/x')).toBe('https://new.test/x');
+  });
+
+  it('counts for all of its lines, also if a cache in front confirms no purge', async () => {
+    const unconfirmed = `${LOADED}, but the cache may have older records`;
+    const env = { HTTP_SHARED_MAX_AGE: '1d', FRONTS_URLS: 'http://front.test' };
+    const proxy = await startWith([`123456/0,${NEW}`], env, unconfirmed);
+    const names = Array.from({ length: 300 }, (_, at) => `20.1/${at}`);
+    dspaceHas('123456/1', 'https://repository.test/handle/1');
+    for (const name of ['123456/1', ...names]) expect(await locationOf(proxy, `/${name}`)).not.toBe(NEW);
+    write(
+      proxy.file,
+      ['123456/*', ...names].map((name) => `${name},${NEW}`),
+    );
+    await proxy.lineOf(unconfirmed, 2);
+    for (const name of ['123456/1', ...names]) expect(await locationOf(proxy, `/${name}`)).toBe(NEW);
   });
 
   it('is not read while another program writes to it in place', async () => {

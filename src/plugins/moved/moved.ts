@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
-import type { Host } from '../../host.js';
+import type { Host, PurgeRequest } from '../../host.js';
 import type { Started } from '../../plugin.js';
 import { type Steps, runToEnd } from '../../time-slicer.js';
 import { fillAddress, urlRecord } from '../../upstream/url-record.js';
@@ -106,14 +106,14 @@ function createUsedTable({ log, operations, refOf, slicer }: Host, settings: Mov
       }
       current = next;
       const { handles, prefixes } = next.table;
-      try {
-        await purgeChanges(next.changes, operations);
+      const [unconfirmed] = await purgeChanges(next.changes, operations);
+      if (unconfirmed === undefined) {
         log.info({ file, handles: handles.size, prefixes: prefixes.size }, 'moved handles loaded');
-      } catch (error) {
-        const reason = errorText(error);
-        const remedy = 'purge the prefixes of the file, or wait until the cached records expire';
-        log.error({ file, reason, remedy }, 'moved handles loaded, but the cache may have older records');
+        return;
       }
+      const reason = errorText(unconfirmed);
+      const remedy = 'purge the prefixes of the file, or wait until the cached records expire';
+      log.error({ file, reason, remedy }, 'moved handles loaded, but the cache may have older records');
     },
     movedTo({ text, key, prefix }: HandleRef): string | undefined {
       const template = current.table.prefixes.get(prefix);
@@ -122,13 +122,18 @@ function createUsedTable({ log, operations, refOf, slicer }: Host, settings: Mov
   };
 }
 
+/** Purges all changes, also after one that is not confirmed. Returns the reasons of those. */
 async function purgeChanges(
   { handles, prefixes }: TableChanges,
-  { purge }: Host['operations'],
-): Promise<void> {
+  operations: Host['operations'],
+): Promise<unknown[]> {
+  const unconfirmed: unknown[] = [];
+  const purge = (request: PurgeRequest): Promise<unknown> =>
+    operations.purge(request).catch((reason: unknown) => unconfirmed.push(reason));
   for (const prefix of prefixes) await purge({ prefix: `${prefix}/`, isSoft: false });
   for (let at = 0; at < handles.length; at += PURGED)
     await purge({ handles: handles.slice(at, at + PURGED), isSoft: false });
+  return unconfirmed;
 }
 
 /**
