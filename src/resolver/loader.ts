@@ -139,7 +139,11 @@ export class Loader {
       const readAt = this.context.clock.now();
       return { kind: 'entry', entry, from: kept.from, readAt, stale: 'error' };
     }
-    if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
+    if (outcome.kind === 'refused') {
+      // The server that refuses it no longer vouches for the stored record, for example after its prefix has moved.
+      if (task.authoritative && entry !== undefined) await this.parts.cache.store.forget(key);
+      return { kind: 'refused', refused: outcome };
+    }
     return this.#storeAnswer(task, kept, outcome, { requestedAt, wallTime });
   }
 

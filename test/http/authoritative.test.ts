@@ -53,6 +53,16 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).status).toBe(404);
   });
 
+  test('evicts the cached record when the upstream refuses it', async () => {
+    const upstream = mockUpstream(old);
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers({ status: 400, body: { responseCode: 301, message: "That prefix doesn't live here" } });
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect((await proxy.ask(`${PATH}?auth`)).status).toBe(400);
+    expect((await proxy.ask(PATH)).status).toBe(400);
+  });
+
   test('does not join a single-flight load that started earlier', async () => {
     const { opened: after, open: release } = gate();
     const upstream = mockUpstream((target) => (target.includes('auth') ? fresh : { ...old, after }));
