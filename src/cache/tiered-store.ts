@@ -63,6 +63,14 @@ export class TieredStore {
     return this.#store(key, entry, ticket);
   }
 
+  /** Stores an entry for this instance alone. */
+  setInMemory(key: string, entry: Entry, ticket: Ticket): boolean {
+    return (
+      ticket.redis?.isFenced !== true &&
+      this.deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory)
+    );
+  }
+
   /** Stores an authoritative answer, and invalidates other copies and loads in flight, which are older. */
   async replace(key: string, answer: AuthoritativeAnswer): Promise<void> {
     const { redis } = this.deps;
