@@ -20,6 +20,13 @@ export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {
 export const escapeText = (text: string): string =>
   text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
+/** Maximum length of a name within a sentence. */
+const MAX_NAME_CHARS = 100;
+
+/** Returns the beginning of a text of a record or server, which may be megabytes long. */
+export const shorten = (text: string, maxChars = MAX_NAME_CHARS): string =>
+  text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;
+
 function writePart(part: HtmlPart): string {
   if (part === undefined) return '';
   if (part instanceof Html) return part.text;

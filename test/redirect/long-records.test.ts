@@ -4,7 +4,9 @@ import { valuesTable } from '../../src/plugins/pages/record-page.js';
 import { shownPart } from '../../src/plugins/pages/value-html.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
 import { countSteps } from '../support/steps.js';
+import { mockUpstream } from '../support/upstream.js';
 
 useNock();
 
@@ -80,10 +82,37 @@ describe('page of a long record', () => {
     ['a list of empty lists', ofData('x', Array(65_000).fill([]))],
     ['deeply nested lists', ofData('x', Array(1000).fill(nested(58)))],
     ['an invalid target URL', value(1, 'URL', 'no:'.repeat(MIB))],
+    ['the type of the target', value(1, `URL.${'&'.repeat(MIB)}`, 'https://example.org/')],
   ])('stays below 150 kB for an excessive value: %s', async (_what, long) => {
     const page = await pageOf([long]);
     expect(page).toContain('The JSON has everything.');
     expect(page.length).toBeLessThan(150_000);
+  });
+
+  test('names the chosen value and location by the first 100 characters of a long type and id', async () => {
+    const typed = value(2, `URL.${'x'.repeat(500)}`, 'https://example.org/');
+    const place = `<location id="${'y'.repeat(500)}" href="https://example.org/"/>`;
+    const weightless = '<location href="https://example.org/2" weight="0"/>';
+    const leads = await startLeads({
+      alone: [typed],
+      legacy: [value(1, '10320/loc', '<l></l>'), typed],
+      located: [value(1, '10320/loc', `<l>${weightless}${place}</l>`)],
+    });
+    const reasonOf = async (suffix: string): Promise<string | undefined> =>
+      /(?:It is|Location) [^<]*/.exec((await leads.get(`${suffix}?noredirect`)).text)?.[0];
+    const named = `It is the URL.${'x'.repeat(96)}… value at index 2`;
+    expect(await reasonOf('alone')).toBe(`${named}, the first of its type.`);
+    expect(await reasonOf('legacy')).toBe(`${named}.`);
+    expect(await reasonOf('located')).toBe(
+      `Location 2 of 2 (id ${'y'.repeat(100)}…): it is the only one left with a weight.`,
+    );
+  });
+
+  test('shows the beginning of a message of the Handle server', async () => {
+    mockUpstream({ status: 400, body: { responseCode: 202, message: '&'.repeat(60_000) } });
+    const { text } = await (await startProxy()).ask('/21.T11998/abc?noredirect');
+    expect(text).toContain(`${'&#38;'.repeat(2000)}…</bdi>`);
+    expect(text.length).toBeLessThan(30_000);
   });
 
   test('returns 404 for an alias longer than a handle, without requesting its target', async () => {

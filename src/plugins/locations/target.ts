@@ -1,6 +1,6 @@
 // Finds a record's redirect target: a location, or else a URL value; writes the locations for `action=showurls`. Pure.
 import type { HandleValue } from '../../handle/value.js';
-import { escapeText } from '../../html/html.js';
+import { escapeText, shorten } from '../../html/html.js';
 import {
   type ChosenTarget,
   type FoundTarget,
@@ -114,12 +114,12 @@ const REASONS: Record<Choice['by'], string> = {
 /** Describes the choice. Readers count locations from one; the ids of a list usually begin with 0. */
 function describeTarget({ location, by, isRandom }: Choice, locations: readonly Candidate[]): string {
   const { value } = location;
-  const url = value && `the ${value.type} value at index ${value.index}`;
+  const url = value && `the ${shorten(value.type)} value at index ${value.index}`;
   const count = locations.length;
   if (count === 1) return url === undefined ? 'The only location.' : `It is ${url}.`;
   const id = location.attributes.get('id');
   const place = `Location ${locations.indexOf(location) + 1} of ${count}`;
-  const named = id === undefined ? place : `${place} (id ${id})`;
+  const named = id === undefined ? place : `${place} (id ${shorten(id)})`;
   const reason = isRandom ? 'chosen at random by weight' : REASONS[by];
   return `${url === undefined ? named : `It is ${url}, one of ${count} locations`}: ${reason}.`;
 }

@@ -1,7 +1,7 @@
 // Renders the record page: redirect target, values and cache state.
 import { handleToPath } from '../../handle/handle.js';
 import { DEFAULT_PERMISSIONS, type HandleValue } from '../../handle/value.js';
-import { type Html, type SitePage, html } from '../../html/html.js';
+import { type Html, type SitePage, html, shorten } from '../../html/html.js';
 import type { FromEntry, StaleReason } from '../../resolver/resolution.js';
 import type { ChosenTarget, RecordView, RedirectTarget, RedirectUrl } from '../../redirect/extension.js';
 import { type ShownValue, describeAccess, joinedItems, renderData, shownPart } from './value-html.js';
@@ -98,7 +98,7 @@ function renderTarget({ chosen, url, status }: RedirectTarget): Html {
 /** Describes the choice of a URL value, unless a plugin has chosen the target. */
 function reasonText({ reason, value }: ChosenTarget): string {
   if (reason !== undefined) return reason();
-  const url = value && `the ${value.type} value at index ${value.index}`;
+  const url = value && `the ${shorten(value.type)} value at index ${value.index}`;
   return `It is ${url ?? 'the only one'}, the first of its type.`;
 }
 

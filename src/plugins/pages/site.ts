@@ -10,6 +10,7 @@ import {
   brandingOf,
   createPageLayout,
   html,
+  shorten,
 } from '../../html/html.js';
 import { type Problem, problemOf } from '../../http/error-reply.js';
 import type { Pages, ProblemView } from '../../redirect/extension.js';
@@ -59,6 +60,9 @@ const frontPage = (branding: PageBranding): SitePage => ({
 /** Public resolver for all prefixes. */
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
 
+/** Maximum displayed length of a message of a Handle server. */
+const MAX_DETAIL_CHARS = 2000;
+
 /** Renders the page of an error: what happened, what the reader can do, and the lookup form. */
 function problemPage({
   failure,
@@ -78,7 +82,7 @@ function problemPage({
     title: heading,
     main: html`<h1><span class="kind">${status}</span>${heading}</h1>
       ${event === undefined ? undefined : html`<p>${event}; try again ${retryTime(failure)}.</p>`}
-      ${detail === undefined ? undefined : html`<p class="note bad"><bdi dir="ltr">${detail}</bdi></p>`}
+      ${detail === undefined ? undefined : html`<p class="note bad"><bdi dir="ltr">${shorten(detail, MAX_DETAIL_CHARS)}</bdi></p>`}
       ${renderSteps([
         ...stepsAfter(problem, retryUrl),
         ...prefixContactSteps(contact),

@@ -2,6 +2,7 @@
 import { ServiceError } from '../../errors.js';
 import { upperAscii } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
+import { shorten } from '../../html/html.js';
 import type { Host } from '../../host.js';
 import type { Started } from '../../plugin.js';
 import type { RedirectRequest, StartedRequest } from '../../redirect/extension.js';
@@ -32,8 +33,7 @@ const leadsOn = (values: readonly HandleValue[]): boolean =>
 /** The timestamp of a value is the time of its last change, which for a tombstone is the withdrawal. */
 function describeTombstone(value: HandleValue): string {
   const { timestamp } = value;
-  const text = (textOf(value) ?? '').trim();
-  const shown = text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text;
+  const shown = shorten((textOf(value) ?? '').trim(), MAX_CHARS);
   const [date] = /^\d{4}-\d\d-\d\d(?=T)/.exec(typeof timestamp === 'string' ? timestamp : '') ?? [];
   const parts = [shown, date === undefined ? '' : `Withdrawn since ${date}.`];
   return parts.filter((part) => part !== '').join(' – ');
