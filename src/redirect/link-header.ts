@@ -25,12 +25,14 @@ export const parseLinks = (header: string): ParsedLink[] =>
     return [{ text: text.trim(), href, parameters }];
   });
 
-/** Returns the relations of a link in lower case. */
-export const relationsOf = ({ parameters }: ParsedLink): string[] =>
-  (parameters.get('rel') ?? '')
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((relation) => relation !== '');
+/** Maximum relations per link; real links have one or two. */
+const MAX_RELATIONS = 20;
+
+/** Returns the different relations of a link in lower case. */
+export function relationsOf({ parameters }: ParsedLink): string[] {
+  const all = (parameters.get('rel') ?? '').toLowerCase().split(/\s+/);
+  return [...new Set(all)].filter((relation) => relation !== '').slice(0, MAX_RELATIONS);
+}
 
 /**
  * Joins the lines of each name to one (RFC 9110 §5.3): clients and proxies limit the number of lines, Python's

@@ -31,6 +31,10 @@ const members = (count: number, handle: string, index: number): Buffer =>
     int32(count),
     ...Array.from({ length: count }, () => Buffer.concat([sized(Buffer.from(handle)), int32(index)])),
   ]);
+const headers = (value: string): Value => ({ type: '10320/headers', data: { format: 'string', value } });
+/** Returns different names of three characters, each after `before`. */
+const namesAfter = (count: number, before: string): string =>
+  Array.from({ length: count }, (_, at) => `${before}${(at + 36 ** 2).toString(36)}`).join('');
 const many = (value: Value): Value[] => Array<Value>(COUNT).fill(value);
 
 /** Records whose answers are as long as possible. */
@@ -53,11 +57,23 @@ const RECORDS: Record<string, Value[]> = {
       },
     },
   ],
+  'a link of relations and parameters': [
+    text('https://example.org/'),
+    headers(`Link: <>;rel="${'a '.repeat(500)}${namesAfter(500, ' ')}"${namesAfter(800, ';')}`),
+  ],
+  'links with a long target': [
+    text(`https://example.org/${'x'.repeat(7000)}`),
+    headers(`Link: ${'<>;rel=a,'.repeat(800)}`),
+  ],
   'a URL of Chinese characters': [text(`http://x/${'\u4e2d'.repeat(TEXT_CHARS)}`)],
 };
 
 /** Answers with a separate part: a page shows 200 values, with a layout, and the list of URLs is cut at 1 MiB. */
-const OWN_BYTES: Record<string, number> = { 'the page': 384 * 1024, 'the linkset': 384 * 1024 };
+const OWN_BYTES: Record<string, number> = {
+  'the page': 384 * 1024,
+  'the linkset': 384 * 1024,
+  'the linkset as text': 384 * 1024,
+};
 
 /**
  * ePIC v2 shows a byte of HS_VLIST data, for which base64 needs 1.33 characters, as `\\u0001` and in base64: 5.5
@@ -72,8 +88,8 @@ const ANSWERS: Record<string, (proxy: Proxy) => Promise<string>> = {
   'the list of URLs': async ({ ask }) => (await ask(`/${HANDLE}?action=showurls`)).text,
   'the page': async ({ ask }) =>
     (await ask(`/${HANDLE}?noredirect`, { headers: { Accept: 'text/html' } })).text,
-  'the linkset': async ({ ask }) =>
-    (await ask(`/${HANDLE}`, { headers: { Accept: 'application/linkset+json' } })).text,
+  'the linkset': async ({ ask }) => (await ask(`/${HANDLE}?action=linkset&format=json`)).text,
+  'the linkset as text': async ({ ask }) => (await ask(`/${HANDLE}?action=linkset&format=text`)).text,
   'the export': async ({ app, ask }) => {
     await ask(`/api/handles/${HANDLE}`);
     return (await request(app.admin).get(`/export?prefix=${DEMO_PREFIX}`).expect(200)).text;
@@ -97,6 +113,7 @@ describe.each(Object.entries(RECORDS))('a record of %s', (what, values) => {
     const upstream = await listenHttp((_req, res) => res.end(body));
     const proxy = await startProxy({
       UPSTREAM_URL: upstream.url,
+      SIGNPOSTING_PUBLIC_URL: 'https://pid.example.org',
       V2_ANONYMOUS_READ: 'true',
       V2_PREFIXES: DEMO_PREFIX,
     });

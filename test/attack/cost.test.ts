@@ -42,7 +42,11 @@ const INDENTING_TURN_BLOCKS = 4_000_000;
 let number = 0;
 
 const startCounted = (): Promise<Proxy> =>
-  startProxy({ UPSTREAM_URL: demo.url, HTTP_TRUSTED_PROXIES: 'loopback' });
+  startProxy({
+    UPSTREAM_URL: demo.url,
+    HTTP_TRUSTED_PROXIES: 'loopback',
+    SIGNPOSTING_PUBLIC_URL: 'https://pid.example.org',
+  });
 
 interface Input {
   proxy: Proxy;

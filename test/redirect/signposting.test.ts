@@ -314,6 +314,30 @@ describe('signposting', () => {
       );
     });
 
+    it('repeats a link for at most 20 different relations, with at most 20 attributes', async () => {
+      const names = (count: number, before: string): string[] =>
+        Array.from({ length: count }, (_, at) => `${before}${at}`);
+      const relations = ['next', ...names(100, 'r')];
+      const attributes = names(100, 'a').map((name) => `;${name}=x`);
+      const link = `<>;rel="next ${relations.join(' ')} next"${attributes.join('')}`;
+      const leads = await startLeads({ a: [url, value(2, '10320/headers', `Link: ${link}`)] }, PUBLIC);
+      const own = (await linksetOf(leads, 'a'))[0]!;
+      const repeated = Object.entries(own).filter(([relation]) => relations.includes(relation));
+      expect(repeated.map(([relation]) => relation)).toEqual(relations.slice(0, 20));
+      const target = Object.fromEntries(names(20, 'a').map((name) => [name, ['x']]));
+      expect(new Set(repeated.map(([, targets]) => JSON.stringify(targets)))).toEqual(
+        new Set([JSON.stringify([{ href: '', ...target }])]),
+      );
+    });
+
+    it('leaves out links beyond 256 KiB', async () => {
+      const target = `https://example.org/${'x'.repeat(6000)}`;
+      const links = value(2, '10320/headers', `Link: ${'<>;rel=a,'.repeat(800)}`);
+      const leads = await startLeads({ a: [value(1, 'URL', target), links] }, PUBLIC);
+      const own = (await linksetOf(leads, 'a'))[0]!;
+      expect([own.anchor, own['a']?.length]).toEqual([target, 43]);
+    });
+
     it('returns 304 for a matching If-None-Match', async () => {
       const leads = await startLeads({ a: [url] }, PUBLIC);
       const { headers } = await leads.get('a?action=linkset');

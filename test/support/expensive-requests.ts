@@ -168,6 +168,30 @@ const LISTS: Record<string, ExpensiveRequest> = {
   },
 };
 
+/** Returns a record with a target and this Link header. */
+const linked = (link: string, target = 'https://example.org/'): Values => [
+  textValue(1, 'URL', target),
+  textValue(2, '10320/headers', `Link: ${link}`),
+];
+
+const LINKSETS: Record<string, ExpensiveRequest> = {
+  'link set of a link of relations and parameters': {
+    record: (size) =>
+      linked(
+        `<>;rel="${repeat(size, (at) => at.toString(36), ' ')}"${repeat(size, (at) => `;a${at.toString(36)}`)}`,
+      ),
+    request: REDIRECT('action=linkset&format=json'),
+    sizes: [400, 800],
+    largest: 1000,
+  },
+  'link set of many links with a long target': {
+    record: (size) => linked('<>;rel=a,'.repeat(size), `https://example.org/${'x'.repeat(6000)}`),
+    request: REDIRECT('action=linkset&format=text'),
+    sizes: [400, 800],
+    largest: 850,
+  },
+};
+
 const PAGES: Record<string, ExpensiveRequest> = {
   'redirect of a record with many values': {
     record: (size) => [textValue(size + 1, 'URL', 'https://example.org/'), ...values(size)],
@@ -359,6 +383,7 @@ const HEADS: Record<string, ExpensiveRequest> = {
 
 export const EXPENSIVE_REQUESTS: Readonly<Record<string, ExpensiveRequest>> = {
   ...LISTS,
+  ...LINKSETS,
   ...PAGES,
   ...READS,
   ...WRITES,

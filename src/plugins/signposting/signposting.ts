@@ -25,6 +25,10 @@ interface TypedLink {
 const MAX_LINKS = 100;
 const MAX_URI_CHARS = 2000;
 const VALUES_PER_STEP = 50;
+/** Maximum length of the links of a link set: each of a thousand short links may need a long anchor. */
+const MAX_LINKSET_CHARS = 256 * 1024;
+/** Maximum attributes per link of a link set, because JSON repeats them for each relation. RFC 8288 defines six. */
+const MAX_ATTRIBUTES = 20;
 
 export const start = (_host: Host, settings: SignpostingConfig): Started => ({
   redirect: () => ({ readLinks: createSignposting(settings) }),
@@ -100,10 +104,15 @@ function linksOfRecord(
       return linkLines([json, text, ...ofPage.map((link) => ({ ...link, anchor: undefined }))]);
     },
     linkset(contentType) {
-      const all = [...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))];
+      const all = takeFirstLinks([...links.map(writeLink), ...own.map((link) => withAnchor(link, landing))]);
       return contentType === LINKSET_TEXT ? `${all.join(',\n')}\n` : writeLinkset(all.flatMap(parseLinks));
     },
   };
+}
+
+function takeFirstLinks(links: readonly string[]): string[] {
+  let left = MAX_LINKSET_CHARS;
+  return links.filter(({ length }) => (left -= length) >= 0);
 }
 
 /** Writes a link of the record; a link set has no URL that could be the default anchor (RFC 9264 §4.1). */
@@ -154,12 +163,12 @@ function writeLinkset(links: readonly ParsedLink[]): string {
     const anchor = link.parameters.get('anchor') ?? '';
     const context = contexts.get(anchor) ?? new Map<string, object[]>();
     contexts.set(anchor, context);
+    const target = { href: link.href, ...linksetAttributes(link) };
     // The member `anchor` of a context is no relation.
     for (const relation of relationsOf(link).filter((name) => name !== 'anchor')) {
-      context.set(relation, [
-        ...(context.get(relation) ?? []),
-        { href: link.href, ...linksetAttributes(link) },
-      ]);
+      const targets = context.get(relation);
+      if (targets === undefined) context.set(relation, [target]);
+      else targets.push(target);
     }
   }
   const linkset = [...contexts].map(([anchor, relations]) =>
@@ -172,7 +181,9 @@ function writeLinkset(links: readonly ParsedLink[]): string {
 const SINGLE_ATTRIBUTES = ['media', 'title', 'type'];
 
 function linksetAttributes({ parameters }: ParsedLink): Record<string, unknown> {
-  const attributes = [...parameters].filter(([name]) => !['rel', 'rev', 'anchor', 'href'].includes(name));
+  const attributes = [...parameters]
+    .filter(([name]) => !['rel', 'rev', 'anchor', 'href'].includes(name))
+    .slice(0, MAX_ATTRIBUTES);
   const written = attributes.map(([name, value]): [string, unknown] => {
     if (SINGLE_ATTRIBUTES.includes(name)) return [name, value];
     return [name, [name.endsWith('*') ? decodeExtended(value) : value]];
