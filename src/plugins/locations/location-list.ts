@@ -107,15 +107,16 @@ export const isYes = (text = ''): boolean => text.length <= 4 && YES.includes(te
 export type ParseLocationList = typeof parseLocationList;
 
 const MAX_CACHED_BYTES = 64 * 1024 * 1024;
-/** Estimated heap overhead of a location and of a range, excluding their text. */
-const LOCATION_BYTES = 1000;
-const RANGE_BYTES = 100;
+/** Heap use (bytes), measured. A name is that of an attribute, whose set of values has a place in `texts`. */
+const HEAP = { list: 300, location: 300, attribute: 100, name: 150, range: 160, include: 80 };
+/** Bytes per character: two for the text, and two for what is decoded from it. */
+const CHAR_BYTES = 4;
 
 /** Wraps `parseLocationList` in an LRU cache, because most requests also parse the lists of their prefix. */
 export function createLocationListParser(): ParseLocationList {
   const cached = new LRUCache<string, { list: LocationList | undefined }>({
     maxSize: MAX_CACHED_BYTES,
-    sizeCalculation: ({ list }, text) => 1 + text.length + sizeOf(list),
+    sizeCalculation: ({ list }, text) => HEAP.list + CHAR_BYTES * text.length + sizeOf(list),
   });
   return function* parse(text) {
     if (text.length > MAX_LIST_CHARS) return undefined;
@@ -127,11 +128,17 @@ export function createLocationListParser(): ParseLocationList {
   };
 }
 
-const sizeOf = (list: LocationList | undefined): number =>
-  (list?.locations ?? []).reduce(
-    (sum, { addresses = [] }) => sum + LOCATION_BYTES + RANGE_BYTES * addresses.length,
-    0,
+function sizeOf(list: LocationList | undefined): number {
+  if (list === undefined) return 0;
+  const { settings, locations, includes, texts } = list;
+  const sizes = locations.map(
+    ({ attributes, addresses = [] }) =>
+      HEAP.location + HEAP.attribute * attributes.size + HEAP.range * addresses.length,
   );
+  return (
+    sumOf(sizes) + HEAP.attribute * settings.size + HEAP.name * texts.size + HEAP.include * includes.length
+  );
+}
 
 /** The value types that control redirects, in upper case. */
 export const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'] as const;
