@@ -67,9 +67,20 @@ export const LINKSET_TEXT = 'application/linkset';
 // HTML is first because it wins at equal quality and without an Accept header.
 const TYPES = ['text/html', 'application/json', 'application/problem+json', LINKSET_JSON, LINKSET_TEXT];
 
+/** Maximum length read of Accept, which may fill the head of a request. Those of browsers have under 200 characters. */
+const MAX_ACCEPT_CHARS = 1000;
+
+/** Reads the media types of Accept. An entry beyond the maximum length counts as absent, and so do all after it. */
+function negotiatorOf(accept: string | undefined): Negotiator {
+  if (accept === undefined || accept.length <= MAX_ACCEPT_CHARS)
+    return new Negotiator({ headers: { accept } });
+  const end = Math.max(0, accept.lastIndexOf(',', MAX_ACCEPT_CHARS));
+  return new Negotiator({ headers: { accept: accept.slice(0, end) } });
+}
+
 /** Whether the client prefers JSON, as a program that reads link sets does; browsers prefer HTML. */
 export function prefersJson(accept: string | undefined): boolean {
-  const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
+  const [best = 'text/html'] = negotiatorOf(accept).mediaTypes(TYPES);
   return best !== 'text/html';
 }
 
@@ -83,6 +94,6 @@ const LINKSET_TYPES = new Map([
 
 /** Selects the media type of a link set by `format`, or else by Accept. */
 export function linksetType({ linksetFormat = '' }: RedirectQuery, accept: string | undefined): string {
-  const negotiator = new Negotiator({ headers: { accept: LINKSET_TYPES.get(linksetFormat) ?? accept } });
+  const negotiator = negotiatorOf(LINKSET_TYPES.get(linksetFormat) ?? accept);
   return negotiator.mediaTypes([...LINKSET_TYPES.values()])[0] ?? LINKSET_JSON;
 }

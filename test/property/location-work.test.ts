@@ -108,6 +108,16 @@ describe('location list processing', () => {
       },
     );
 
+    example('gathers URL values as locations in steps', () => {
+      const urls = Array.from({ length: 20_000 }, (_, index) => ({ index, type: 'URL', data: undefined }));
+      const withList = listsOf(parse('<l><location href="https://e/"/></l>')!);
+      for (const own of [listsOf(), withList]) {
+        const { steps, value } = countSteps(candidatesOf(alone(own), urls));
+        expect(steps).toBeGreaterThanOrEqual(20_000 / 500);
+        expect(value.locations).toHaveLength(20_000 + own.lists.length);
+      }
+    });
+
     example('is bounded by 200 included handles', async () => {
       const reads: string[] = [];
       const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
@@ -312,7 +322,7 @@ example.each([0, 1])(
 
 example('location lookup by attribute reads no location', () => {
   const made = counted(parse(list(times(1000, (at) => `<location id="${at}" role=""/>`)))!);
-  const { mayHave } = candidatesOf(alone(listsOf(made)), []);
+  const { mayHave } = finish(candidatesOf(alone(listsOf(made)), []));
   Counting.reads = 0;
   const wanted = [
     ['id', '7'],

@@ -75,7 +75,7 @@ describe('location list properties', () => {
       (places, others) => {
         const list = finish(parseLocationList(write(places)))!;
         const plain = others.filter(({ type }) => !/^10320\//.test(type));
-        const { locations } = candidatesOf(gathered([list]), plain);
+        const { locations } = finish(candidatesOf(gathered([list]), plain));
         const again = finish(parseLocationList(finish(writeLocations(locations, 'h'))))!;
         expect(again.locations.slice(0, places.length)).toEqual(list.locations);
         const urls = plain.filter(({ type }) => /^url(\.|$)/i.test(type));

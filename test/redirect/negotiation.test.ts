@@ -51,6 +51,21 @@ describe('redirect endpoint (Accept)', () => {
     expect(JSON.parse(one.text)).toMatchObject({ values: [{ index: 2 }] });
   });
 
+  test('reads the whole entries in the first 1,000 characters of Accept', async () => {
+    const leads = await startLeads(records);
+    const half = 'application/json;q=0.5,';
+    for (const [accept, type] of [
+      [`${'a/b,'.repeat(245)}application/json`, 'application/json'],
+      [`${'a/b,'.repeat(250)}application/json`, 'text/html'],
+      // The entry with 0.1 ends beyond, and without its quality it would be preferred.
+      [`${half}${'a/b,'.repeat(242)}text/html;q=0.1`, 'application/json'],
+      ['application/json' + ';a=b'.repeat(250), 'text/html'],
+    ]) {
+      const { headers } = await leads.get('abc?noredirect', accepting(accept));
+      expect(headers['content-type'], accept).toBe(`${type};charset=utf-8`);
+    }
+  });
+
   test('returns the JSON of the final handle for an alias', async () => {
     const leads = await startLeads(records);
     const { text } = await leads.get('alias?noredirect', accepting('application/json'));

@@ -55,6 +55,15 @@ describe('prefix status and contact', () => {
     expect((await proxy.ask(`/${HANDLE}`)).status).toBe(status);
   });
 
+  test.each([
+    [404, 'of less than 16 KiB', 15],
+    [302, 'that is longer, which every redirect of the prefix would parse', 16],
+  ])('cause %d in a value %s', async (status, _value, kib) => {
+    const padding = `<x>${'x'.repeat(kib * 1024)}</x>`;
+    const proxy = await startWith(`<namespace>${padding}<status>inactive</status></namespace>`);
+    expect((await proxy.ask(`/${HANDLE}`)).status).toBe(status);
+  });
+
   test('add the contact to the page of an unknown handle', async () => {
     const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
     const { status, text } = await proxy.ask('/21.T11998/none');

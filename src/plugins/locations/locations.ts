@@ -13,7 +13,6 @@ import type {
 import { createRedirectValues, hasFamily, textsOf } from '../../redirect/values.js';
 import { runToEnd } from '../../time-slicer.js';
 import { openCountries } from './countries.js';
-import { candidatesOf } from './select.js';
 import { type ListSources, type ReadingRequest, ListReader, gatherLists } from './gather.js';
 import {
   type HandleLists,
@@ -24,7 +23,7 @@ import {
 } from './location-list.js';
 import { type Namespace, createOtherRecords, createPrefixRecords, toPrefixHandle } from './other-records.js';
 import { ERRORS, type LocationsConfig, readLocationsFile } from './plugin.js';
-import { findTarget, writeLocations } from './target.js';
+import { findTarget, writeCandidates } from './target.js';
 
 export const start = (host: Host): Started => ({
   redirect: (settings) => createLocations(settings as LocationsConfig, host),
@@ -116,17 +115,17 @@ async function findLocation(
   const gathered = await gatherLists(own, reader);
   const { used, readsOthers, isComplete } = reader;
   const finding = { used, isOfRecordAlone: !readsOthers, isComplete };
-  const shown = query.show === 'locations' ? candidatesOf(gathered, values).locations : [];
-  // Without locations, the page is shown.
-  if (shown.length > 0) {
+  const record = { handle: handle.text, values };
+  if (query.show === 'locations') {
     // Templates can expand a small record into a large text.
-    const text = await context.runSteps(writeLocations(shown, handle.text), Infinity);
-    return { ...finding, result: { contentType: 'text/xml;charset=utf-8', text } };
+    const text = await context.runSteps(writeCandidates(gathered, record), Infinity);
+    // Without locations, the page is shown.
+    if (text !== undefined) return { ...finding, result: { contentType: 'text/xml;charset=utf-8', text } };
   }
   const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
   const headers = { accept, acceptLanguage, userAgent };
   const { address } = context.client;
-  const facts = { handle: handle.text, values, query, headers, address, countryOf, random: Math.random() };
+  const facts = { ...record, query, headers, address, countryOf, random: Math.random() };
   const result = await context.runSteps(findTarget(facts, gathered, allowedHeaders), chars + reader.chars);
   return { ...finding, result };
 }

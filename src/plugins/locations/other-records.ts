@@ -166,7 +166,7 @@ export const NO_NAMESPACE: Namespace = {
  * Longer values count as broken, because every redirect of the prefix parses its value. Real values have
  * under 1,000 characters.
  */
-const MAX_CHARS = 64 * 1024;
+const MAX_CHARS = 16 * 1024;
 /** Equals the maximum number of included handles. */
 const MAX_LIST_HANDLES = 200;
 

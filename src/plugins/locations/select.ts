@@ -2,7 +2,7 @@
 import type { HandleValue } from '../../handle/value.js';
 import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
 import { isUrl, isUrlSubtype, textOf, valuesOfType } from '../../redirect/values.js';
-import type { Steps } from '../../time-slicer.js';
+import { type Steps, mapGroups } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import { createSettings, type GatheredLists, type Settings } from './gather.js';
 import {
@@ -234,12 +234,20 @@ const sortByQuality = (entries: readonly WeightedEntry[]): WeightedEntry[] =>
 
 // Collects the candidate locations of a redirect and their settings, and computes `Vary`. Pure.
 
-export type Candidates = ReturnType<typeof candidatesOf>;
+export interface Candidates {
+  locations: readonly Candidate[];
+  /** The selectors to apply before the weighted draw. */
+  chooseBy: readonly string[];
+  /** The setting of the lists. */
+  status: string | undefined;
+  /** Returns false if no location has the attribute, or none has it with this value. */
+  mayHave: (name: string, text?: string) => boolean;
+}
 
 const listsOf = (handles: readonly HandleLists[]): LocationList[] => handles.flatMap(({ lists }) => lists);
 
 /** Orders locations: own, included, URL values, prefix (recording "prefix: own 10320/loc, showurls"). */
-export function candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]) {
+export function* candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]): Steps<Candidates> {
   const { own, included, prefix, prefixIncluded } = gathered;
   const before = [...own.lists, ...listsOf(included.flat())];
   const after = [...listsOf(prefix), ...listsOf(prefixIncluded.flat())];
@@ -248,18 +256,15 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
   const direct = createSettings([...own.lists, ...listsOf(prefix)]);
   const legacy = isYes(settings('no_legacy'))
     ? []
-    : takesPart(gathered)
-      ? legacyLocations(values, { settings, hasList: own.lists.length > 0 })
-      : plainLocations(values);
+    : yield* takesPart(gathered)
+        ? legacyLocations(values, { settings, hasList: own.lists.length > 0 })
+        : plainLocations(values);
   const lists = [...before, ...after];
   return {
     locations: locationsOf(before).concat(legacy, locationsOf(after)),
-    /** The selectors to apply before the weighted draw. */
     chooseBy: readChooseBy(chooseByOf(own.lists) ?? chooseByOf(listsOf(prefix))),
-    /** The setting of the lists. */
     status: direct('http_sc'),
-    /** Returns false if no location has the attribute, or none has it with this value. */
-    mayHave: (name: string, text?: string): boolean =>
+    mayHave: (name, text) =>
       (legacy.length > 0 && LEGACY_ATTRIBUTES.includes(name)) ||
       lists.some(({ texts }) => (text === undefined ? texts.has(name) : texts.get(name)?.has(text))),
   };
@@ -289,26 +294,35 @@ function chooseByOf(lists: readonly LocationList[]): string | undefined {
 function legacyLocations(
   values: readonly HandleValue[],
   { settings, hasList }: { settings: Settings; hasList: boolean },
-): Candidate[] {
+): Steps<Candidate[]> {
   const urls = valuesOfType(values, 'URL');
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
-  return [
-    ...urls.map((value) => legacyOf(value, weight)),
-    ...values.filter(isUrlSubtype).map((value) => legacyOf(value, subtypeWeight)),
-  ];
+  return convertInGroups([...urls, ...values.filter(isUrlSubtype)], (value) =>
+    legacyOf(value, isUrlSubtype(value) ? subtypeWeight : weight),
+  );
 }
 
 /**
  * Converts the URL values of a record without lists, of which the first is the target (recording "legacy: two
  * URL values alone, showurls").
  */
-function plainLocations(values: readonly HandleValue[]): Candidate[] {
+function plainLocations(values: readonly HandleValue[]): Steps<Candidate[]> {
   const urls = values.filter(isUrl);
-  return (urls.length > 0 ? urls : values.filter(isUrlSubtype)).map((value, at) =>
-    legacyOf(value, at === 0 ? 1 : 0),
-  );
+  const shown = urls.length > 0 ? urls : values.filter(isUrlSubtype);
+  return convertInGroups(shown, (value) => legacyOf(value, value === shown[0] ? 1 : 0));
 }
+
+/** Converts in steps, because a record may have tens of thousands of URL values. */
+const convertInGroups = (
+  values: readonly HandleValue[],
+  convert: (value: HandleValue) => Candidate,
+): Steps<Candidate[]> =>
+  mapGroups(
+    values,
+    (some) => some.map(convert),
+    (groups) => groups.flat(),
+  );
 
 /** Parses a weight; an invalid one counts as 0 (recording "legacy: showurls with urlWeight=x"). */
 const readSetting = (text: string | undefined): number | undefined =>

@@ -57,7 +57,7 @@ export function* findTarget(
   if (!takesPart(gathered)) {
     return { chosen: firstUrl(values), status: 302, isRandom: false, variation: NO_VARIATION, headers };
   }
-  const candidates = candidatesOf(gathered, values);
+  const candidates = yield* candidatesOf(gathered, values);
   const choice = yield* pickLocation(candidates, request);
   const chosen = choice && chosenBy(choice, candidates.locations, forms);
   const { location, isRandom = false } = (chosen && choice) ?? {};
@@ -319,6 +319,15 @@ function titleOf(title: string | undefined, language: string | undefined): strin
 
 /** Maximum length of the written locations: each of thousands of templates can repeat a long handle. */
 const MAX_XML_CHARS = 1024 * 1024;
+
+/** Writes all possible targets of a handle as XML; undefined if there is none. */
+export function* writeCandidates(
+  gathered: GatheredLists,
+  { handle, values }: { handle: string; values: readonly HandleValue[] },
+): Steps<string | undefined> {
+  const { locations } = yield* candidatesOf(gathered, values);
+  return locations.length === 0 ? undefined : yield* writeLocations(locations, handle);
+}
 
 /**
  * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings
