@@ -147,7 +147,7 @@ module.exports = {
     onlyIn('lru-cache', ['cache', 'write', 'v2', 'resolver', 'plugins']),
     onlyIn('undici', ['upstream', 'cli', 'plugins/referrals']),
     onlyIn('ipaddr.js', ['plugins']),
-    onlyIn('negotiator', ['redirect', 'v2']),
+    onlyIn('negotiator', ['http']),
     onlyIn('proxy-addr', ['http']),
     onlyIn('maxmind', ['plugins']),
     onlyIn('pino', ['observe']),

@@ -1,6 +1,6 @@
 // Parses redirect query parameters as HDLProxy does, and negotiates JSON, HTML or the format of a link set.
-import Negotiator from 'negotiator';
 import { type HandleValue, createValueFilter, selectsAll } from '../handle/value.js';
+import { negotiatorOf } from '../http/accept.js';
 import type { RecordQuery } from '../http/target.js';
 
 export interface RedirectQuery extends RecordQuery {
@@ -66,17 +66,6 @@ export const LINKSET_TEXT = 'application/linkset';
 
 // HTML is first because it wins at equal quality and without an Accept header.
 const TYPES = ['text/html', 'application/json', 'application/problem+json', LINKSET_JSON, LINKSET_TEXT];
-
-/** Maximum length read of Accept, which may fill the head of a request. Those of browsers have under 200 characters. */
-const MAX_ACCEPT_CHARS = 1000;
-
-/** Reads the media types of Accept. An entry beyond the maximum length counts as absent, and so do all after it. */
-function negotiatorOf(accept: string | undefined): Negotiator {
-  if (accept === undefined || accept.length <= MAX_ACCEPT_CHARS)
-    return new Negotiator({ headers: { accept } });
-  const end = Math.max(0, accept.lastIndexOf(',', MAX_ACCEPT_CHARS));
-  return new Negotiator({ headers: { accept: accept.slice(0, end) } });
-}
 
 /** Whether the client prefers JSON, as a program that reads link sets does; browsers prefer HTML. */
 export function prefersJson(accept: string | undefined): boolean {

@@ -1,12 +1,12 @@
 // GET of a collection: all prefixes, the handles under a prefix, or search results. Handles come from the
 // upstream list, the reverse lookup service, or a pattern scan.
-import Negotiator from 'negotiator';
 import { ServiceError } from '../errors.js';
 import { matchesInSequence, upperAscii } from '../handle/handle.js';
 import { charsIn, writeTexts } from '../handle/json-texts.js';
 import { writeJson } from '../handle/json.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
+import { negotiatorOf } from '../http/accept.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, mapGroups, mapInSteps } from '../time-slicer.js';
@@ -85,7 +85,7 @@ async function sendNames(
   items: readonly string[],
   { byDefault, nameOf }: { byDefault: keyof typeof TYPES; nameOf: (item: string) => string },
 ): Promise<void> {
-  const types = new Negotiator(req).mediaTypes(TYPES[byDefault]);
+  const types = negotiatorOf(req.headers.accept).mediaTypes(TYPES[byDefault]);
   const isText = (types[0] ?? TYPES[byDefault][0]) === 'text/plain';
   const write = (group: readonly string[]): Buffer => {
     const names = group.map(nameOf);
