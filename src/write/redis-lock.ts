@@ -25,8 +25,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder = redis.call('GET', KEYS[1])
 local token, ends = string.match(holder or '', '^(%S+) (%d+)$')
 if token then holder = tonumber(ends) > now and token end
+local function text(number) return string.format('%.0f', number) end
 local function hold(token, lifeMs)
-  redis.call('SET', KEYS[1], token .. ' ' .. string.format('%.0f', now + lifeMs))
+  redis.call('SET', KEYS[1], token .. ' ' .. text(now + lifeMs))
 end`;
 
 /**
@@ -34,9 +35,10 @@ end`;
  * TTL (ms). Returns -1 if a different token holds the lock, otherwise the time since its last release (ms).
  * An instance that finds the lock taken registers as the next one, so that an instance with a long queue
  * cannot monopolise it. The owner may repeat the request, because a reply may be lost. The trace is "held"
- * until the release, because a killed owner may have been the last writer. A missing trace counts as a release
- * just now, because Redis may have lost it. The first write is a deletion, because a full Redis (noeviction)
- * refuses a script whose first write needs memory.
+ * until the release, because a killed owner may have been the last writer, and then the time of the release: its
+ * remaining TTL would depend on `upstream.writeTimeout` of the instance that released. A missing trace counts as a
+ * release just now, because Redis may have lost it, and so does "free" of version 0.3, which has no time. The first
+ * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
 export const LOCK = `${HOLDER}
 local wanted = redis.call('GET', KEYS[2])
@@ -49,12 +51,11 @@ if holder ~= ARGV[1] then
   end
   if wanted and wanted ~= ARGV[3] then return -1 end
 end
-local free = 0
-if redis.call('GET', KEYS[3]) == 'free' then free = math.max(0, ARGV[4] - redis.call('PTTL', KEYS[3])) end
+local releasedAt = tonumber(redis.call('GET', KEYS[3]) or '') or now
 redis.call('DEL', KEYS[2])
 hold(ARGV[1], ARGV[2])
 redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
-return free`;
+return math.max(0, now - releasedAt)`;
 
 /**
  * Renews a lock. KEYS: the lock, its trace. ARGV: token, lock TTL (ms), trace TTL (ms). Returns 0 if the
@@ -70,7 +71,7 @@ return 1`;
 export const UNLOCK = `${HOLDER}
 if holder ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
+redis.call('SET', KEYS[2], text(now), 'PX', ARGV[2])
 return 1`;
 
 interface RedisLockOptions {

@@ -58,7 +58,7 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
         });
       const lock = `t:{${HANDLE.toUpperCase()}}`;
       expect((await put(one.url, '*', 2)).status).toBe(200);
-      await expect.poll(() => client.get(`${lock}:held`), PATIENT).toBe('free');
+      await expect.poll(() => client.get(`${lock}:held`), PATIENT).toMatch(/^\d+$/);
       if (isDumped) await client.save();
       const tag = (await ask(one.url, PATH, { headers: WRITE_HEADERS })).headers.etag ?? '';
       // Both read the record before either is sent.

@@ -9,7 +9,8 @@ import { useRedis } from '../support/use-redis.js';
 describeWithRedis('Redis lock across instances', () => {
   const redis = useRedis();
 
-  const startInstance = (waitMs = 10_000): Promise<KeyLock> => lockOfInstance(redis.url, waitMs);
+  const startInstance = (waitMs = 10_000, writeMs?: number): Promise<KeyLock> =>
+    lockOfInstance(redis.url, waitMs, writeMs);
 
   testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);
 
@@ -84,19 +85,39 @@ describeWithRedis('Redis lock across instances', () => {
   describe('freeSince', () => {
     const freeSince = (lock: KeyLock): Promise<number> =>
       lock('KEY', (held) => Promise.resolve(held.freeSince));
+    const released = () => expect.poll(() => redis.client.exists('t:{KEY}:lock')).toBe(0);
 
     test('is the time at which a different instance released the lock', async () => {
       const [one, other] = [await startInstance(), await startInstance()];
       await one('KEY', () => Promise.resolve());
-      const released = performance.now();
+      const before = performance.now();
       expect(await freeSince(other)).toBeLessThanOrEqual(performance.now());
       await one('KEY', () => Promise.resolve());
-      expect(await freeSince(other)).toBeGreaterThan(released);
+      expect(await freeSince(other)).toBeGreaterThan(before);
     });
 
-    test('is the current time when the holder was killed', async () => {
+    test('is not before a release by an instance with a shorter upstream.writeTimeout', async () => {
+      const [one, other] = [await startInstance(10_000, 10_000), await startInstance(10_000, 30_000)];
+      const before = performance.now();
+      await one('KEY', () => Promise.resolve());
+      await released();
+      expect(await freeSince(other)).toBeGreaterThan(before);
+    });
+
+    test('is before the lock was requested when it was released long ago', async () => {
       const lock = await startInstance();
-      await redis.client.set('t:{KEY}:held', 'held', 'PX', 20_000);
+      const releasedAt = Date.now() - 60_000;
+      await redis.client.set('t:{KEY}:held', String(releasedAt), 'PX', 20_000);
+      const before = performance.now();
+      expect(await freeSince(lock)).toBeLessThan(before);
+    });
+
+    test.each([
+      ['the holder was killed', 'held'],
+      ['an instance of version 0.3 released it, whose trace has no time', 'free'],
+    ])('is the current time when %s', async (_when, trace) => {
+      const lock = await startInstance();
+      await redis.client.set('t:{KEY}:held', trace, 'PX', 20_000);
       const before = performance.now();
       expect(await freeSince(lock)).toBeGreaterThan(before);
     });

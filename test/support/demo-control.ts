@@ -168,6 +168,11 @@ class Hold {
     this.#methods.add(method);
   }
 
+  /** Stops holding later responses for this method, and keeps those that are held. */
+  holdNoMore(method: string): void {
+    this.#methods.delete(method);
+  }
+
   /** Sends the held responses, and stops holding responses for this method. */
   sendHeld(method: string): void {
     this.#methods.delete(method);

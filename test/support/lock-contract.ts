@@ -30,12 +30,12 @@ const PATIENT_MS = 60_000;
 const SHORT_MS = 100;
 
 /** Creates the lock of an instance connected to Redis. */
-export async function lockOfInstance(url: string, waitMs: number): Promise<KeyLock> {
+export async function lockOfInstance(url: string, waitMs: number, writeMs = 1000): Promise<KeyLock> {
   const redis = new RedisCommands({ url, keyPrefix: 't:', commandTimeoutMs: REDIS_PATIENT_MS });
   onTestFinished(() => redis.close());
   await expect.poll(() => redis.isUp()).toBe(true);
   const era = () => ({ name: 'era', since: -Infinity });
-  const options = { waitMs: PATIENT_MS, writeMs: 1000, clock: systemClock };
+  const options = { waitMs: PATIENT_MS, writeMs, clock: systemClock };
   const acquireShared = createRedisLock({ redis, era, ...options });
   return createKeyLock({ waitMs, acquireShared });
 }
