@@ -160,8 +160,10 @@ class RedisLock {
     );
     if (freeMs === undefined) return undefined;
     if (freeMs === -1) return 'taken';
+    // The clock of Redis may run faster, and may have been set ahead since the release.
+    const surelyFreeMs = Math.max(0, freeMs / MAX_DRIFT - MAX_REDIS_CLOCK_STEP_MS);
     // A different Redis may have granted the lock to others before this era.
-    this.freeSince = Math.max(clock.monotonic() - freeMs, era()?.since ?? Infinity);
+    this.freeSince = Math.max(clock.monotonic() - surelyFreeMs, era()?.since ?? Infinity);
     this.#renewedAt = sentAt;
     this.#cancelRenewal = repeat(clock, RENEW_MS, () => this.#renew());
     return 'granted';

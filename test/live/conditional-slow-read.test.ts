@@ -15,6 +15,8 @@ const LOCK = `t:{${HANDLE.toUpperCase()}}`;
 interface Situation {
   /** `upstream.writeTimeout` of the two instances. */
   timeouts?: [one: string, other: string];
+  /** Step ahead of the Redis clock before the second write is granted the lock (ms). */
+  stepMs?: number;
 }
 
 describeWithRedis('two conditional writes with one ETag through two instances', () => {
@@ -29,10 +31,11 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
 
   test.each<[string, Situation]>([
     ['', {}],
+    [' and the clock of Redis is set ahead by almost a second', { stepMs: 900 }],
     [' and upstream.writeTimeout of the other instance is longer', { timeouts: ['10s', '30s'] }],
   ])(
     'get 200 and 412 when the second has read the record before the first%s',
-    async (_and, { timeouts = ['30s', '30s'] }) => {
+    async (_and, { timeouts = ['30s', '30s'], stepMs = 0 }) => {
       demo.put(HANDLE, numbered(1));
       onTestFinished(() => {
         demo.hold.sendHeld('GET');
@@ -49,6 +52,9 @@ describeWithRedis('two conditional writes with one ETag through two instances', 
       demo.hold.holdNoMore('GET');
       expect((await put(one.url, 2)).status).toBe(200);
       await expect.poll(() => redis.client.exists(`${LOCK}:lock`)).toBe(0);
+      // After a step, times of before it seem to be longer ago.
+      const releasedAt = Number(await redis.client.get(`${LOCK}:held`));
+      await redis.client.set(`${LOCK}:held`, String(releasedAt - stepMs), 'KEEPTTL');
       demo.hold.sendHeld('GET');
       expect((await second).status).toBe(412);
       expect(numberIn(await ask(demo.url, PATH))).toBe(2);

@@ -27,6 +27,8 @@ class FakeRedis {
   holder: string | undefined;
   readonly done: string[] = [];
   lifeMs = 0;
+  /** Time since the last release, by the clock of Redis (ms). */
+  freeMs = 0;
   readonly #clock: ManualClock;
 
   constructor(clock: ManualClock) {
@@ -49,7 +51,7 @@ class FakeRedis {
       if (this.holder !== undefined && !isOwn) return Promise.resolve(-1);
       this.holder = token;
       this.lifeMs = others[0]!;
-      return Promise.resolve(isOwn ? 0 : 1000);
+      return Promise.resolve(isOwn ? 0 : this.freeMs);
     }
     this.done.push(script === RENEW_LOCK ? 'renew' : 'unlock');
     if (script === UNLOCK && isOwn) this.holder = undefined;
@@ -162,15 +164,16 @@ describe('Redis lock', () => {
   });
 
   test.each([
-    ['as Redis reports', -Infinity, (grantedAt: number) => grantedAt - 1000],
-    ['since the era of Redis began', 4500, () => 4500],
-    ['at no known time before this instance has entered the era', undefined, () => Infinity],
-  ])('has been free %s', async (_when, since, expected) => {
+    ['for as long as Redis reports, less its drift and a step of its clock', 3300, -Infinity, 3000],
+    ['for no time if its clock may have been set ahead by all of it', 1100, -Infinity, 5000],
+    ['since the era of Redis began', 3300, 4500, 4500],
+    ['at no known time before this instance has entered the era', 3300, undefined, Infinity],
+  ])('has been free %s', async (_when, freeMs, since, expected) => {
     const { clock, redis, acquireShared } = start();
     await clock.pass(5000);
-    redis.since = since;
+    Object.assign(redis, { since, freeMs });
     const lock = await acquireShared('KEY', Infinity);
-    expect(lock?.freeSince).toBe(expected(clock.monotonic()));
+    expect(lock?.freeSince).toBeCloseTo(expected, 6);
     await lock?.release();
   });
 
