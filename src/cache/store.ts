@@ -55,6 +55,11 @@ export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
    * the write.
    */
   unknown(): Promise<void>;
+  /**
+   * Counts the lifetime from now, as `unknown` applies it. Call it before each request of the write, because the
+   * upstream may execute the last one as late after it was sent as the first.
+   */
+  extend(): void;
 }
 
 /** Identifies an entry in memory, which can then be used again without a lookup. */

@@ -162,7 +162,7 @@ export class TieredStore {
   async fence(key: string): Promise<Fence> {
     const { coherence, fenceLifeMs, now } = this.deps;
     const fence = String(++this.#fences);
-    const until = now() + fenceLifeMs;
+    let until = now() + fenceLifeMs;
     await coherence.publish({ kind: 'raise', key, fence, lifeMs: fenceLifeMs });
     return {
       changed: () => this.#publish({ kind: 'changed', key, fence }),
@@ -171,6 +171,9 @@ export class TieredStore {
         // The lifetime is clamped, because the wall clock may have been set back.
         const lifeMs = Math.min(fenceLifeMs, Math.max(0, Math.ceil(until - now())));
         return this.#publish({ kind: 'unknown', key, fence, lifeMs });
+      },
+      extend: () => {
+        until = now() + fenceLifeMs;
       },
     };
   }

@@ -1,5 +1,6 @@
 // The write path of every interface: rule, body, condition, fence, requests, settlement.
 import type { IncomingMessage } from 'node:http';
+import type { Fence } from '../cache/store.js';
 import type { Config } from '../config/schema.js';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
@@ -168,11 +169,11 @@ interface Settlement {
  * @returns the last response; undefined if nothing was sent, or if the record was found to be stored
  */
 export async function sendFenced<Answer extends WriteAnswer>(
-  fence: Record<WriteOutcome, () => Promise<void>>,
+  fence: Fence,
   requests: readonly SendRequest<Answer>[],
   settlement: Settlement = {},
 ): Promise<Answer | undefined> {
-  const sent = await sendSequentially(requests, settlement);
+  const sent = await sendSequentially(fence, requests, settlement);
   const { outcome, isAccepted, answer, failed } = sent;
   try {
     await settle(fence, sent, settlement);
@@ -190,7 +191,7 @@ export async function sendFenced<Answer extends WriteAnswer>(
 
 /** Settles once no instance serves the record before the write, or the absence of a minted one. */
 async function settle(
-  fence: Record<WriteOutcome, () => Promise<void>>,
+  fence: Fence,
   { outcome, answer }: Sent<WriteAnswer>,
   { forgetMinted }: Settlement,
 ): Promise<void> {
@@ -212,12 +213,14 @@ interface Sent<Answer> {
 }
 
 async function sendSequentially<Answer extends WriteAnswer>(
+  fence: Fence,
   requests: readonly SendRequest<Answer>[],
   { assertHeld, isStored }: Settlement,
 ): Promise<Sent<Answer>> {
   let sent: Sent<Answer> = { outcome: 'unchanged', isAccepted: false };
   for (const send of requests) {
     const { isAccepted } = sent;
+    fence.extend();
     try {
       const answer = await send(assertHeld);
       sent = { outcome: judgeWrite(answer), isAccepted, answer };

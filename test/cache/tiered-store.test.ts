@@ -213,6 +213,17 @@ describe('tiered store (memory before Redis)', () => {
     expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
   });
 
+  test('counts the fence of a write of unknown outcome from its last request', async () => {
+    const { store, changes, pass, setBy } = open();
+    pass();
+    const fence = await store.fence(KEY);
+    setBy(900);
+    fence.extend();
+    setBy(300);
+    await fence.unknown();
+    expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 700 });
+  });
+
   test('assigns each write its own fence, which has a lifetime in case the outcome remains unknown', async () => {
     const { store, changes, pass } = open();
     pass();

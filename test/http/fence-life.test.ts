@@ -1,9 +1,20 @@
 // The fence of a write with an unknown outcome lasts for upstream.writeTimeout, 2 s in the queue and 15 s.
+import nock from 'nock';
 import { describe, expect, test } from 'vitest';
+import { RESPONSE_CODE } from '../../src/handle/outcome.js';
 import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-import { type MockUpstream, PATH, mockUpstream, recordOf } from '../support/upstream.js';
+import {
+  HANDLE,
+  type MockUpstream,
+  PATH,
+  UPSTREAM_URL,
+  VALUES,
+  mockUpstream,
+  recordOf,
+} from '../support/upstream.js';
+import { askV2 } from '../support/v2.js';
 import { mockWrites } from '../support/writes.js';
 
 useNock();
@@ -21,6 +32,37 @@ async function writeWithUnknownEnd(env: Record<string, string> = {}): Promise<Wo
   return { upstream, proxy };
 }
 
+const REQUEST_MS = 25_000;
+
+/** Writes two values by index, in two slow requests, because the server hides a value. The last gets no response. */
+async function writeInTwoRequests(): Promise<World> {
+  const record = recordOf([VALUES[0]]);
+  const hidden = {
+    status: 403,
+    body: { responseCode: RESPONSE_CODE.insufficientPermissions, handle: HANDLE },
+  };
+  const upstream = mockUpstream((target) => (target.includes('publicOnly=true') ? record : hidden));
+  const proxy = await startProxy();
+  const sent: string[] = [];
+  const puts = nock(UPSTREAM_URL)
+    .persist()
+    .put(/^\/api/);
+  puts.reply((target, _body, callback) => {
+    proxy.pass(REQUEST_MS);
+    const lost = Object.assign(new Error('ECONNRESET'), { code: 'ECONNRESET' });
+    const done = { responseCode: RESPONSE_CODE.success, handle: HANDLE };
+    callback(sent.push(target) === 1 ? null : lost, [200, done]);
+  });
+  const body = [
+    { idx: 1, type: 'URL', parsed_data: 'https://example.org/new' },
+    { idx: 2, type: 'NOTE', parsed_data: 'new' },
+  ];
+  const { status } = await askV2(proxy.url)(`/${HANDLE}`, { method: 'PUT', body });
+  expect([status, sent.length]).toEqual([504, 2]);
+  upstream.answers(record);
+  return { upstream, proxy };
+}
+
 /** Whether the response to the first of two reads was stored. */
 async function isStored({ upstream, proxy }: World): Promise<boolean> {
   await proxy.ask(PATH);
@@ -34,6 +76,14 @@ describe('fence of a write with an unknown outcome', () => {
     const world = await writeWithUnknownEnd();
     expect(await isStored(world)).toBe(false);
     world.proxy.pass(46_999);
+    expect(await isStored(world)).toBe(false);
+    world.proxy.pass(1);
+    expect(await isStored(world)).toBe(true);
+  });
+
+  test('lasts for 47 s after the last request was sent when the write takes several', async () => {
+    const world = await writeInTwoRequests();
+    world.proxy.pass(46_999 - REQUEST_MS);
     expect(await isStored(world)).toBe(false);
     world.proxy.pass(1);
     expect(await isStored(world)).toBe(true);

@@ -73,7 +73,8 @@ describe('minted handle', () => {
   test('is found although the invalidation of the prefix is unconfirmed', async () => {
     const { proxy } = await notFoundBefore(minting(BODY));
     const unconfirmed = () => Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED'));
-    const fence = { changed: unconfirmed, unchanged: unconfirmed, unknown: unconfirmed };
+    const outcomes = { changed: unconfirmed, unchanged: unconfirmed, unknown: unconfirmed };
+    const fence = { ...outcomes, extend: () => undefined };
     vi.spyOn(proxy.app.host.resolver, 'fence').mockResolvedValue(fence);
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
     expect(answer.status).toBe(503);

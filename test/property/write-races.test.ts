@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Fence } from '../../src/cache/store.js';
+import type { WriteOutcome } from '../../src/handle/outcome.js';
 import {
   type Act,
   type MakeStore,
@@ -16,7 +17,7 @@ import { rounds } from '../support/property-rounds.js';
 const nothing = (): Promise<void> => Promise.resolve();
 /** These races exclude purges and do not check Cache-Status. */
 const noPurge = { soften: nothing, ban: nothing, accepts: (): boolean => true };
-const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
+const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing, extend: () => undefined };
 
 function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.Scheduler, Act[]]> {
   return fc.asyncProperty(fc.scheduler(), chosenActs, async (scheduler, chosen) => {
@@ -31,7 +32,7 @@ describe('race of reads and writes', () => {
 
   /** Returns a fence that only deletes the key after a write with one of `outcomes`. */
   const forgetting =
-    (...outcomes: (keyof Fence)[]) =>
+    (...outcomes: WriteOutcome[]) =>
     (memory: MemoryStore, key: string): Promise<Fence> => {
       const forget = (): Promise<void> => {
         memory.forget(key);

@@ -13,7 +13,12 @@ function createFence(failing?: Error) {
   };
   return {
     settled,
-    fence: { changed: settle('changed'), unchanged: settle('unchanged'), unknown: settle('unknown') },
+    fence: {
+      changed: settle('changed'),
+      unchanged: settle('unchanged'),
+      unknown: settle('unknown'),
+      extend: () => undefined,
+    },
   };
 }
 
@@ -46,6 +51,18 @@ describe('fence settlement', () => {
     });
     await sendFenced(fence, steps);
     expect([settled, requests]).toEqual([[outcome], sent]);
+  });
+
+  test('counts the life of the fence from each request', async () => {
+    const done: string[] = [];
+    const { fence } = createFence();
+    const extend = () => void done.push('extend');
+    const send = () => {
+      done.push('send');
+      return responded(200)();
+    };
+    await sendFenced({ ...fence, extend }, [send, send]);
+    expect(done).toEqual(['extend', 'send', 'extend', 'send']);
   });
 
   test.each<[recorded: number, statuses: number[], isStored: boolean]>([

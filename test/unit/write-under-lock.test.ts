@@ -39,6 +39,7 @@ async function write(held: Held, status: number) {
           changed: settle('changed'),
           unchanged: settle('unchanged'),
           unknown: settle('unknown'),
+          extend: () => undefined,
         }),
       recheck: () => Promise.resolve(),
     }),
