@@ -79,7 +79,7 @@ const probeOf = (target: string, probe: ServerProbe): Probe => ({
 function redisProbes(config: Config): Probe[] {
   const address = redisAddress(config.redis);
   if (address === undefined) return [];
-  const keyPrefix = keyPrefixOf(upstreamServers(config), config.redis);
+  const keyPrefix = keyPrefixOf(upstreamServers(config), config);
   return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address, keyPrefix) }];
 }
 

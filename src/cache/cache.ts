@@ -1,6 +1,6 @@
 // Creates the cache: memory, Redis as the second tier, and coherence with the other instances.
 import type { Config } from '../config/schema.js';
-import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstream-servers.js';
+import { type ServerConfig, describeUpstream, maxWriteMs } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createMessageApplier } from './apply-message.js';
 import { type Clock, systemClock } from '../clock.js';
@@ -88,19 +88,20 @@ export function createCache(config: Config, servers: readonly ServerConfig[], co
 
 /** Returns the Redis options; undefined if no Redis is configured. */
 function redisOptions(
-  { redis }: Config,
+  config: Config,
   servers: readonly ServerConfig[],
   { log, metrics }: Context,
 ): RedisOptions | undefined {
+  const { redis, upstream } = config;
   const address = redisAddress(redis);
   if (address === undefined) return undefined;
   metrics.setRedisState('down');
   const { keyPrefix, disconnectedMaxAgeMs, disconnectedWrites } = redis;
   return {
     ...address,
-    keyPrefix: keyPrefixOf(servers, redis),
+    keyPrefix: keyPrefixOf(servers, config),
     // A derived prefix already identifies the upstream and needs no owner.
-    upstream: keyPrefix && describeServers(servers),
+    upstream: keyPrefix && describeUpstream(servers, upstream.caseSensitive),
     disconnectedMaxAgeMs,
     disconnectedWrites,
     onError: (command) => {

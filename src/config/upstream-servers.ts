@@ -58,7 +58,16 @@ export const maxWriteMs = (
 ): number =>
   Math.max(0, ...servers.map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs));
 
-/** Returns an identifier of the upstream servers. Instances with equal identifiers may share a cache. */
+/**
+ * Returns an identifier of what a cache holds; instances with equal identifiers may share one. Keys of entries keep the
+ * case of suffixes if `upstream.caseSensitive` is set, so that instances that differ in it invalidate different keys.
+ */
+export const describeUpstream = (
+  servers: Parameters<typeof describeServers>[0],
+  caseSensitive: boolean,
+): string => describeServers(servers) + (caseSensitive ? ' case-sensitive' : '');
+
+/** Returns an identifier of the upstream servers. */
 export function describeServers(servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;
   if (first === undefined) return '';

@@ -20,7 +20,7 @@ describeWithRedis('foreign data in Redis', () => {
   beforeAll(() => {
     prefix = keyPrefixOf(
       [partial({ kind: 'handle-server', url: demo.url, prefixes: ['*'] })],
-      partial({ url: redis.url }),
+      partial({ redis: partial({ url: redis.url }), upstream: partial({ caseSensitive: false }) }),
     );
   });
   beforeEach(async () => {

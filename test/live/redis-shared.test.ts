@@ -105,6 +105,21 @@ describeWithRedis('proxies on one Redis', () => {
     expect(demo.asked).toBe(2);
   });
 
+  test.each([
+    ['of the upstream', {}],
+    ['of redis.keyPrefix', { REDIS_KEY_PREFIX: 'ours:' }],
+  ])(
+    'share nothing under the prefix %s when their values of upstream.caseSensitive differ',
+    async (_which, env) => {
+      const [folding, exact] = [await start(env), await start({ ...env, UPSTREAM_CASE_SENSITIVE: 'true' })];
+      await folding.ask(PATH);
+      await isStored();
+      const answer = await exact.ask(PATH.toUpperCase().replace('/API/HANDLES', '/api/handles'));
+      expect(answer.headers['cache-status']).not.toContain('hit');
+      expect(demo.askedFor(HANDLE)).toBe(2);
+    },
+  );
+
   describe('with an invalid entry in Redis', () => {
     const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
       [

@@ -7,7 +7,7 @@ import { keyPrefixOf } from '../../src/cache/redis/namespace.js';
 
 function prefixFor(env: Record<string, string>, machine?: string): string {
   const config = loadConfig({ env, readFile: () => '' });
-  return keyPrefixOf(upstreamServers(config), config.redis, machine);
+  return keyPrefixOf(upstreamServers(config), config, machine);
 }
 
 const REDIS_URL = 'redis://user:secret@redis:6379';
@@ -28,6 +28,7 @@ describe('default Redis key prefix', () => {
     ['a different scheme', { UPSTREAM_URL: 'http://hdl.example.org' }],
     ['a different host', { UPSTREAM_URL: 'https://hdl2.example.org' }],
     ['a different port', { UPSTREAM_URL: 'https://hdl.example.org:8000' }],
+    ['a different case-sensitivity of handles', { UPSTREAM_CASE_SENSITIVE: 'true' }],
     ['a different database', { REDIS_URL: `${REDIS_URL}/1` }],
   ])('differs for %s', (_what, env) => {
     expect(prefixFor({ ...HERE, ...env })).not.toBe(prefixFor(HERE));
@@ -41,6 +42,10 @@ describe('default Redis key prefix', () => {
       expect(prefixFor(env)).toBe(prefixFor(env, hostname()));
     },
   );
+
+  test('stays the same, so that a new version shares the entries of the old one', () => {
+    expect(prefixFor(HERE)).toBe('hrp:Rsp_Ac6uSH-F:0:');
+  });
 
   test('starts with hrp: and excludes braces, which Redis Cluster interprets', () => {
     expect(prefixFor(HERE)).toMatch(/^hrp:[\w-]{12}:0:$/);

@@ -1,24 +1,24 @@
-// Redis key and channel names. Each prefix belongs to one upstream, so that different upstreams never share
-// entries.
+// Redis key and channel names. Each prefix belongs to one upstream, and to one form of its handles as keys, so that
+// different upstreams never share entries.
 import { hash } from 'node:crypto';
 import { hostname } from 'node:os';
 import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
 import { isLoopback } from '../../config/addresses.js';
 import type { Config } from '../../config/schema.js';
-import { type ServerConfig, describeServers } from '../../config/upstream-servers.js';
+import { type ServerConfig, describeUpstream } from '../../config/upstream-servers.js';
 import { GROUPS, type Group, groupOf } from '../coherence/groups.js';
 import { type RedisMaster, databaseNumber } from './connections.js';
 
 export interface NamespaceOptions {
   keyPrefix: string;
-  /** Upstream address; undefined if the prefix already identifies the upstream. */
+  /** Identifier of the upstream (`describeUpstream`); undefined if the prefix already identifies the upstream. */
   upstream?: string | undefined;
   /** Called once if the prefix belongs to a different upstream. */
   onForeign?: (found: {
     keyPrefix: string;
     upstream: string;
-    /** Address of the upstream that owns the prefix. */
+    /** Identifier of the upstream that owns the prefix. */
     other: string;
     instead: string;
   }) => void;
@@ -29,9 +29,8 @@ export interface NamespaceOptions {
 }
 
 /**
- * Claims a prefix. KEYS: the owner marker. ARGV: upstream address. Returns the owner's address, and 1 if the
- * marker is new. The first write is a deletion, because a full Redis (noeviction) refuses a script whose
- * first write needs memory.
+ * Claims a prefix. KEYS: the owner marker. ARGV: upstream. Returns the owner, and 1 if the marker is new. The
+ * first write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
 const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
@@ -42,7 +41,7 @@ return {ARGV[1], 1}`;
 
 /**
  * Returns the prefix to use: the configured one belongs to the first upstream that claims it, and instances of a
- * different upstream append a hash of its address.
+ * different upstream append a hash of its identifier.
  */
 export async function claimPrefix(redis: Redis, options: NamespaceOptions): Promise<string> {
   const { keyPrefix, upstream, onForeign, onClaimed } = options;
@@ -61,11 +60,11 @@ export async function claimPrefix(redis: Redis, options: NamespaceOptions): Prom
  */
 export function keyPrefixOf(
   servers: readonly ServerConfig[],
-  redis: Config['redis'],
+  { redis, upstream: { caseSensitive } }: Config,
   machine = hostname(),
 ): string {
   if (redis.keyPrefix !== undefined) return redis.keyPrefix;
-  const upstream = describeServers(servers);
+  const upstream = describeUpstream(servers, caseSensitive);
   // A loopback address names a different server on each machine.
   const isLocal = servers.some(({ url }) => isLoopback(new URL(url).hostname));
   return `hrp:${shortHash(isLocal ? `${upstream} of ${machine}` : upstream)}:${databaseNumber(redis)}:`;
