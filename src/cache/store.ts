@@ -56,7 +56,7 @@ export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
    */
   unknown(): Promise<void>;
   /**
-   * Counts the lifetime from now, as `unknown` applies it. Call it before each request of the write, because the
+   * Counts the lifetime from now, as `unknown` applies it. Call it before each further request of a write, because the
    * upstream may execute the last one as late after it was sent as the first.
    */
   extend(): void;

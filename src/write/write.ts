@@ -218,9 +218,9 @@ async function sendSequentially<Answer extends WriteAnswer>(
   { assertHeld, isStored }: Settlement,
 ): Promise<Sent<Answer>> {
   let sent: Sent<Answer> = { outcome: 'unchanged', isAccepted: false };
-  for (const send of requests) {
+  for (const [at, send] of requests.entries()) {
     const { isAccepted } = sent;
-    fence.extend();
+    if (at > 0) fence.extend();
     try {
       const answer = await send(assertHeld);
       sent = { outcome: judgeWrite(answer), isAccepted, answer };
