@@ -7,7 +7,7 @@ import { ServiceError } from '../errors.js';
 import { appendChunk } from '../handle/bytes.js';
 import { handleToPath } from '../handle/handle.js';
 import { extractObject, parseJson } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/outcome.js';
+import { RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 import { VARY } from '../http/cache-headers.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
@@ -162,12 +162,14 @@ const OURS = new Set([
 export async function forwardResponse(
   response: IncomingMessage,
   res: ServerResponse,
-  /** `body` is set if it has already been read. */
-  { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
+  /** `body` is set if it has already been read, and `outcome` for a write. */
+  { body, etag, outcome }: { body?: Buffer | undefined; etag?: string | undefined; outcome?: WriteOutcome },
 ): Promise<void> {
   res.statusCode = response.statusCode ?? 502;
   for (const { name, values } of headersToForward(response)) res.setHeader(name, values);
   if (etag !== undefined) res.setHeader('ETag', etag);
+  // The client must not be told to repeat a write that may have been executed.
+  if (outcome === 'unknown') res.removeHeader('Retry-After');
   // A 204 must not have Content-Length (RFC 9110 §8.6).
   if (response.statusCode === 204) res.removeHeader('Content-Length');
   res.setHeader('Cache-Control', 'no-store');

@@ -14,7 +14,7 @@ import { MAX_ANSWER_BYTES } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
-import type { CarryOut, Deletion } from '../write/write.js';
+import type { CarryOut, Deletion, Judged } from '../write/write.js';
 import { assertCondition } from './condition.js';
 import { type Forwarding, forwardResponse, messageOf, parseAnswer, peekResponseBody } from './forward.js';
 
@@ -48,7 +48,7 @@ export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut:
     const { authorization } = req.headers;
     const origin = host.originOf(handle, { caller, authorization, identity: identityOf(authorization) });
     const request = { req, res, context, origin, isCreation };
-    const forwarded = await carryOut<Buffer, RecordRead, ForwardedResponse | 'refused'>({
+    const forwarded = await carryOut<Buffer, RecordRead, Judged<ForwardedResponse> | 'refused'>({
       req,
       context,
       origin,
@@ -130,7 +130,11 @@ const NO_DELETE = {
   values: 'Deletion of values is deactivated on this proxy (nodelete)',
 };
 
-async function reply(request: WriteRequest, forwarded: ForwardedResponse, resolver: Resolver): Promise<void> {
+async function reply(
+  request: WriteRequest,
+  forwarded: Judged<ForwardedResponse>,
+  resolver: Resolver,
+): Promise<void> {
   const { res, origin } = request;
   const { response, status } = forwarded;
   // A Handle server sends 409 only if the handle exists.

@@ -139,7 +139,6 @@ export function renderV2Problem(error: ServiceError, { res, handle, requestId }:
     text: writeJson(handle === undefined ? problem : { ...problem, handle }),
     headers: {
       ...(status === 401 && { 'WWW-Authenticate': CHALLENGE }),
-      ...(status === 503 && { 'Retry-After': '1' }),
       ...errorHeaders(failure, requestId),
     },
   };

@@ -9,9 +9,8 @@ import { JSON_TYPE } from '../http/reply.js';
 import { parseJsonBytes } from '../http/request-body.js';
 import { forwardedList } from '../http/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
-import { judgeWrite } from '../write/decisions.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';
-import { type SendWrite, noBody } from '../write/write.js';
+import { type Judged, type SendWrite, noBody, withoutRetryAfter } from '../write/write.js';
 import { PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { buildRecord } from './ownership.js';
 import {
@@ -141,7 +140,7 @@ export async function sendCreation(
   const creation = origin.write({ kind: 'record', values, overwrite: false });
   const answer = await send([creation], { isStored: () => holdsValues(call, origin, record) });
   if (answer === undefined) return 'created';
-  const isRefused = judgeWrite(answer) === 'unchanged';
+  const isRefused = answer.outcome === 'unchanged';
   if (isRefused && answer.responseCode === RESPONSE_CODE.handleExists) return 'exists';
   assertDone(answer);
   return 'created';
@@ -193,9 +192,10 @@ function requestsOf(origin: OriginRecord, plan: WritePlan) {
 }
 
 /** Asserts a successful write. @throws ServiceError for a Handle server refusal */
-function assertDone(answer: RecordAnswer): true {
+function assertDone(answer: Judged<RecordAnswer>): true {
   if (answer.status < 300) return true;
-  throw refusalError(answer, 'write');
+  const refusal = refusalError(answer, 'write');
+  throw answer.outcome === 'unchanged' ? refusal : withoutRetryAfter(refusal);
 }
 
 interface WrittenRecord {

@@ -47,12 +47,15 @@ interface WriteEffect {
 
 /**
  * Sends requests to the Handle server under a fence, sequentially until one is refused. Resolves to the last
- * response; undefined if nothing was sent, or if the record was found to be stored.
+ * response, with the outcome of all requests; undefined if nothing was sent, or if the record was found to be stored.
  */
 export type SendWrite = <Answer extends WriteAnswer>(
   requests: readonly SendRequest<Answer>[],
   effect?: WriteEffect,
-) => Promise<Answer | undefined>;
+) => Promise<Judged<Answer> | undefined>;
+
+/** The last response of a write, and the outcome of all its requests. */
+export type Judged<Answer> = Answer & { outcome: WriteOutcome };
 
 /** A `withBody` for writes without a body, or with a body that was already received. */
 export const noBody = <T>(_req: IncomingMessage, work: (body: undefined) => Promise<T>): Promise<T> =>
@@ -166,28 +169,31 @@ interface Settlement {
  * While the fence is raised, earlier loads are not stored. Settles once all instances have acknowledged the
  * change or lost their lease; only then may the caller get its reply.
  *
- * @returns the last response; undefined if nothing was sent, or if the record was found to be stored
+ * @returns the last response, with the outcome of all requests; undefined if nothing was sent, or if the record was found
+ * to be stored
  */
 export async function sendFenced<Answer extends WriteAnswer>(
   fence: Fence,
   requests: readonly SendRequest<Answer>[],
   settlement: Settlement = {},
-): Promise<Answer | undefined> {
+): Promise<Judged<Answer> | undefined> {
   const sent = await sendSequentially(fence, requests, settlement);
-  const { outcome, isAccepted, answer, failed } = sent;
+  const { outcome, answer, failed } = sent;
   try {
     await settle(fence, sent, settlement);
     if (failed !== undefined) throw failed.failure;
   } catch (failure) {
     throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
   } finally {
-    // After the settlement, even if it failed, so that a subscriber to changes reads the new record. A 404
-    // invalidates the entry too, but changes nothing at the Handle server.
-    if (outcome !== 'unchanged' && (isAccepted || answer?.status !== 404))
-      await settlement.onChanged?.(sent, outcome);
+    // After the settlement, even if it failed, so that a subscriber to changes reads the new record.
+    if (outcome !== 'unchanged' && !wasMissing(sent)) await settlement.onChanged?.(sent, outcome);
   }
-  return answer;
+  return answer && { ...answer, outcome };
 }
+
+/** Whether the handle did not exist: a 404 invalidates the entry, but changes nothing at the Handle server. */
+const wasMissing = ({ isAccepted, answer }: Sent<WriteAnswer>): boolean =>
+  !isAccepted && answer?.status === 404;
 
 /** Settles once no instance serves the record before the write, or the absence of a minted one. */
 async function settle(
@@ -239,9 +245,15 @@ async function sendSequentially<Answer extends WriteAnswer>(
 }
 
 /** Removes Retry-After, because a client must not be told to repeat a write that may have been executed. */
-function withoutRetryAfter(error: unknown): unknown {
-  if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
+export function withoutRetryAfter(error: unknown): unknown {
+  if (!(error instanceof ServiceError)) return error;
   const { message, responseCode, upstreamStatus, diagnosis, cause } = error;
+  const upstreamAnswer = error.upstreamAnswer && { ...error.upstreamAnswer };
+  delete upstreamAnswer?.retryAfter;
   const details = { message, responseCode, upstreamStatus, diagnosis, cause };
-  return new ServiceError(error, { ...details, retryAfterMs: 'never' });
+  return new ServiceError(error, {
+    ...details,
+    ...(upstreamAnswer && { upstreamAnswer }),
+    retryAfterMs: 'never',
+  });
 }

@@ -68,6 +68,21 @@ describe('response to a write', () => {
     expect(valuesOf(answer.rawHeaders, 'www-authenticate')).toEqual([basic, handle]);
   });
 
+  test.each([
+    [429, '17'],
+    // A gateway in between may have aborted while the server executes the write.
+    [502, undefined],
+    [503, undefined],
+  ])('with %i and Retry-After: 17 is relayed with the Retry-After %s', async (status, expected) => {
+    mockWrites({ status, body: 'later', rawHeaders: ['retry-after', '17', 'X-Gateway', 'yes'] });
+    const proxy = await startProxy({ DELETION_HANDLES: 'true' });
+    for (const method of ['PUT', 'DELETE']) {
+      const answer = await proxy.ask(PATH, { method, body: '[]' });
+      expect([answer.status, answer.text, answer.headers['x-gateway']]).toEqual([status, 'later', 'yes']);
+      expect(answer.headers['retry-after']).toBe(expected);
+    }
+  });
+
   describe('response length', () => {
     test.each([
       [403, PATH],

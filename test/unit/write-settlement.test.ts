@@ -53,7 +53,7 @@ describe('fence settlement', () => {
     expect([settled, requests]).toEqual([[outcome], sent]);
   });
 
-  test('counts the life of the fence from each request', async () => {
+  test('counts the life of the fence from each further request', async () => {
     const done: string[] = [];
     const { fence } = createFence();
     const extend = () => void done.push('extend');
@@ -62,7 +62,29 @@ describe('fence settlement', () => {
       return responded(200)();
     };
     await sendFenced({ ...fence, extend }, [send, send]);
-    expect(done).toEqual(['extend', 'send', 'extend', 'send']);
+    expect(done).toEqual(['send', 'extend', 'send']);
+  });
+
+  test.each<[outcome: string | undefined, statuses: number[]]>([
+    [undefined, []],
+    ['unchanged', [429]],
+    ['changed', [200, 429]],
+    ['unknown', [200, 503]],
+  ])(
+    'resolves to the outcome of all requests, %s, with the last response of %j',
+    async (outcome, statuses) => {
+      const last = await sendFenced(createFence().fence, statuses.map(responded));
+      expect([last?.outcome, last?.status]).toEqual([outcome, statuses.at(-1)]);
+    },
+  );
+
+  test('failure after a request that may have been executed relays no Retry-After', async () => {
+    const upstreamAnswer = { status: 503, members: {}, namesHandle: false, retryAfter: '17' };
+    const failure = new ServiceError('UPSTREAM_BUSY', { upstreamAnswer });
+    await expect(sendFenced(createFence().fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
+      retryAfterSeconds: undefined,
+      upstreamAnswer: { status: 503, members: {}, namesHandle: false },
+    });
   });
 
   test.each<[recorded: number, statuses: number[], isStored: boolean]>([

@@ -1,10 +1,11 @@
 import nock from 'nock';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, type V2Question, askV2, read } from '../support/v2.js';
 import { NAME, type Scripted, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
-import { RECORD, URL_INPUT } from '../support/v2-record.js';
+import { RECORD, URL_INPUT, URL_VALUE } from '../support/v2-record.js';
 
 useNock();
 
@@ -103,10 +104,40 @@ describe('ePIC v2 error response', () => {
       expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
     });
 
-    test('relays the Retry-After of a busy server', async () => {
-      const busy = { ...code(503, 3), headers: { 'Retry-After': '17' } };
-      const { answer } = await run(PUT, [reply.record(RECORD), busy]);
-      expect(answer.headers['retry-after']).toBe('17');
+    test.each([
+      ['17', code(429, 3)],
+      // A gateway in between may have aborted while the server executes the write.
+      [undefined, code(503, 3)],
+      [undefined, code(503, 2)],
+      [undefined, code(502, 2)],
+    ])('has the Retry-After %s after the response %j with 17', async (expected, refusal) => {
+      const refused = { ...refusal, headers: { 'Retry-After': '17' } };
+      const { answer } = await run(PUT, [reply.record(RECORD), refused]);
+      expect([answer.status >= 500, answer.headers['retry-after']]).toEqual([true, expected]);
+    });
+
+    test('has no Retry-After if an earlier request of the write was executed', async () => {
+      const hidden = [reply.forbidden, reply.record([URL_VALUE])];
+      const refused = { ...code(429, 3), headers: { 'Retry-After': '17' } };
+      const body = [
+        { ...URL_INPUT, idx: 1, parsed_data: 'https://example.org/new' },
+        { ...URL_INPUT, idx: 7 },
+      ];
+      const { answer, sent } = await run({ ...PUT, body }, [...hidden, reply.done, refused]);
+      expect(sent.map(({ method }) => method)).toEqual(['GET', 'GET', 'PUT', 'PUT']);
+      expect([answer.status, answer.headers['retry-after']]).toEqual([503, undefined]);
+    });
+
+    test('has no Retry-After if the record was written, and its invalidation is unconfirmed', async () => {
+      scriptUpstream(reply.record(RECORD), reply.done);
+      const { url, app } = await startProxy();
+      const unconfirmed = () =>
+        Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 }));
+      const fence = { changed: unconfirmed, unchanged: unconfirmed, unknown: unconfirmed };
+      vi.spyOn(app.host.resolver, 'fence').mockResolvedValue(fence);
+      const answer = await askV2(url)(`/${NAME}`, PUT);
+      expect(read(answer)).toMatchObject({ status: 503, code: 'INVALIDATION_UNCONFIRMED' });
+      expect(answer.headers).not.toHaveProperty('retry-after');
     });
   });
 
