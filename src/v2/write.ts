@@ -215,12 +215,13 @@ export async function readBack(origin: OriginRecord, sent: SizedValues): Promise
   return (await readAsCaller(origin, { authoritative: true }).catch(() => undefined)) ?? sent;
 }
 
-/** Sends 201 with Location, or 204. */
+/** Sends 201 with Location, or 204. Never fails for lack of an ETag. */
 export async function sendWritten(
   call: V2Call,
   { handle, rawHandle, isNew, written }: WrittenRecord,
 ): Promise<void> {
-  const headers = { ...PRIVATE, ETag: await etagOfValues(call, written) };
+  const etag = await etagOfWritten(call, written);
+  const headers = { ...PRIVATE, ...(etag !== undefined && { ETag: etag }) };
   if (!isNew) {
     sendV2(call.res, { status: 204, headers });
     return;
@@ -231,6 +232,19 @@ export async function sendWritten(
     contentType: JSON_TYPE,
     body: writeJson({ 'epic-pid': handle }),
   });
+}
+
+/**
+ * Returns undefined if the client has left, or if there is no room for a large record. An error would be the response to a
+ * write that was executed, and a POST would not leave its name for a repetition.
+ */
+async function etagOfWritten(call: V2Call, written: SizedValues): Promise<string | undefined> {
+  try {
+    return await etagOfValues(call, written);
+  } catch (failure) {
+    if (failure instanceof ServiceError) return undefined;
+    throw failure;
+  }
 }
 
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */

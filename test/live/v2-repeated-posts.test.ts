@@ -17,8 +17,14 @@ beforeEach(() => {
   demo.heal();
 });
 
+/** Returns the values of a POST. The proxy processes those of a large record in time slices. */
+const valuesOf = (place: string): unknown[] =>
+  place.startsWith('large')
+    ? [urlTo(place), { type: 'NOTE', parsed_data: 'x'.repeat(20_000) }]
+    : [urlTo(place)];
+
 const post = (url: string, place: string): Promise<Asked> =>
-  askV2(url)('/21.T11998', { method: 'POST', body: [urlTo(place)] });
+  askV2(url)('/21.T11998', { method: 'POST', body: valuesOf(place) });
 
 const pidIn = (answer: Asked): string => (read(answer) as { 'epic-pid': string })['epic-pid'];
 
@@ -45,7 +51,7 @@ async function postAndLeave(
 ): Promise<void> {
   demo.hold.holdReplies('PUT');
   const { size } = demo.hold;
-  const body = JSON.stringify([urlTo(place)]);
+  const body = JSON.stringify(valuesOf(place));
   const socket = await openSocket(url);
   socket.write(
     `POST /api/v2/handles/21.T11998 HTTP/1.1\r\nHost: x\r\nAuthorization: ${login}\r\n` +
@@ -70,12 +76,19 @@ describe('repeated ePIC v2 POST', () => {
     // A full close by the client looks like a half-close.
     ['closes', 'closed', (socket: Socket) => socket.destroy()],
     ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
-  ])('creates one handle after the client timed out and %s its connection', async (_how, place, leave) => {
+    ['closes', 'large-closed', (socket: Socket) => socket.destroy()],
+    ['resets', 'large-reset', (socket: Socket) => socket.resetAndDestroy()],
+  ])('creates one handle after the client timed out and %s its connection (%s)', async (_, place, leave) => {
     const { url } = await startProxy({ UPSTREAM_URL: demo.url });
     await postAndLeave(url, place, USER01, leave);
     // A response to a different request shows that the proxy has read the close.
     await ask(url, '/api/site');
+    demo.hold.holdReplies('GET');
     demo.hold.sendHeld('PUT');
+    // The proxy reads the created record; another response shows that it has finished.
+    await expect.poll(() => demo.hold.size).toBe(1);
+    demo.hold.sendHeld('GET');
+    await ask(url, '/api/site');
     await expect.poll(() => handlesOf(url, place)).toHaveLength(1);
     expect((await post(url, place)).status).toBe(201);
     expect(await handlesOf(url, place)).toHaveLength(1);
