@@ -1,6 +1,9 @@
 // Minted names whose response was lost, stored so that a repeated request gets the same name.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
+import { ServiceError } from '../errors.js';
+
+type Redis = RedisCommands['redis'];
 
 /** Stores a name. ARGV: name, TTL (ms). */
 export const STORE_UNCLAIMED = `
@@ -8,15 +11,112 @@ redis.call('RPUSH', KEYS[1], ARGV[1])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
 /** Unclaimed names by `request`, a digest of the request in one word. */
-export type UnclaimedNames = ReturnType<typeof createUnclaimedNames>;
+export interface UnclaimedNames {
+  add: (request: string, name: string) => Promise<void>;
+  /**
+   * Removes and returns the oldest name of the request; undefined if there is none.
+   *
+   * @throws ServiceError LOCK_UNAVAILABLE if Redis does not answer in time
+   */
+  take: (request: string) => Promise<string | undefined>;
+  remove: (request: string, name: string) => Promise<void>;
+}
 
 /** TTL of a name: programs retry within minutes, or later if they are restarted. */
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
 
 /** Stores names in Redis, if it is given and available, otherwise in this process. */
-export function createUnclaimedNames(now: () => number, shared?: RedisCommands) {
-  const local = new LRUCache<string, string[]>({
+export function createUnclaimedNames(now: () => number, commands?: RedisCommands): UnclaimedNames {
+  const local = createLocalNames(now);
+  const shared = commands && createSharedNames(commands, local);
+  return {
+    async add(request, name) {
+      if ((await shared?.add(request, name)) !== true) local.add(request, name);
+    },
+    take: async (request) => (await shared?.take(request)) ?? local.take(request),
+    async remove(request, name) {
+      local.remove(request, name);
+      await shared?.remove(request, name);
+    },
+  };
+}
+
+/** Names in Redis. `local`: names that Redis has not stored, or has stored after the timeout. */
+function createSharedNames(commands: RedisCommands, local: ReturnType<typeof createLocalNames>) {
+  const keyOf = (request: string): string => `${commands.keyPrefix}unclaimed:${request}`;
+  const storeIn = (redis: Redis, request: string, name: string) =>
+    redis.eval(STORE_UNCLAIMED, 1, keyOf(request), name, LIFE_MS);
+  const removeIn = (redis: Redis, request: string, name: string) => redis.lrem(keyOf(request), 0, name);
+
+  /** Returns whether Redis has stored the name in time. */
+  async function add(request: string, name: string): Promise<boolean> {
+    const store = (redis: Redis) => storeIn(redis, request, name);
+    const stored = await runOrRepair(commands, 'leave', store, async (_, redis) => {
+      // One copy is enough, or none if the local one has been assigned meanwhile.
+      if (!local.remove(request, name)) await removeIn(redis, request, name);
+    });
+    return stored !== undefined;
+  }
+
+  /** Removes all copies of the name. Returns false if another request has done so. */
+  async function claim(request: string, name: string): Promise<boolean> {
+    const remove = (redis: Redis) => removeIn(redis, request, name);
+    const removed = await runOrRepair(commands, 'claim', remove, async (copies, redis) => {
+      if (copies > 0) await storeIn(redis, request, name);
+    });
+    const isMine = assertAnswered(removed) > 0;
+    local.remove(request, name);
+    return isMine;
+  }
+
+  /**
+   * Reads before it removes: a Redis that hangs usually does so at the read, and would execute the removal later, when
+   * nobody uses the name. While Redis is known to be unavailable, names in it are unknown.
+   */
+  async function take(request: string): Promise<string | undefined> {
+    if (!commands.isUp()) return undefined;
+    const oldest = await commands.run('claim', (redis) => redis.lindex(keyOf(request), 0));
+    const name = assertAnswered(oldest);
+    if (name === null) return undefined;
+    return (await claim(request, name)) ? name : take(request);
+  }
+
+  const remove = (request: string, name: string) =>
+    commands.run('claim', (redis) => removeIn(redis, request, name));
+  return { add, take, remove };
+}
+
+/**
+ * Runs a command; undefined if it fails. `repair` undoes what Redis executes after the timeout, with the connection, because
+ * `run` is still paused at that moment.
+ */
+async function runOrRepair<T>(
+  commands: RedisCommands,
+  name: 'leave' | 'claim',
+  command: (redis: Redis) => Promise<T>,
+  repair: (reply: T, redis: Redis) => Promise<void>,
+): Promise<T | undefined> {
+  let isLate = false;
+  const reply = await commands.run(name, (redis) => {
+    const sent = command(redis);
+    sent.then((late) => (isLate ? repair(late, redis) : undefined)).catch(() => undefined);
+    return sent;
+  });
+  isLate = reply === undefined;
+  return reply;
+}
+
+/** Asserts a reply of Redis: without it, a repeated request would create a second handle. */
+function assertAnswered<T>(reply: T | undefined): T {
+  if (reply !== undefined) return reply;
+  const detail = 'Redis does not say whether an equal request has created one';
+  throw new ServiceError('LOCK_UNAVAILABLE', { detail, retryAfterMs: 1000 });
+}
+
+/** Names in this process, each once for a request. */
+function createLocalNames(now: () => number) {
+  const names = new LRUCache<string, string[]>({
     // The `max` option would preallocate memory for all requests.
     maxSize: MAX_REQUESTS,
     sizeCalculation: () => 1,
@@ -24,34 +124,25 @@ export function createUnclaimedNames(now: () => number, shared?: RedisCommands) 
     ttlResolution: 0,
     perf: { now },
   });
-  const runShared: RedisCommands['run'] = (name, command) =>
-    shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
-  const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
-  const setLocal = (request: string, names: string[]): void => {
-    if (names.length === 0) local.delete(request);
-    else local.set(request, names);
-  };
+  const others = (request: string, name: string): string[] =>
+    (names.get(request) ?? []).filter((known) => known !== name);
+  function remove(request: string, name: string): boolean {
+    const isKnown = names.get(request)?.includes(name) === true;
+    const left = others(request, name);
+    if (left.length === 0) names.delete(request);
+    else if (isKnown) names.set(request, left);
+    return isKnown;
+  }
   return {
-    async add(request: string, name: string): Promise<void> {
-      const isShared = await runShared('leave', (redis) =>
-        redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
-      );
-      if (isShared === undefined) setLocal(request, [...(local.get(request) ?? []), name]);
+    add(request: string, name: string): void {
+      names.set(request, [...others(request, name), name]);
     },
-    /** Removes and returns the oldest name of the request; undefined if there is none. */
-    async take(request: string): Promise<string | undefined> {
-      const name = await runShared('claim', (redis) => redis.lpop(redisKey(request)));
-      if (name != null) return name;
-      const [first, ...others] = local.get(request) ?? [];
-      setLocal(request, others);
+    /** Returns whether the name was known. */
+    remove,
+    take(request: string): string | undefined {
+      const [first] = names.get(request) ?? [];
+      if (first !== undefined) remove(request, first);
       return first;
-    },
-    async remove(request: string, name: string): Promise<void> {
-      await runShared('claim', (redis) => redis.lrem(redisKey(request), 0, name));
-      setLocal(
-        request,
-        (local.get(request) ?? []).filter((known) => known !== name),
-      );
     },
   };
 }

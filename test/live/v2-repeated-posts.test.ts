@@ -7,8 +7,8 @@ import { type Asked, ask } from '../support/ask.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
-import { startSharing } from '../support/sharing-proxies.js';
+import { LITTLE_PATIENCE, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { redisIs, startSharing } from '../support/sharing-proxies.js';
 import { USER01, askV2, read, urlTo } from '../support/v2.js';
 
 const demo = await startDemoServer();
@@ -108,6 +108,43 @@ describe('repeated ePIC v2 POST', () => {
       const again = await post(other.url, 'elsewhere');
       expect([again.status, pidIn(again)]).toEqual([201, name]);
       expect(pidIn(await post(one.url, 'elsewhere'))).not.toBe(name);
+    });
+
+    test('creates one handle if Redis did not answer a repetition in time', async () => {
+      const env = LITTLE_PATIENCE;
+      const proxy = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+      const name = await postUnheard(proxy.url, 'late');
+      redis.freeze();
+      onTestFinished(() => {
+        redis.thaw();
+      });
+      const early = await post(proxy.url, 'late');
+      expect([early.status, early.headers['retry-after']]).toEqual([503, '1']);
+      redis.thaw();
+      await redisIs(proxy, 1);
+      expect(pidIn(await post(proxy.url, 'late'))).toBe(name);
+      expect(pidIn(await post(proxy.url, 'late'))).not.toBe(name);
+    });
+
+    test('creates other handles for later requests if Redis stored the name late', async () => {
+      const env = LITTLE_PATIENCE;
+      const proxy = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+      onTestFinished(() => {
+        redis.thaw();
+      });
+      await postAndLeave(proxy.url, 'stored-late', USER01, (socket) => {
+        redis.freeze();
+        socket.resetAndDestroy();
+      });
+      await ask(proxy.url, '/api/site');
+      await redisIs(proxy, 0);
+      redis.thaw();
+      await redisIs(proxy, 1);
+      demo.hold.sendHeld('PUT');
+      const pids: string[] = [];
+      for (let posts = 0; posts < 3; posts++) pids.push(pidIn(await post(proxy.url, 'stored-late')));
+      expect(await handlesOf(proxy.url, 'stored-late')).toHaveLength(3);
+      expect(new Set(pids).size).toBe(3);
     });
 
     // Anyone could fill Redis otherwise.
