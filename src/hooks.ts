@@ -135,12 +135,15 @@ export interface Judgement {
 /** Judges requests; each is judged once, at the latest before it is sent to the Handle server. */
 export interface RequestJudge {
   /** Whether requests over HTTP are judged before they are answered from memory. Native messages never are. */
-  readonly judgesHits: boolean;
+  readonly judgesHits?: boolean;
   /** Whether each handle in a body is judged. */
-  readonly judgesHandles: boolean;
+  readonly judgesHandles?: boolean;
   judge: (request: JudgedRequest) => Judgement | Promise<Judgement>;
-  /** Judges a message over TCP that misses in memory. A message over UDP, whose sender may be forged, is not judged. */
-  judgeMessage: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
+  /**
+   * Judges a native message over TCP that misses in memory; without it, each is admitted. A message over UDP, whose sender may
+   * be forged, is not judged.
+   */
+  judgeMessage?: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
 }
 
 export type Hooks = ReturnType<typeof createHooks>;
@@ -165,7 +168,11 @@ export const createHooks = () => ({
   read: hookList<AroundRead>(),
   /** Creates what a plugin adds to redirects, at the start and at each reload. */
   redirect: hookList<(settings: Config) => RedirectExtension>(),
-  /** Returns headers of a response that depends on the stored records of these handles alone. */
+  /**
+   * Returns headers of a response that depends on the stored records of these handles alone: the JSON of a record, a redirect.
+   * Not called for an alias, a target chosen by the request, a page, a 404 of a redirect, an error, an answer that is not stored,
+   * a forwarded read (login, list) or ePIC v2. An invalid header value, such as a character above U+00FF, makes the response a 500.
+   */
   recordHeaders: hookList<(handles: readonly HandleRef[]) => readonly HeaderLine[]>(),
   /** A read is answered with a fresh entry. */
   hit: hookList<(handle: HandleRef, entry: Entry) => void>(),

@@ -57,7 +57,7 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
     });
   }
 
-  const judgesHits = judges.some((judge) => judge.judgesHits);
+  const judgesHits = judges.some((judge) => judge.judgesHits === true);
   return {
     judgeHits: judgesHits ? (req, res) => judgeOnce(req, res, contextOf(res)) : undefined,
     refusalOf: judgesHits ? (req) => refusalIn(judgementsOf(req)) : undefined,
@@ -79,11 +79,11 @@ export function createAdmission({ admission }: Hooks, isTrustedProxy: IsTrustedP
       // Behind a load balancer the client is unknown, and a closed connection has no address.
       if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
       return maybe(
-        maybeAll(judges.map(({ judgeMessage }) => judgeMessage({ address, handle }))),
+        maybeAll(judges.map(({ judgeMessage }) => judgeMessage?.({ address, handle }) ?? {})),
         (judgements) => callerOf(client, false, {}, admittedClass(judgements)),
       );
     },
-    refusalOfHandle: judges.some(({ judgesHandles }) => judgesHandles)
+    refusalOfHandle: judges.some(({ judgesHandles }) => judgesHandles === true)
       ? async (req, handle) => {
           for (const judgement of judgementsOf(req)) {
             const refusal = await judgement.refusalOfHandle?.(handle);

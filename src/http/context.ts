@@ -75,7 +75,10 @@ export function contextOf(res: ServerResponse): RequestContext {
 
 interface NamedHandle {
   interface: 'record' | 'v2' | 'redirect' | 'list' | 'native';
-  /** Undefined without a valid handle, or if only the body names it. A list of a prefix names `<prefix>/`. */
+  /**
+   * Undefined without a valid handle, or if only the query or body names it. A list of a prefix names `<prefix>/`, and an ePIC v2
+   * collection what its path has: `21.T11998/` or `21.T11998`.
+   */
   handle: string | undefined;
 }
 
@@ -91,12 +94,17 @@ export function handleNamedBy(context: RequestContext): NamedHandle {
 function handleIn(place: Place, of: Interface): NamedHandle {
   if (of === 'native') return { interface: 'native', handle: undefined };
   if (of === 'v2') return { interface: 'v2', handle: decodePath(restOf(place)) };
-  if (of === 'redirect') {
-    const decoded = decodePath(place.target.path);
-    return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
-  }
   const namesHandle = place.match?.routes[0]?.path.endsWith('{handle}') === true;
+  if (of === 'redirect')
+    return { interface: 'redirect', handle: namesHandle ? handleOfRedirect(place) : undefined };
   return { interface: 'record', handle: namesHandle ? decodePath(restOf(place)) : undefined };
+}
+
+/** Returns the handle that a redirect resolves, which has no fragment. */
+function handleOfRedirect({ target }: Place): string | undefined {
+  const [path = ''] = target.path.split('#', 1);
+  const text = handleInUrl(decodePath(path) ?? '');
+  return text === '' ? undefined : text;
 }
 
 function decodePath(rawHandle: string): string | undefined {

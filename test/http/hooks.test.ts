@@ -50,8 +50,6 @@ const purgeHandle = ({ app: { operations } }: Proxy): Promise<unknown> =>
 
 /** A judge that rejects what it judges. */
 const refuses: RequestJudge = {
-  judgesHits: false,
-  judgesHandles: false,
   judge: () => ({ refusal: new ServiceError(ERRORS.TRAFFIC_REFUSED) }),
   judgeMessage: () => ({ refusal: new ServiceError(ERRORS.TRAFFIC_REFUSED) }),
 };
@@ -73,6 +71,15 @@ describe('hooks of admission', () => {
     const judges = [undefined, admits, refuses].map((judge) => pluginWith({ admission: () => judge }));
     const proxy = await startProxy({}, { plugins: judges });
     expect((await proxy.ask(PATH)).status).toBe(403);
+  });
+
+  it('admission: a judge may have no member but judge', async () => {
+    mockUpstream();
+    const { judge } = refuses;
+    const { ask, app } = await startWith({ admission: () => ({ judge }) });
+    expect((await ask(PATH)).status).toBe(403);
+    const [admitMessage] = app.host.hooks.admitMessage;
+    expect(admitMessage?.('192.0.2.1', app.host.refOf(HANDLE))).toMatchObject({ class: 'normal' });
   });
 
   it('aroundMiss: runs or rejects each read that misses in memory, the first outermost', async () => {
