@@ -1,5 +1,5 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
 import { rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -10,7 +10,7 @@ import { LAST_SNAPSHOT_MS } from '../../src/plugins/snapshot/plugin.js';
 import { Snapshot } from '../../src/plugins/snapshot/snapshot.js';
 import type { Host } from '../../src/host.js';
 import { toBytes } from '../../src/handle/bytes.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
 vi.mock('node:fs/promises', { spy: true });
@@ -228,6 +228,9 @@ describe('snapshot', () => {
     const file = join(newFolder(), 'snapshot');
     const first = trace(file, memoryOf(10));
     await first.snapshot.start();
+    // A snapshot that starts now would move the log away.
+    await expect.poll(() => first.written).toHaveLength(1);
+    rmSync(file);
     // As on a disk that has become read-only: no line can be appended to a folder, and unlink does not remove one.
     for (const path of [file, `${file}.deleted`]) mkdirSync(path);
     await first.snapshot.recordDeletion({ key: '21.T1/0' });

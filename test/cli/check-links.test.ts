@@ -10,7 +10,7 @@ import { startDemoServer } from '../support/demo.js';
 import { builtCli, cli } from '../support/cli.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { fileOf, recordLine } from '../support/record-files.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 import { urlValue } from '../support/upstream.js';
 
 type Answer = (req: IncomingMessage, res: ServerResponse) => void;

@@ -9,7 +9,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { follow, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 const lineOf = (at: number, from = 'now'): string => `{"handle":"21.T1/${at}","values":["${from}"]}\n`;
 const linesOf = (first: number, end: number, from?: string): string =>

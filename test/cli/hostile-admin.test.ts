@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callAdmin } from '../../src/cli/client.js';
 import { cli, withoutProgress } from '../support/cli.js';
 import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 const OK = 'HTTP/1.1 200 OK\r\n\r\n';
 const EXPORT = 'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n';

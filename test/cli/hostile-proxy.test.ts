@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { fetchText } from '../../src/cli/client.js';
 import { cli, cliWith, withoutProgress } from '../support/cli.js';
 import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 const OK = 'HTTP/1.1 200 OK\r\nConnection: close\r\n';
 

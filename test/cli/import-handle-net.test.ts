@@ -13,7 +13,7 @@ import { builtCli, cli } from '../support/cli.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { fileOf } from '../support/record-files.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 useNock();
 

@@ -9,7 +9,7 @@ import { cli, withoutProgress } from '../support/cli.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { fileOf, isoTime, recordLine } from '../support/record-files.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 import { PATH, HANDLE, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
 useNock();

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { startProgram } from '../support/built-proxy.js';
 import { startHostileServer } from '../support/hostile-server.js';
 import { recordLine } from '../support/record-files.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 /** Interrupts a command once a server that never responds has its request. */
 async function interrupt(args: string[]) {

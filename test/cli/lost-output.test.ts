@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ROOT } from '../support/built-proxy.js';
 import { freePort } from '../support/free-port.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 const RECORD = '{"handle":"21.T1/A","values":[]}\n';
 

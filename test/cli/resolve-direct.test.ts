@@ -9,7 +9,7 @@ import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { freePort } from '../support/free-port.js';
 import { startHostileServer } from '../support/hostile-server.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 const { key, cert, fingerprint } = await createCertificate();
 const { url } = await startDemoServer({ tls: { key, cert } });

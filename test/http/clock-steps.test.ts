@@ -7,7 +7,8 @@ import { describe, expect } from 'vitest';
 import { type Clock, createSteadyTime } from '../../src/clock.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
-import { newFolder, snapshotOf } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
+import { snapshotOf } from '../support/snapshot.js';
 import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();

@@ -14,7 +14,7 @@ import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { sliceBySteps } from '../support/slices.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 import { UPSTREAM_URL } from '../support/upstream.js';
 
 vi.mock('node:fs/promises', { spy: true });

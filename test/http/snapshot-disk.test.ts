@@ -7,7 +7,8 @@ import { DeletionLog } from '../../src/plugins/snapshot/deletion-log.js';
 import { gate } from '../support/gate.js';
 import { isSettled } from '../support/manual-clock.js';
 import { useNock } from '../support/nock.js';
-import { newFolder, startLogged } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
+import { startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
 import { jsonAnswer, mockWrites } from '../support/writes.js';
 

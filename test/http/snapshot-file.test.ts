@@ -16,7 +16,8 @@ import { BLOCK_HEAD_BYTES, MAGIC_BYTES, decodeBlockHead } from '../../src/plugin
 import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { importLines } from '../support/record-files.js';
-import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
+import { snapshotOf, startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import type { Proxy } from '../support/proxy.js';
-import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
+import { snapshotOf, startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, recordOf, urlValue } from '../support/upstream.js';
 import { jsonAnswer, mockWrites } from '../support/writes.js';
 

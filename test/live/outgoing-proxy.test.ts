@@ -8,7 +8,7 @@ import { startBuiltProxy, startMain } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
 import { startConnectProxy } from '../support/connect-proxy.js';
 import { startDemoServer } from '../support/demo.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 const certificate = await createCertificate({ name: 'handle.test' });
 const demo = await startDemoServer({ tls: certificate });

@@ -8,7 +8,7 @@ import { createLogger } from '../../src/observe/logger.js';
 import { PREFIX, startLeads, value } from '../support/leads.js';
 import { readDocument } from '../support/markdown.js';
 import { useNock } from '../support/nock.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 
 useNock();
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import request from 'supertest';
 import { type Proxy, STARTED_AT } from './proxy.js';
-import { newFolder } from './snapshot.js';
+import { newFolder } from './folder.js';
 import { urlValue } from './upstream.js';
 
 /** Lines of about 400 bytes then fit into the maximum body. */

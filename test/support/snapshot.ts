@@ -1,21 +1,8 @@
 // Starts proxies with a snapshot and a log that a test can wait for.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Proxy, startProxy } from './proxy.js';
 import { type MockUpstream, PATH, mockUpstream } from './upstream.js';
-
-/** Creates a folder, and removes it when the test ends. */
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
-  onTestFinished(() => {
-    // Again if a snapshot is written to it meanwhile.
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  return folder;
-}
 
 export interface LoggedProxy extends Proxy {
   lines: (msg: string) => Record<string, unknown>[];

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startProxy } from '../support/proxy.js';
-import { newFolder } from '../support/snapshot.js';
+import { newFolder } from '../support/folder.js';
 import { HANDLE, PATH, recordOf, urlValue } from '../support/upstream.js';
 
 beforeEach(() => {
