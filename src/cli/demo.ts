@@ -68,6 +68,7 @@ Read a handle, write your own (user ${USER}, password ${DEMO_PASSWORD}), and rea
 
 Native protocol, for Java programs and HDLProxy: ${nativeTcp}, ${nativeUdp}
 Snapshot of the cache, for the next start: ${env['CACHE_SNAPSHOT_FILE'] || 'off'}
+The Handle server is in memory: records that you write are gone after a restart.
 Press Ctrl-C to stop.
 `);
 });

@@ -29,7 +29,7 @@ describe('section “Put it in front of your server” of README.md', () => {
     );
     const [, pin = ''] = /^ *To pin it +UPSTREAM_FINGERPRINT=(\S+)$/m.exec(said) ?? [];
     expect(start).toContain('export UPSTREAM_FINGERPRINT=');
-    expect(start).toContain('npm start\n');
+    expect(start).toContain('node dist/main.js\n');
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, UPSTREAM_FINGERPRINT: pin });
     const [read = ''] = /^curl .*$/m.exec(start) ?? [];
     const answer = await shell(
