@@ -1,5 +1,5 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
 import { rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -252,12 +252,25 @@ describe('snapshot', () => {
 
     test('leaves the previous file and logs a warning when the shutdown timeout is too short', async () => {
       const folder = newFolder();
+      const waitForCalls = async (count: number): Promise<void> => {
+        for (let call = 0; call < count; call++) await stat(folder);
+      };
       const file = join(folder, 'snapshot');
       const first = trace(file, memoryOf(10));
       await first.snapshot.start();
       await first.snapshot.close();
       const before = readFileSync(file);
 
+      const openNow = fs.open.bind(fs);
+      // As if the thread that opens the file were slower than the thread that removes it.
+      vi.spyOn(fs, 'open').mockImplementation((...given) => {
+        void waitForCalls(2).then(() => {
+          openNow(...given);
+        });
+      });
+      onTestFinished(() => {
+        vi.mocked(fs.open).mockRestore();
+      });
       const second = trace(file, memoryOf(2000));
       await second.snapshot.start();
       const closing = second.snapshot.close();
@@ -266,6 +279,7 @@ describe('snapshot', () => {
       expect(second.errors).toEqual([{ file, reason: 'no time is left' }]);
       expect(second.written).toEqual([]);
       expect(readFileSync(file).equals(before)).toBe(true);
+      await waitForCalls(4);
       expect(readdirSync(folder)).toEqual(['snapshot']);
     });
   });

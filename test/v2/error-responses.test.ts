@@ -133,7 +133,12 @@ describe('ePIC v2 error response', () => {
       const { url, app } = await startProxy();
       const unconfirmed = () =>
         Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 }));
-      const fence = { changed: unconfirmed, unchanged: unconfirmed, unknown: unconfirmed };
+      const fence = {
+        changed: unconfirmed,
+        unchanged: unconfirmed,
+        unknown: unconfirmed,
+        extend: () => undefined,
+      };
       vi.spyOn(app.host.resolver, 'fence').mockResolvedValue(fence);
       const answer = await askV2(url)(`/${NAME}`, PUT);
       expect(read(answer)).toMatchObject({ status: 503, code: 'INVALIDATION_UNCONFIRMED' });

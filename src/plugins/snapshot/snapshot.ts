@@ -1,5 +1,4 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
-import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -293,7 +292,8 @@ async function writeSnapshot(
   try {
     // A file left by a killed process may have a different mode.
     await unlink(temporary).catch(() => undefined);
-    const output = createWriteStream(temporary, { flags: 'wx', mode: 0o600, flush: true });
+    // Opened first: a stream that fails while it opens its file would create the file after its removal below.
+    const output = (await open(temporary, 'wx', 0o600)).createWriteStream({ flush: true });
     await pipeline(blocksOf(source, written), output);
     source.signal.throwIfAborted();
     await source.replace(temporary);
