@@ -122,7 +122,7 @@ function createUsedTable({ log, operations, refOf, slicer }: Host, settings: Mov
   };
 }
 
-/** Purges all changes, also after one that is not confirmed. Returns the reasons of those. */
+/** Purges all changes. Returns the reasons of those that are not confirmed. */
 async function purgeChanges(
   { handles, prefixes }: TableChanges,
   operations: Host['operations'],
