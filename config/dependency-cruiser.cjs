@@ -1,10 +1,20 @@
 // Allowed imports between modules, enforced by `npm run lint`.
-const FILES = ['errors', 'maybe', 'clock', 'time-slicer', 'context', 'hooks', 'host', 'plugin'];
+const FILES = [
+  'errors',
+  'maybe',
+  'bounded-map',
+  'clock',
+  'time-slicer',
+  'context',
+  'hooks',
+  'host',
+  'plugin',
+];
 // Files that contain only types, and describe what any module may use.
 const TYPES = ['config/live', 'config/schema', 'config/upstream-servers', 'context', 'host', 'plugin'].map(
   (name) => `^src/${name}\\.ts$`,
 );
-const KERNEL = ['errors', 'maybe', 'clock', 'handle', 'time-slicer', 'context', 'hooks'];
+const KERNEL = ['errors', 'maybe', 'bounded-map', 'clock', 'handle', 'time-slicer', 'context', 'hooks'];
 const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'upstream', ...KERNEL];
 const APP = ['record', 'v2', 'redirect', 'plugins', 'server', 'config', 'observe', ...INTERFACE];
 const modules = {
@@ -25,6 +35,7 @@ const modules = {
   ],
   plugin: ['config', 'errors', 'hooks', 'host', 'http', 'observe', 'upstream'],
   maybe: [],
+  'bounded-map': [],
   clock: [],
   'time-slicer': [],
   handle: ['errors', 'time-slicer'],
@@ -109,7 +120,7 @@ const inCache = (folder, may) => ({
 const onlyIn = (library, folders) => ({
   name: `${library}-only-in-${folders.join('-')}`,
   severity: 'error',
-  from: { path: '^src/', pathNot: folders.map((folder) => `^src/${folder}/`) },
+  from: { path: '^src/', pathNot: folders.map(pathOf) },
   to: { path: `node_modules/${library}/` },
 });
 
@@ -144,7 +155,7 @@ module.exports = {
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'html', 'plugins']),
     onlyIn('http-proxy-middleware', ['upstream']),
     onlyIn('ioredis', ['cache', 'write']),
-    onlyIn('lru-cache', ['cache', 'write', 'v2', 'resolver', 'plugins']),
+    onlyIn('lru-cache', ['bounded-map', 'cache', 'write', 'resolver', 'plugins']),
     onlyIn('undici', ['upstream', 'cli', 'plugins/referrals']),
     onlyIn('ipaddr.js', ['plugins']),
     onlyIn('negotiator', ['http']),

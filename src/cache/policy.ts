@@ -1,4 +1,5 @@
 // The cache policy as pure functions: the TTL of an answer, and whether an entry is fresh, stale or unusable.
+import { FOREVER_MS } from '../config/fields.js';
 import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
@@ -52,9 +53,6 @@ export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
 }
 
-/** A period of 100 years: effectively forever, but finite, so that it can be sent as JSON. */
-const WITHOUT_END_MS = 36_500 * 86_400_000;
-
 interface RestoredAt {
   now: number;
   /** The same time by the wall clock, which the times in a file follow. */
@@ -73,7 +71,7 @@ export function makeUncheckedEntry(
   { now, wallTime, staleIfErrorMs, hasServer }: RestoredAt,
 ): Entry {
   const known = shiftTimes(entry, now - Math.max(wallTime, entry.requestedAt));
-  const end = now + WITHOUT_END_MS;
+  const end = now + FOREVER_MS;
   if (!hasServer) return { ...known, staleAt: end, deleteAt: end };
   return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
 }

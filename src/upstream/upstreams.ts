@@ -1,4 +1,5 @@
 // Creates the clients of all servers: shared reads go to the primary or to a working secondary.
+import { onceAMinute } from '../clock.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
@@ -126,22 +127,16 @@ export function createOriginServer(
   };
 }
 
-/** Minimum interval between warnings, because clients repeat refused writes. */
-const WARN_EVERY_MS = 60_000;
-
 /**
  * Returns a callback for writes whose login the server ignored; undefined over https. Startup logs no
  * warning, because a second proxy, or a port marked as secure by the operator, accepts logins over http.
  */
 function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void) | undefined {
   if (!url.startsWith('http:')) return undefined;
-  let warnedAt = -Infinity;
-  return function onIgnoredLogin() {
-    if (clock.now() - warnedAt < WARN_EVERY_MS) return;
-    warnedAt = clock.now();
+  return onceAMinute(clock, () => {
     const remedy = 'set upstream.url to an https address';
     log.warn({ upstream: url, remedy }, 'the Handle server ignored the login of a write');
-  };
+  });
 }
 
 const MAX_WRITTEN = 100_000;

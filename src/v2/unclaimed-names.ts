@@ -1,5 +1,5 @@
 // Minted names whose response was lost, stored so that a repeated request gets the same name.
-import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../bounded-map.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
 
@@ -116,14 +116,7 @@ function assertAnswered<T>(reply: T | undefined): T {
 
 /** Names in this process, each once for a request. */
 function createLocalNames(now: () => number) {
-  const names = new LRUCache<string, string[]>({
-    // The `max` option would preallocate memory for all requests.
-    maxSize: MAX_REQUESTS,
-    sizeCalculation: () => 1,
-    ttl: LIFE_MS,
-    ttlResolution: 0,
-    perf: { now },
-  });
+  const names = boundedMap<string[]>(MAX_REQUESTS, { ttl: LIFE_MS, now });
   const others = (request: string, name: string): string[] =>
     (names.get(request) ?? []).filter((known) => known !== name);
   function remove(request: string, name: string): boolean {

@@ -1,5 +1,6 @@
 // The lock of a handle for a write: a fair queue in this instance and, with Redis, a lock across all instances.
 import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../bounded-map.js';
 import type { Cache } from '../cache/cache.js';
 import { systemClock, untilDeadline } from '../clock.js';
 import type { Config } from '../config/schema.js';
@@ -149,14 +150,7 @@ export class LockQueue {
   /** `now`: any clock (ms). */
   constructor(private readonly now: () => number) {
     this.#releasedBefore = now();
-    this.#refused = new LRUCache({
-      // The `max` option would preallocate memory for all logins.
-      maxSize: MAX_REFUSED,
-      sizeCalculation: () => 1,
-      ttl: REFUSED_FOR_MS,
-      ttlResolution: 0,
-      perf: { now },
-    });
+    this.#refused = boundedMap(MAX_REFUSED, { ttl: REFUSED_FOR_MS, now });
   }
 
   /**

@@ -1,6 +1,6 @@
 // The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md,
 // "Write".
-import { type Clock, untilDeadline } from '../../clock.js';
+import { type Clock, pause, untilDeadline } from '../../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import { timeoutError } from '../redis/errors.js';
 import type { MemberList } from './member-list.js';
@@ -59,14 +59,14 @@ export async function awaitAcknowledgements(
 ): Promise<string[] | undefined> {
   const before = call === '' ? undefined : await list.others().catch(() => undefined);
   if (before === undefined) {
-    await wait(clock, LEASE_WAIT_MS);
+    await pause(clock, LEASE_WAIT_MS);
     return call === '' ? [] : undefined;
   }
   const ids = [...before.ends.keys()];
   const all = acknowledgements.waitForAll(call, ids);
   // Each lease is renewed or ends within this time, so the lists before and after show which members renewed.
   const isOver = untilDeadline(all, LEASE_WAIT_MS, timeoutError, clock).catch(() => undefined);
-  await Promise.all([isOver, wait(clock, before.incompleteForMs)]);
+  await Promise.all([isOver, before.incompleteForMs > 0 && pause(clock, before.incompleteForMs)]);
   const missing = acknowledgements.missing(call, ids);
   if (missing.length === 0) return [];
   const after = await list.others().catch(() => undefined);
@@ -93,12 +93,6 @@ export async function expelAndWait(
   } catch {
     return false;
   }
-  await wait(clock, LEASE_WAIT_MS);
+  await pause(clock, LEASE_WAIT_MS);
   return true;
 }
-
-const wait = (clock: Clock, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    if (ms === 0) resolve();
-    else clock.after(ms, resolve);
-  });

@@ -1,5 +1,6 @@
 // The memory tier: entries by key, with the fences, bans and invalidations that apply to them.
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
+import { boundedMap } from '../../bounded-map.js';
 import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
@@ -279,10 +280,7 @@ export class InvalidationLog {
   readonly #moments: LRUCache<string, number>;
 
   constructor(maxKeys = 100_000) {
-    this.#moments = new LRUCache<string, number>({
-      // The `max` option would preallocate memory for all keys.
-      maxSize: maxKeys,
-      sizeCalculation: () => 1,
+    this.#moments = boundedMap(maxKeys, {
       dispose: (moment, _key, reason) => {
         if (reason === 'evict') this.#floor = Math.max(this.#floor, moment);
       },

@@ -1,4 +1,5 @@
 // Publishes changes and bans, reads group numbers, and enters eras.
+import { groupsOf } from '../../time-slicer.js';
 import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, fieldsOf, formatChange } from '../coherence/message.js';
@@ -38,11 +39,8 @@ export async function publishChange(
 
 export async function readNumbers(commands: RedisCommands): Promise<Map<Group, GroupNumber>> {
   const size = commands.isCluster ? 1 : GROUPS_PER_SCRIPT;
-  const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>
-    GROUP_NAMES.slice(part * size, (part + 1) * size),
-  );
   const replies = await Promise.all(
-    parts.map(async (groups) => {
+    groupsOf(GROUP_NAMES, size).map(async (groups) => {
       const names = groups.map((group) => stateName(commands.keyPrefix, group));
       const run = runOf(commands, names[0] ?? '');
       const numbers = (await commands.script(SYNC, names, [run])) as string[];

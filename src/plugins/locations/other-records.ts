@@ -1,5 +1,6 @@
 // Reads the prefix and included records of a redirect, and briefly remembers uncacheable results.
 import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../../bounded-map.js';
 import type { Host } from '../../host.js';
 import type { Cache } from '../../cache/cache.js';
 import type { Entry } from '../../cache/entry.js';
@@ -214,11 +215,7 @@ const MAX_PREFIXES = 10_000;
 
 /** `listsOfFile`: by the key of the prefix record. */
 export function createPrefixRecords(records: OtherRecords, listsOfFile: ReadonlyMap<string, HandleLists>) {
-  const plainPrefixes = new LRUCache<string, Dependency>({
-    // `maxSize` instead of `max`, which would preallocate for all prefixes.
-    maxSize: MAX_PREFIXES,
-    sizeCalculation: () => 1,
-  });
+  const plainPrefixes = boundedMap<Dependency>(MAX_PREFIXES);
 
   function watchPlain(prefixHandle: HandleRef): Dependency | undefined {
     const known = records.known(prefixHandle);

@@ -7,7 +7,7 @@ import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { Host, PurgeRequest } from '../../host.js';
 import type { Started } from '../../plugin.js';
-import { type Steps, runToEnd } from '../../time-slicer.js';
+import { type Steps, groupsOf, runToEnd } from '../../time-slicer.js';
 import { fillAddress, urlRecord } from '../../upstream/url-record.js';
 import { type MovedConfig, createTableReader } from './plugin.js';
 import { type MovedTable, type TableChanges, changesBetween, sizeProblem } from './table.js';
@@ -131,8 +131,7 @@ async function purgeChanges(
   const purge = (request: PurgeRequest): Promise<unknown> =>
     operations.purge(request).catch((reason: unknown) => unconfirmed.push(reason));
   for (const prefix of prefixes) await purge({ prefix: `${prefix}/`, isSoft: false });
-  for (let at = 0; at < handles.length; at += PURGED)
-    await purge({ handles: handles.slice(at, at + PURGED), isSoft: false });
+  for (const some of groupsOf(handles, PURGED)) await purge({ handles: some, isSoft: false });
   return unconfirmed;
 }
 

@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo, type Socket, type SocketOptions } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../../bounded-map.js';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
 import { clientAt, plainAddress } from '../../http/client-address.js';
@@ -302,14 +302,7 @@ const SENDER_LIFE_MS = 60 * 60 * 1000;
 
 export function createProvedSenders(now: () => number) {
   // Each message sets its address. An ExpiringMap would remove and add it, whose remains make a large Map slow (0.1 ms).
-  const addresses = new LRUCache<string, true>({
-    // The `max` option would preallocate memory for all addresses.
-    maxSize: MAX_ADDRESSES,
-    sizeCalculation: () => 1,
-    ttl: SENDER_LIFE_MS,
-    ttlResolution: 0,
-    perf: { now },
-  });
+  const addresses = boundedMap<true>(MAX_ADDRESSES, { ttl: SENDER_LIFE_MS, now });
   return {
     add: (address: string): void => {
       addresses.set(plainAddress(address), true);

@@ -1,5 +1,5 @@
 // Token buckets in this process and, with Redis, across all instances.
-import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../../bounded-map.js';
 import type { RedisCommands } from '../../cache/redis/commands.js';
 
 export interface BucketLimit {
@@ -51,11 +51,7 @@ const MAX_NAMES = 100_000;
  */
 export function createTokenBuckets(now: () => number, shared: RedisCommands | undefined): TakeTokens {
   /** Time at which each bucket is full (ms). */
-  const fullAt = new LRUCache<string, number>({
-    // The `max` option would preallocate memory for all names.
-    maxSize: MAX_NAMES,
-    sizeCalculation: () => 1,
-  });
+  const fullAt = boundedMap<number>(MAX_NAMES);
 
   function takeHere(name: string, limit: BucketLimit, tokens: number): BucketState {
     const at = now();

@@ -1,5 +1,5 @@
 // Starts the traffic rules and the miss limit, and handles their routes on the admin listener.
-import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../../bounded-map.js';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
@@ -194,11 +194,7 @@ const MAX_NETWORKS = 20_000;
 export class MissWindow {
   #startedAt = -Infinity;
   #pressedOfAll = 0;
-  readonly #byNetwork = new LRUCache<string, MissCounts>({
-    // The `max` option would preallocate memory for all networks.
-    maxSize: MAX_NETWORKS,
-    sizeCalculation: () => 1,
-  });
+  readonly #byNetwork = boundedMap<MissCounts>(MAX_NETWORKS);
 
   /**
    * Counts misses. Returns the counts of the network including these, and the number of misses that arrived
