@@ -1,4 +1,5 @@
 // Byte strings, and a reader and writers for the Handle System's binary layout (big-endian).
+import type { Steps } from '../time-slicer.js';
 
 const BEYOND_ASCII = /[\x80-\xff]/;
 
@@ -44,9 +45,108 @@ export const sized = (bytes: Buffer | string): Buffer => {
   return Buffer.concat([int32(content.length), content]);
 };
 
-/** Joins the encoded elements of a list, with their number before them. */
-export const counted = (elements: readonly Buffer[]): Buffer =>
-  Buffer.concat([int32(elements.length), ...elements]);
+/** Thrown by a `ByteWriter` before it writes more than its maximum. */
+export class LengthLimitError extends Error {}
+
+const FIRST_BYTES = 256;
+
+/**
+ * Writes fields in sequence into one buffer, because a buffer per field of a long list takes ten times as long.
+ *
+ * @throws LengthLimitError before it exceeds `maxBytes`, so that the work is bounded too
+ */
+export class ByteWriter {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  #length = 0;
+
+  constructor(private readonly maxBytes = Infinity) {}
+
+  /** Number of bytes that can still be written. */
+  get room(): number {
+    return this.maxBytes - this.#length;
+  }
+
+  finish(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  byte(value: number): this {
+    const at = this.#reserve(1);
+    this.#bytes[at] = value;
+    return this;
+  }
+
+  int16(value: number): this {
+    const at = this.#reserve(2);
+    this.#bytes.writeUInt16BE(value & 0xffff, at);
+    return this;
+  }
+
+  int32(value: number): this {
+    const at = this.#reserve(4);
+    this.#bytes.writeInt32BE(value | 0, at);
+    return this;
+  }
+
+  bytes(bytes: Buffer): this {
+    const at = this.#reserve(bytes.length);
+    bytes.copy(this.#bytes, at);
+    return this;
+  }
+
+  /** Writes bytes with their length before them. */
+  sized(bytes: Buffer): this {
+    return this.int32(bytes.length).bytes(bytes);
+  }
+
+  /** Writes text as UTF-8 with its length before it. @throws TypeError for JSON that is not a text */
+  sizedText(text: string): this {
+    assertFits(text, this.room);
+    const length = Buffer.byteLength(text, 'utf8');
+    const at = this.int32(length).#reserve(length);
+    if (length > 0) this.#bytes.write(text, at, 'utf8');
+    return this;
+  }
+
+  /** Writes a list with its length before it, in steps. @throws TypeError for JSON that is not a list */
+  *stepElements<T>(list: readonly T[], writeOne: (one: T) => unknown): Steps<void> {
+    if (!Array.isArray(list)) throw new TypeError('not a list');
+    this.int32(list.length);
+    let count = 0;
+    for (const one of list as readonly T[]) {
+      writeOne(one);
+      if (++count % ELEMENTS_PER_STEP === 0) yield;
+    }
+  }
+
+  /** Returns the place for a field of this length. */
+  #reserve(length: number): number {
+    if (length > this.room) throw new LengthLimitError(`more than ${this.maxBytes} bytes`);
+    const at = this.#length;
+    this.#length += length;
+    if (this.#length > this.#bytes.length) {
+      const longer = Buffer.allocUnsafe(2 * this.#length);
+      this.#bytes.copy(longer, 0, 0, at);
+      this.#bytes = longer;
+    }
+    return at;
+  }
+}
+
+/** Asserts that a text can fit, before it is encoded: each character takes at least one byte. */
+export function assertFits(text: string, maxBytes: number): void {
+  if (text.length > maxBytes) throw new LengthLimitError(`more than ${maxBytes} bytes`);
+}
+
+/** Elements of a list that are read or written in one step, which takes a fraction of a millisecond. */
+export const ELEMENTS_PER_STEP = 500;
+
+/** Runs all steps. It is not that of the time slicer, on which this module would depend for three lines. */
+export function completeSteps<T>(steps: Steps<T>): T {
+  let result = steps.next();
+  while (result.done !== true) result = steps.next();
+  return result.value;
+}
 
 /** Maximum count or length, as in hdllib. */
 const MAX_COUNT = 1_048_576;
@@ -65,21 +165,20 @@ export class ByteReader {
   }
 
   take(length: number): Buffer {
-    this.#assertWithin(length);
-    this.#at += length;
-    return this.#bytes.subarray(this.#at - length, this.#at);
+    const at = this.#skip(length);
+    return this.#bytes.subarray(at, this.#at);
   }
 
   byte(): number {
-    return this.take(1).readUInt8();
+    return this.#bytes.readUInt8(this.#skip(1));
   }
 
   int16(): number {
-    return this.take(2).readUInt16BE();
+    return this.#bytes.readUInt16BE(this.#skip(2));
   }
 
   int32(): number {
-    return this.take(4).readInt32BE();
+    return this.#bytes.readInt32BE(this.#skip(4));
   }
 
   sized(): Buffer {
@@ -87,13 +186,32 @@ export class ByteReader {
   }
 
   sizedText(): string {
-    return this.sized().toString('utf8');
+    const at = this.#skip(this.int32());
+    return this.#bytes.toString('utf8', at, this.#at);
   }
 
-  elements<T>(readOne: () => T): T[] {
+  elements<T>(readOne: () => T, most = MAX_COUNT): T[] {
+    return completeSteps(this.stepElements(readOne, most));
+  }
+
+  /** Reads a list of at most `most` elements in steps. */
+  *stepElements<T>(readOne: () => T, most = MAX_COUNT): Steps<T[]> {
     const length = this.int32();
     this.#assertWithin(length);
-    return Array.from({ length }, readOne);
+    if (length > most) throw new RangeError('Invalid array size');
+    const elements: T[] = [];
+    while (elements.length < length) {
+      elements.push(readOne());
+      if (elements.length % ELEMENTS_PER_STEP === 0) yield;
+    }
+    return elements;
+  }
+
+  /** Returns the place of a field of this length. */
+  #skip(length: number): number {
+    this.#assertWithin(length);
+    this.#at += length;
+    return this.#at - length;
   }
 
   /** Asserts a length before a buffer or array of this length is created. */

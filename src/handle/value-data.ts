@@ -3,7 +3,17 @@
 import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import { ByteReader, counted, int16, int32, sized, tryDecode } from './bytes.js';
+import {
+  ByteReader,
+  ByteWriter,
+  assertFits,
+  completeSteps,
+  int16,
+  int32,
+  sized,
+  tryDecode,
+} from './bytes.js';
+import type { Steps } from '../time-slicer.js';
 import { DEFAULT_TTL_SECONDS, type HandleValue, type ValueReference, lastFourPermissions } from './value.js';
 
 export interface ValueData {
@@ -11,13 +21,16 @@ export interface ValueData {
   value: unknown;
 }
 
+/** Encodes JSON data; may throw LengthLimitError before it creates more than `maxBytes`. */
+type Encode = (value: unknown, maxBytes?: number) => Buffer;
+
 /** Encoders of JSON data by format. */
-export const ENCODERS: Record<string, (value: unknown) => Buffer> = {
-  string: (value) => Buffer.from(String(value), 'utf8'),
+export const ENCODERS: Record<string, Encode> = {
+  string: encodeText,
   base64: (value) => Buffer.from(String(value), 'base64'),
   hex: encodeHex,
   admin: encodeAdminJson,
-  vlist: (value) => encodeVlist(value as ValueReference[]),
+  vlist: (value, maxBytes) => encodeVlist(value as ValueReference[], maxBytes),
   site: encodeSite,
   key: encodePublicKey,
 };
@@ -25,14 +38,14 @@ export const ENCODERS: Record<string, (value: unknown) => Buffer> = {
 /**
  * Encodes JSON data as bytes; the format need not match the type. A bare string is short for format `string`.
  *
- * @throws RangeError or TypeError for JSON in no known format
+ * @throws RangeError or TypeError for JSON in no known format, LengthLimitError for more than `maxBytes`
  */
-export function encodeData(data: unknown): Buffer {
-  if (typeof data === 'string') return Buffer.from(data, 'utf8');
+export function encodeData(data: unknown, maxBytes = Infinity): Buffer {
+  if (typeof data === 'string') return encodeText(data, maxBytes);
   const { format, value } = data as ValueData;
   const encode = Object.hasOwn(ENCODERS, format) ? ENCODERS[format] : undefined;
   if (encode === undefined) throw new RangeError('an unknown data format');
-  return encode(value);
+  return encode(value, maxBytes);
 }
 
 const NONE = Buffer.alloc(0);
@@ -43,9 +56,27 @@ const NONE = Buffer.alloc(0);
  */
 export const bytesOfValueData = (data: unknown): Buffer => tryDecode(encodeData, data) ?? NONE;
 
+/** As `bytesOfValueData`; long lists in steps. */
+export function* stepBytesOfValueData(data: unknown): Steps<Buffer> {
+  const { format, value } = (data ?? {}) as Partial<ValueData>;
+  try {
+    if (format === 'vlist') return yield* stepVlist(value as ValueReference[]);
+    if (format === 'site') return yield* stepSite(value as SiteJson);
+    return encodeData(data);
+  } catch {
+    return NONE;
+  }
+}
+
+function encodeText(value: unknown, maxBytes = Infinity): Buffer {
+  const text = String(value);
+  assertFits(text, maxBytes);
+  return Buffer.from(text, 'utf8');
+}
+
 function encodeHex(value: unknown): Buffer {
   const digits = String(value);
-  if (!/^([0-9a-f]{2})*$/i.test(digits)) throw new RangeError('not hexadecimal digits');
+  if (digits.length % 2 !== 0 || /[^0-9a-f]/i.test(digits)) throw new RangeError('not hexadecimal digits');
   return Buffer.from(digits, 'hex');
 }
 
@@ -62,22 +93,21 @@ function encodeAdminJson(json: unknown): Buffer {
 const RELATIVE = 0;
 const ABSOLUTE = 1;
 
-/** Encodes a value as on a Handle server (RFC 3651 §3.1). @throws for an unknown data format */
-export function encodeValue(value: HandleValue): Buffer {
+/**
+ * Writes a value as on a Handle server (RFC 3651 §3.1). @throws for an unknown data format, LengthLimitError
+ */
+export function writeValue(writer: ByteWriter, value: HandleValue): void {
   const { index, type, data, permissions, ttl = DEFAULT_TTL_SECONDS, timestamp, references = [] } = value;
-  const changedAt = timestamp === undefined ? 0 : secondsOf(timestamp);
-  const bits = parseInt(lastFourPermissions(permissions), 2);
-  return Buffer.concat([
-    int32(index),
-    int32(changedAt),
-    ...(typeof ttl === 'number'
-      ? [Buffer.of(RELATIVE), int32(ttl)]
-      : [Buffer.of(ABSOLUTE), int32(secondsOf(ttl))]),
-    Buffer.of(bits),
-    sized(type),
-    sized(encodeData(data)),
-    encodeVlist(references),
-  ]);
+  const isRelative = typeof ttl === 'number';
+  writer
+    .int32(index)
+    .int32(timestamp === undefined ? 0 : secondsOf(timestamp))
+    .byte(isRelative ? RELATIVE : ABSOLUTE)
+    .int32(isRelative ? ttl : secondsOf(ttl))
+    .byte(parseInt(lastFourPermissions(permissions), 2))
+    .sizedText(type);
+  writer.sized(encodeData(data, writer.room));
+  completeSteps(writeReferences(writer, references));
 }
 
 /** Converts a date to seconds since the epoch; 0, which is expired, for an invalid date. */
@@ -165,15 +195,30 @@ function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJs
 
 /** Decodes HS_VLIST data. @throws RangeError for bytes that are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
+  return completeSteps(stepDecodeVlist(bytes, (handle, index) => ({ handle, index })));
+}
+
+/** As `decodeVlist`, in steps; returns the results of `create`. */
+export function* stepDecodeVlist<T>(bytes: Buffer, create: (handle: string, index: number) => T): Steps<T[]> {
   const reader = new ByteReader(bytes);
-  const entries = reader.elements(() => ({ handle: reader.sizedText(), index: reader.int32() }));
+  const entries = yield* reader.stepElements(() => create(reader.sizedText(), reader.int32()));
   if (reader.remaining !== 0) throw new RangeError('not an HS_VLIST value');
   return entries;
 }
 
-/** Encodes HS_VLIST data, or a value's references, which have the same layout. */
-export const encodeVlist = (entries: readonly ValueReference[]): Buffer =>
-  counted(entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)])));
+/** Encodes HS_VLIST data. @throws LengthLimitError for more than `maxBytes` */
+export const encodeVlist = (entries: readonly ValueReference[], maxBytes?: number): Buffer =>
+  completeSteps(stepVlist(entries, maxBytes));
+
+function* stepVlist(entries: readonly ValueReference[], maxBytes?: number): Steps<Buffer> {
+  const writer = new ByteWriter(maxBytes);
+  yield* writeReferences(writer, entries);
+  return writer.finish();
+}
+
+/** Writes HS_VLIST data, or a value's references, which have the same layout. */
+const writeReferences = (writer: ByteWriter, entries: readonly ValueReference[]): Steps<void> =>
+  writer.stepElements(entries, ({ handle, index }) => writer.sizedText(handle).int32(index));
 
 interface KeyLayout {
   name: string;
@@ -259,52 +304,68 @@ export interface SiteJson {
 
 const PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'];
 const HASH_BY_ALL = 2;
+const ADDRESS_BYTES = 16;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
 
-/** Encodes a site. @throws TypeError or RangeError for JSON that is not a site */
-export function encodeSite(json: unknown): Buffer {
-  const site = json as SiteJson;
-  const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
-  const attributes = site.attributes ?? [];
-  const primaryMask = (site.primarySite ? PRIMARY : 0) | (site.multiPrimary ? MULTI_PRIMARY : 0);
-  return Buffer.concat([
-    int16(site.version),
-    Buffer.from([major, minor]),
-    int16(site.serialNumber),
-    Buffer.from([primaryMask, site.hashOption ?? HASH_BY_ALL]),
-    sized(site.hashFilter ?? ''),
-    counted(attributes.map(({ name, value }) => Buffer.concat([sized(name), sized(value)]))),
-    counted(site.servers.map(serverToBytes)),
-  ]);
+/** Encodes a site. @throws TypeError or RangeError for JSON that is not a site, LengthLimitError */
+export function encodeSite(json: unknown, maxBytes?: number): Buffer {
+  return completeSteps(stepSite(json as SiteJson, maxBytes));
 }
 
-function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer): Buffer {
-  const key = publicKey === undefined ? Buffer.alloc(0) : keyToBytes(publicKey);
-  const encoded = interfaces.map(({ query, admin, protocol, port }) => {
-    const kind = (admin ? 1 : 0) | (query ? 2 : 0);
-    return Buffer.concat([Buffer.from([kind, PROTOCOLS.indexOf(protocol)]), int32(port)]);
+function* stepSite(site: SiteJson, maxBytes?: number): Steps<Buffer> {
+  const writer = new ByteWriter(maxBytes);
+  const [major = 0, minor = 0] = shortText(site.protocolVersion).split('.').map(Number);
+  const primaryMask = (site.primarySite ? PRIMARY : 0) | (site.multiPrimary ? MULTI_PRIMARY : 0);
+  writer.int16(site.version).byte(major).byte(minor).int16(site.serialNumber);
+  writer.byte(primaryMask).byte(site.hashOption ?? HASH_BY_ALL);
+  writer.sizedText(site.hashFilter ?? '');
+  yield* writer.stepElements(site.attributes ?? [], ({ name, value }) =>
+    writer.sizedText(name).sizedText(value),
+  );
+  yield* writer.stepElements(site.servers, (server) => {
+    writeServer(writer, server);
   });
-  return Buffer.concat([int32(serverId), addressToBytes(address), sized(key), counted(encoded)]);
+  return writer.finish();
+}
+
+function writeServer(writer: ByteWriter, { serverId, address, publicKey, interfaces }: SiteServer): void {
+  writer.int32(serverId).bytes(addressToBytes(shortText(address)));
+  writer.sized(publicKey === undefined ? NONE : keyToBytes(publicKey));
+  const encoded = writer.stepElements(interfaces, ({ query, admin, protocol, port }) =>
+    writer
+      .byte((admin ? 1 : 0) | (query ? 2 : 0))
+      .byte(PROTOCOLS.indexOf(protocol))
+      .int32(port),
+  );
+  completeSteps(encoded);
 }
 
 function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {
   return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
 }
 
-/** Encodes an address in 16 bytes, an IPv4 address in the last four. */
+/** Maximum length of an address or a version; the longest IPv6 address has 45 characters, without a zone. */
+const MAX_SHORT_TEXT = 64;
+
+/** Returns a text that is split into parts. @throws RangeError for a long one, whose parts would need gigabytes */
+function shortText(text: string): string {
+  if (text.length > MAX_SHORT_TEXT) throw new RangeError('an address or a version that is too long');
+  return text;
+}
+
+/** Encodes an address in 16 bytes, an IPv4 address in the last four. @throws RangeError for more bytes */
 function addressToBytes(address: string): Buffer {
-  const bytes = Buffer.alloc(16);
+  const bytes = Buffer.alloc(ADDRESS_BYTES);
   if (isIPv4(address)) {
     bytes.set(address.split('.').map(Number), 12);
     return bytes;
   }
-  const [head = '', tail = ''] = address.split('::');
-  const groupBytes = (text: string): Buffer =>
-    Buffer.concat(text === '' ? [] : text.split(':').map((group) => int16(parseInt(group, 16))));
-  const end = groupBytes(tail);
-  bytes.set(groupBytes(head), 0);
-  bytes.set(end, 16 - end.length);
+  const [head = [], tail = []] = address.split('::').map((text) => (text === '' ? [] : text.split(':')));
+  const setGroup = (group: string, at: number): unknown =>
+    bytes.writeUInt16BE(parseInt(group, 16) & 0xffff, at);
+  head.forEach((group, at) => setGroup(group, 2 * at));
+  tail.forEach((group, at) => setGroup(group, ADDRESS_BYTES - 2 * (tail.length - at)));
   return bytes;
 }
 
@@ -329,7 +390,7 @@ export function decodeSite(bytes: Buffer): SiteJson {
     attributes,
     servers: reader.elements(() => ({
       serverId: reader.int32(),
-      address: bytesToAddress(reader.take(16)),
+      address: bytesToAddress(reader.take(ADDRESS_BYTES)),
       publicKey: keyToJson(reader.sized()),
       interfaces: reader.elements(() => readSiteInterface(reader)),
     })),

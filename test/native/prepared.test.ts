@@ -1,7 +1,8 @@
 // Prepared native responses: as current as their entry, on every transport, and logged like other responses.
 import { Writable } from 'node:stream';
-import { describe, expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/plugins/native/codec.js';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ByteWriter } from '../../src/handle/bytes.js';
+import { FULL_PACKET_BYTES, OP_FLAG } from '../../src/plugins/native/codec.js';
 import type { Transport } from '../../src/plugins/native/reply.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { fixed } from '../support/fixed.js';
@@ -13,6 +14,7 @@ import {
   codeOf,
   nativeRequest,
   readResponse,
+  textIn,
 } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
@@ -36,6 +38,13 @@ const urlIn = ({ body }: NativeResponse): unknown =>
   body.kind === 'record' ? (body.values[0]?.data as { value: unknown }).value : undefined;
 
 const TRANSPORTS: readonly Prepared[] = ['tcp', 'udp'];
+
+async function limitedBySize(proxy: Proxy): Promise<number | undefined> {
+  const limited = (await proxy.metrics()).find(
+    ({ name }) => name === 'handle_proxy_native_udp_limited_total',
+  );
+  return limited?.values.find(({ labels }) => labels['reason'] === 'size')?.value;
+}
 
 describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
   const send = async (proxy: Proxy, question: NativeQuestion = {}): Promise<NativeResponse> =>
@@ -136,6 +145,24 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     expect([isPrepared(proxy), isPrepared(proxy, question)]).toEqual([true, false]);
   });
 
+  it('repeats the refusal of a record that is too long, while its entry is in memory', async () => {
+    const upstream = mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(300_000)}`)]));
+    const proxy = await startProxy(ON);
+    await askTwice(proxy);
+    const writes = vi.spyOn(ByteWriter.prototype, 'int32');
+    onTestFinished(() => {
+      writes.mockRestore();
+    });
+    const refused = await send(proxy, { requestId: 9 });
+    expect([codeOf(refused), refused.envelope.requestId]).toEqual([2, 9]);
+    expect(textIn(refused)).toMatch(transport === 'udp' ? /use TCP$/ : /^The record is too long/);
+    expect(writes).not.toHaveBeenCalled();
+    expect(await limitedBySize(proxy)).toBe(transport === 'udp' ? 3 : 0);
+    upstream.answers(recordOf());
+    await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
+    expect(codeOf(await send(proxy))).toBe(1);
+  });
+
   it('is not used without room for a response', async () => {
     mockUpstream();
     const proxy = await startProxy({ ...ON, ...fixed({ http: { responseCache: { maxEntries: 0 } } }) });
@@ -175,6 +202,27 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     expect(spans.map(({ name }) => name)).toEqual(Array(5).fill(family));
     const [before, after] = [spans[1]!, spans[4]!].map(({ attributes }) => attributes);
     expect(after).toMatchObject({ ...before, 'handle_proxy.result': 'hit', 'handle_proxy.handle': HANDLE });
+  });
+});
+
+describe('prepared response on udp to a request for a record that is longer than a packet', () => {
+  it('is complete for clients proved over TCP, and a refusal for others', async () => {
+    mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(1000)}`)]));
+    const proxy = await startProxy(ON);
+    const request = nativeRequest(HANDLE);
+    const ask = async (): Promise<number> => {
+      const packets = await exchangeUdp(proxy.udpPort, [request]);
+      return packets.length > 1 ? packets.length : readResponse(packets[0]!).header.responseCode;
+    };
+    const TOO_LARGE = 2;
+    expect([await ask(), await ask(), await ask()]).toEqual([TOO_LARGE, TOO_LARGE, TOO_LARGE]);
+    await exchangeTcp(proxy.tcpPort, [request]);
+    expect([await ask(), await ask()]).toEqual([3, 3]);
+    const lengths = [FULL_PACKET_BYTES, Infinity].map(
+      (maxBytes) => proxy.app.native.answerPrepared(request, 'udp', maxBytes)?.length,
+    );
+    expect(lengths[0]).toBeLessThan(FULL_PACKET_BYTES);
+    expect(lengths[1]).toBeGreaterThan(2 * FULL_PACKET_BYTES);
   });
 });
 

@@ -1,7 +1,14 @@
 // Selection of values by index and type in a native resolution, and the spelling of its handle.
 import { describe, expect, it } from 'vitest';
+import { ENVELOPE_BYTES, decodeRequest } from '../../src/plugins/native/codec.js';
 import { useNock } from '../support/nock.js';
-import { askNative, codeOf, indexesIn } from '../support/native-messages.js';
+import {
+  type NativeQuestion,
+  askNative,
+  codeOf,
+  indexesIn,
+  nativeRequest,
+} from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
 
@@ -90,3 +97,16 @@ describe('native handle', () => {
 /** Returns the handle in a request target, decoded once. */
 const handleIn = (target: string): string =>
   decodeURIComponent(target.slice('/api/handles/'.length).split('?', 1)[0] ?? '');
+
+describe('native request for thousands of indexes or types', () => {
+  const decode = (question: NativeQuestion) =>
+    decodeRequest(nativeRequest(HANDLE, question).subarray(ENVELOPE_BYTES), { isPadded: true });
+
+  it.each<[string, (count: number) => NativeQuestion]>([
+    ['indexes', (count) => ({ indexes: Array<number>(count).fill(1) })],
+    ['types', (count) => ({ types: Array<string>(count).fill('') })],
+  ])('is rejected as malformed above 2,048 %s, a number of values that no message has', (_what, ask) => {
+    expect(decode(ask(2048))).toMatchObject({ ok: true });
+    expect(decode(ask(2049))).toEqual({ ok: false, problem: 'Invalid array size' });
+  });
+});

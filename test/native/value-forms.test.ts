@@ -1,13 +1,19 @@
 // Conversion of values between JSON and the bytes of a Handle server, compared with handwritten bytes.
 import { describe, expect, it } from 'vitest';
-import { ByteReader } from '../../src/handle/bytes.js';
+import { ByteReader, ByteWriter } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { encodeValue } from '../../src/handle/value-data.js';
+import { writeValue } from '../../src/handle/value-data.js';
 import { takeValue } from '../../src/cli/native-client.js';
 
 const i4 = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');
 const sized = (hex: string): string => i4(hex.length / 2) + hex;
 const hexOf = (text: string): string => Buffer.from(text).toString('hex');
+
+function encodeValue(value: HandleValue): Buffer {
+  const writer = new ByteWriter();
+  writeValue(writer, value);
+  return writer.finish();
+}
 
 interface Layout {
   index?: string;

@@ -141,7 +141,9 @@ function createFinish(site: SiteInfo, now: () => number) {
       if (reply !== undefined) return { reply, opCode, handle, outcome, isTooLong };
       isTooLong = true;
       const text = maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
-      problem = refusalMessage(RESPONSE_CODE.error, outcome.result, text);
+      // With the entry, so that a repeated request is refused without encoding the record again.
+      const refusal = refusalMessage(RESPONSE_CODE.error, outcome.result, text);
+      problem = outcome.entry === undefined ? refusal : { ...refusal, entry: outcome.entry };
     } catch (cause) {
       const detail = 'data of a value in an unknown format';
       problem = failedReply(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause }));

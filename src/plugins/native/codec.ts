@@ -1,7 +1,7 @@
 // Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages,
 // requests and responses.
-import { ByteReader, sized, int32 } from '../../handle/bytes.js';
-import { encodeValue } from '../../handle/value-data.js';
+import { ByteReader, ByteWriter, LengthLimitError, sized } from '../../handle/bytes.js';
+import { writeValue } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
 import { createHash } from 'node:crypto';
 
@@ -270,11 +270,14 @@ function readRequest(bytes: Buffer): Request {
   };
 }
 
+/** Maximum indexes, and types, of a request: hdllib reads at most this many values of a response (Common.java). */
+const MAX_SELECTED = 2048;
+
 function readResolution(bytes: Buffer): ResolutionRequest {
   const reader = new ByteReader(bytes);
   const handle = reader.sized();
-  const indexes = reader.elements(() => reader.int32());
-  return { handle, indexes, types: reader.elements(() => reader.sizedText()) };
+  const indexes = reader.elements(() => reader.int32(), MAX_SELECTED);
+  return { handle, indexes, types: reader.elements(() => reader.sizedText(), MAX_SELECTED) };
 }
 
 // Response bodies (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral,
@@ -287,8 +290,7 @@ export type ResponseBody =
   | { kind: 'challenge'; nonce: Buffer }
   | { kind: 'text'; text: string };
 
-/** Encodes a body; undefined if its values exceed `maxBytes`. @throws for an unknown data format */
-export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undefined {
+function encodeBodyWithin(maxBytes: number, body: ResponseBody): Buffer {
   switch (body.kind) {
     case 'site':
       return body.site;
@@ -297,16 +299,20 @@ export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undef
     case 'text':
       return sized(body.text);
     default: {
-      const parts = [sized(body.handle), int32(body.values.length)];
-      let bytes = 0;
-      for (const value of body.values) {
-        const encoded = encodeValue(value);
-        bytes += encoded.length;
-        if (bytes > maxBytes) return undefined;
-        parts.push(encoded);
-      }
-      return Buffer.concat(parts);
+      const writer = new ByteWriter(maxBytes).sized(body.handle).int32(body.values.length);
+      for (const value of body.values) writeValue(writer, value);
+      return writer.finish();
     }
+  }
+}
+
+/** Encodes a body, with work in proportion to `maxBytes`; undefined if it is longer. @throws for an unknown data format */
+export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undefined {
+  try {
+    return encodeBodyWithin(maxBytes, body);
+  } catch (error) {
+    if (error instanceof LengthLimitError) return undefined;
+    throw error;
   }
 }
 

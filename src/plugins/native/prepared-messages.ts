@@ -5,17 +5,29 @@ import type { PreparedHit } from '../../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
 import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
 import { type ReportHit, createReportHit } from './message-log.js';
+import { METRICS } from './plugin.js';
 import type { SiteInfo } from './site-record.js';
 
-interface PreparedMessage extends Prepared, PreparedHit {
+interface PreparedText extends PreparedHit {
   /** One character per byte. For UDP: concatenated packets, all but the last of full length. */
   text: string;
+  /** Whether it is the refusal of a record that is too long. */
+  isTooLong: boolean;
+}
+
+interface PreparedMessage extends Prepared {
+  /** For clients without a shorter maximum. */
+  whole: PreparedText | undefined;
+  /** For clients whose maximum the response exceeds. */
+  refusal: PreparedText | undefined;
 }
 
 interface RawRequest {
   /** Raw envelope and message; undefined for a fragmented message. */
   received?: Buffer;
   transport: Transport;
+  /** Maximum length of the response for this client; undefined for that of all messages. */
+  maxAnswerBytes?: number | undefined;
 }
 
 /** Maximum length of a request with a prepared response (bytes); longer ones list many types. */
@@ -34,8 +46,22 @@ type PreparedTransport = (typeof TRANSPORTS)[number];
 const isPreparableMessage = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
+/** Returns the response to a client with this maximum (bytes). */
+function textWithin(maxBytes: number, { whole, refusal }: PreparedMessage): PreparedText | undefined {
+  if (maxBytes === Infinity) return whole;
+  // The refusal of a record that is too long for any message gives other advice.
+  return whole === undefined || whole.isTooLong || whole.text.length > maxBytes ? refusal : whole;
+}
+
+function textOfReply({ envelope, message }: AnsweredMessage['reply'], transport: PreparedTransport): string {
+  const isUdp = transport === 'udp';
+  const bytes = isUdp ? Buffer.concat(toPackets(envelope, message)) : frame(envelope, message);
+  return bytes.toString('latin1');
+}
+
 export class PreparedMessages {
   readonly #reportHit: ReportHit;
+  readonly #countLimited: ReturnType<Host['metrics']['counterOf']>;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
   constructor(
@@ -43,6 +69,7 @@ export class PreparedMessages {
     private readonly site: SiteInfo,
   ) {
     this.#reportHit = createReportHit(host);
+    this.#countLimited = host.metrics.counterOf(METRICS.udpLimited);
   }
 
   /**
@@ -56,17 +83,23 @@ export class PreparedMessages {
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
     const prepared = preparedCache.find(name);
-    if (prepared === undefined || !preparedCache.use(prepared, clock.now())) return undefined;
-    if (prepared.text.length > maxBytes) return undefined;
+    if (prepared === undefined) return undefined;
+    const answer = textWithin(maxBytes, prepared);
+    if (answer === undefined || !preparedCache.use(prepared, clock.now())) return undefined;
     const startedAt = hits.startTimer();
-    const bytes = this.#fill(prepared, received);
-    this.#reportHit(prepared, startedAt);
+    const bytes = this.#fill(answer, received);
+    this.#reportHit(answer, startedAt);
+    if (answer.isTooLong && transport === 'udp') this.#countLimited({ reason: 'size' });
     return bytes;
   }
 
   /** Prepares the response to a request, if it was created from a fresh entry in memory. */
-  prepareMessage({ received, transport }: RawRequest, request: Request, answered: AnsweredMessage): void {
-    const { reply, handle, outcome } = answered;
+  prepareMessage(
+    { received, transport, maxAnswerBytes }: RawRequest,
+    request: Request,
+    answered: AnsweredMessage,
+  ): void {
+    const { reply, handle, outcome, isTooLong } = answered;
     const { entry, responseCode: status } = outcome;
     // A message in the tunnel is a request of the public listener, which logs and bounds it.
     if (received === undefined || handle === undefined || entry === undefined || transport === 'tunnel')
@@ -74,20 +107,22 @@ export class PreparedMessages {
     const name = isPreparableMessage(request) ? this.#nameOf(received, transport) : undefined;
     if (name === undefined) return;
     this.host.preparedCache.current.prepare(name, { handle, entry }, (start, known) => {
-      if (known !== undefined) return known;
-      const { envelope, message } = reply;
-      const bytes =
-        transport === 'udp' ? Buffer.concat(toPackets(envelope, message)) : frame(envelope, message);
-      const text = bytes.toString('latin1');
-      const hit = {
+      const prepared = known ?? { ...start, whole: undefined, refusal: undefined };
+      const place = isTooLong && maxAnswerBytes !== undefined ? 'refusal' : 'whole';
+      if (prepared[place] !== undefined) return prepared;
+      const text = textOfReply(reply, transport);
+      prepared.bytes += text.length;
+      prepared[place] = {
         family: `native-${transport}`,
         method: 'RESOLUTION',
         handle: handle.text,
         status,
         exists: entry.kind !== 'not-found',
         repeats: 0,
-      } as const;
-      return { ...hit, ...start, bytes: text.length, text };
+        text,
+        isTooLong,
+      };
+      return prepared;
     });
   }
 
@@ -108,7 +143,7 @@ export class PreparedMessages {
     return scratch.toString('latin1', 0, length) as PreparedName<PreparedMessage>;
   }
 
-  #fill({ text, family }: PreparedMessage, received: Buffer): Buffer {
+  #fill({ text, family }: PreparedText, received: Buffer): Buffer {
     const bytes = Buffer.allocUnsafe(text.length);
     bytes.write(text, 'latin1');
     const step = family === 'native-udp' ? FULL_PACKET_BYTES : text.length;
