@@ -47,8 +47,8 @@ export function* mapInSteps<T, R, F>(
 export const groupsOf = <T>(items: readonly T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 
-/** Short items in a step of `mapGroups`, which take a fraction of a millisecond. */
-const GROUP_SIZE = 500;
+/** Short items in a step of a long list, which take a fraction of a millisecond. */
+export const GROUP_SIZE = 500;
 
 /** Calls `work` with groups of short items in separate steps, then `finish` with the results. */
 export const mapGroups = <T, R, F>(
@@ -56,6 +56,59 @@ export const mapGroups = <T, R, F>(
   work: (group: readonly T[]) => R,
   finish: (results: R[]) => F,
 ): Steps<F> => mapInSteps(() => groupsOf(items, GROUP_SIZE), work, finish);
+
+/** Calls `work` with groups of short items in separate steps; returns all elements of the results. */
+export function* flatMapGroups<T, R>(
+  items: readonly T[],
+  work: (group: readonly T[]) => readonly R[],
+): Steps<R[]> {
+  const results: R[] = [];
+  for (const group of groupsOf(items, GROUP_SIZE)) {
+    results.push(...work(group));
+    yield;
+  }
+  return results;
+}
+
+/** As `mapInSteps`, for work that is itself in steps. */
+export function* mapLongInSteps<T, R, F>(
+  list: () => Iterable<T>,
+  work: (item: T) => Steps<R>,
+  finish: (results: R[]) => F,
+): Steps<F> {
+  const results: R[] = [];
+  for (const item of list()) {
+    results.push(yield* work(item));
+    yield;
+  }
+  return finish(results);
+}
+
+/** Returns the items in order: sorts groups, then merges them, in steps. */
+export function* sortInSteps<T>(items: readonly T[], compare: (one: T, other: T) => number): Steps<T[]> {
+  if (items.length <= GROUP_SIZE) return items.toSorted(compare);
+  const middle = items.length >> 1;
+  const first = yield* sortInSteps(items.slice(0, middle), compare);
+  yield;
+  const second = yield* sortInSteps(items.slice(middle), compare);
+  yield;
+  return yield* mergeInSteps(first, second, compare);
+}
+
+function* mergeInSteps<T>(
+  first: readonly T[],
+  second: readonly T[],
+  compare: (one: T, other: T) => number,
+): Steps<T[]> {
+  const merged: T[] = [];
+  let [at, other] = [0, 0];
+  while (at < first.length && other < second.length) {
+    const isFirst = compare(first[at] as T, second[other] as T) <= 0;
+    merged.push((isFirst ? first[at++] : second[other++]) as T);
+    if (merged.length % GROUP_SIZE === 0) yield;
+  }
+  return merged.concat(first.slice(at), second.slice(other));
+}
 
 function* inOneStep<T>(work: () => T): Steps<T> {
   yield;

@@ -141,8 +141,12 @@ const compress = promisify(gzip);
 /**
  * Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3).
  */
-export function etagOf(text: string, encoding: Encoding): string {
-  const digest = hash('sha256', text, 'base64url').slice(0, 22);
+export const etagOf = (text: string, encoding: Encoding): string =>
+  etagOfDigest(hash('sha256', text, 'base64url'), encoding);
+
+/** Returns the ETag of a text with this SHA-256 digest in base64url. */
+export function etagOfDigest(sha256: string, encoding: Encoding): string {
+  const digest = sha256.slice(0, 22);
   return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
 }
 

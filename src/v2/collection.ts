@@ -9,12 +9,12 @@ import type { HandleValue } from '../handle/value.js';
 import { negotiatorOf } from '../http/accept.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import { type Steps, mapGroups, mapInSteps } from '../time-slicer.js';
+import { type Steps, mapGroups, mapLongInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { isHidden } from './translation/data.js';
-import { parsedDataOf, toV2Value, visibleValues } from './translation/record.js';
+import { decodeValue, parsedTextOf, visibleValues, writeV2Value } from './translation/record.js';
 
 const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
@@ -152,17 +152,22 @@ async function sendRecords(call: V2Call, handles: readonly string[]): Promise<vo
 }
 
 /** Writes a record as a member of the response. */
-function writeMember<R>(
+function* writeMember<R>(
   handle: string,
   values: readonly HandleValue[],
   finish: (entry: string) => R,
 ): Steps<R> {
   const path = `/handles/${handle.slice(0, handle.indexOf('/'))}/${pathOfSuffix(handle)}`;
-  return mapInSteps(
-    () => visibleValues(values),
-    (value) => writeJson(toV2Value(value)),
+  const visible = yield* visibleValues(values);
+  return yield* mapLongInSteps(
+    () => visible,
+    writeValueOf,
     (shown) => finish(`${writeJson(path)}:[${shown.join(',')}]`),
   );
+}
+
+function* writeValueOf(value: HandleValue): Steps<string> {
+  return yield* writeV2Value(yield* decodeValue(value));
 }
 
 interface Paging {
@@ -285,16 +290,16 @@ function meetsAll(
   const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
   const isNamed = suffixes.every((pattern) => matchesInSequence(suffix, pattern));
   const unmet = new Map(byType);
-  const match = (value: HandleValue): void => {
-    const text = unmet.has(value.type) ? parsedDataOf(value) : undefined;
-    if (typeof text !== 'string') return;
+  function* match(value: HandleValue): Steps<void> {
+    const text = unmet.has(value.type) ? yield* parsedTextOf(value) : undefined;
+    if (text === undefined) return;
     const left = (unmet.get(value.type) ?? []).filter((pattern) => !matchesInSequence(text, pattern));
     if (left.length === 0) unmet.delete(value.type);
     else unmet.set(value.type, left);
-  };
+  }
   const compared = (): HandleValue[] =>
     isNamed ? values.filter((value) => byType.has(value.type) && !isHidden(value)) : [];
-  return mapInSteps(compared, match, () => isNamed && unmet.size === 0);
+  return mapLongInSteps(compared, match, () => isNamed && unmet.size === 0);
 }
 
 /** Splits a pattern into its literals: `*` matches any text, and `~` escapes the next character. */

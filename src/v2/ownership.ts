@@ -2,13 +2,13 @@
 import { ServiceError } from '../errors.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
-import { type AdminData, RIGHT, bytesOfValueData, decodeAdmin, decodeVlist } from '../handle/value-data.js';
+import { type AdminData, RIGHT, decodeAdmin, stepBytesOfValueData } from '../handle/value-data.js';
 import { type HandleValue, type ValueReference, referenceKey } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
-import { type Steps, mapInSteps } from '../time-slicer.js';
+import { type Steps, mapLongInSteps } from '../time-slicer.js';
 import type { V2Call } from './call.js';
 import { type SizedValues, readPublic } from './read.js';
-import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input } from './translation/data.js';
+import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, stepMembers } from './translation/data.js';
 import { toRecord } from './translation/record.js';
 
 interface NewRecord {
@@ -114,11 +114,15 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
 }
 
 const adminsOf = (values: readonly HandleValue[]): Steps<AdminData[]> =>
-  mapInSteps(
+  mapLongInSteps(
     () => values.filter(({ type }) => type === ADMIN_TYPE),
-    ({ data }) => tryDecode(decodeAdmin, bytesOfValueData(data)) ?? [],
+    adminOf,
     (admins) => admins.flat(),
   );
+
+function* adminOf({ data }: HandleValue): Steps<AdminData | []> {
+  return tryDecode(decodeAdmin, yield* stepBytesOfValueData(data)) ?? [];
+}
 
 interface MemberSearch {
   run: RunSteps;
@@ -147,13 +151,21 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
   return false;
 }
 
+function* membersOf({ data }: HandleValue): Steps<ValueReference[]> {
+  const members = yield* stepMembers(yield* stepBytesOfValueData(data), (handle, index) => ({
+    handle,
+    index,
+  }));
+  return members?.slice(0, MAX_MEMBERS) ?? [];
+}
+
 const membersIn = (
   record: readonly HandleValue[],
   { index: wanted }: ValueReference,
 ): Steps<ValueReference[]> =>
-  mapInSteps(
+  mapLongInSteps(
     () => record.filter(({ type, index }) => type === MEMBERS_TYPE && (wanted === 0 || wanted === index)),
-    ({ data }) => (tryDecode(decodeVlist, bytesOfValueData(data)) ?? []).slice(0, MAX_MEMBERS),
+    membersOf,
     (lists) => lists.flat().slice(0, MAX_MEMBERS),
   );
 

@@ -1,21 +1,20 @@
 // GET of a handle: the record as visible to its caller, its validators, and request preconditions.
+import { createHash } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
-import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { bytesOfValueData } from '../handle/value-data.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { noteRead } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
-import { JSON_TYPE, etagOf } from '../http/reply.js';
+import { JSON_TYPE, etagOfDigest } from '../http/reply.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { readValues } from '../resolver/parsed-records.js';
-import { type Steps, mapInSteps } from '../time-slicer.js';
+import type { Steps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
-import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
+import { canonicalForm, decodeValue, visibleValues, writeV2Value } from './translation/record.js';
 
 /** Values, and the length of their JSON (characters), which estimates the processing time. */
 export interface SizedValues {
@@ -127,18 +126,29 @@ export const etagOfValues = (
  * write's ETag is known before the record is read back. `shown` receives the JSON of each visible value, because
  * both need its bytes.
  */
-export function renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
-  const render = (value: HandleValue): string => {
-    const bytes = bytesOfValueData(value.data);
-    shown?.push(writeJson(toV2Value(value, bytes)));
-    return canonicalForm(value, bytes);
-  };
-  return mapInSteps(
-    () => visibleValues(values),
-    render,
-    (forms) => etagOf(JSON.stringify(forms), 'identity'),
-  );
+export function* renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
+  const digest = createHash('sha256');
+  // The JSON of a list of texts, in pieces: hashing that of a long record takes several milliseconds.
+  let text = '[';
+  for (const [at, value] of (yield* visibleValues(values)).entries()) {
+    const decoded = yield* decodeValue(value);
+    shown?.push(yield* writeV2Value(decoded));
+    text += at === 0 ? '"' : ',"';
+    for (const piece of yield* canonicalForm(decoded)) {
+      text += JSON.stringify(piece).slice(1, -1);
+      if (text.length < MIN_HASHED_CHARS) continue;
+      digest.update(text);
+      text = '';
+      yield;
+    }
+    text += '"';
+    yield;
+  }
+  return etagOfDigest(digest.update(`${text}]`).digest('base64url'), 'identity');
 }
+
+/** Minimum characters to hash together, because a call costs as much as hashing hundreds. */
+const MIN_HASHED_CHARS = 16 * 1024;
 
 /**
  * Evaluates preconditions against the ETag of the record, as visible to the caller (undefined if the handle does

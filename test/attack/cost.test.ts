@@ -1,6 +1,6 @@
 // The most expensive requests: doubling the input at most doubles the work, and the largest input has a
 // bounded cost, both for the whole request and for one event-loop turn.
-import { countEach, countTurns, isOursOrValidation } from '../support/counted-work.js';
+import { countEach, countLongestStep, countTurns, isOursOrValidation } from '../support/counted-work.js';
 import '../support/real-sockets.js';
 import request from 'supertest';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -13,6 +13,11 @@ import {
   sizesOf,
 } from '../support/expensive-requests.js';
 import { DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
+import { tryDecode } from '../../src/handle/bytes.js';
+import type { HandleValue } from '../../src/handle/value.js';
+import { PACKET_BYTES, encodeBody } from '../../src/plugins/native/codec.js';
+import { renderEtag } from '../../src/v2/read.js';
+import { visibleValues } from '../../src/v2/translation/record.js';
 import { listenHttp } from '../live/upstream-loopback.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { sliceBySteps } from '../support/slices.js';
@@ -151,6 +156,65 @@ describe('request cost', () => {
     const [, once = 0, often] = await countEach([search(1), search(1), search(20)]);
     expect(often).toBeLessThanOrEqual(once + FIXED_BLOCKS);
   });
+});
+
+const members = (count: number) => Array.from({ length: count }, (_, at) => ({ handle: `${at}`, index: at }));
+const siteValue = (members: object): Partial<HandleValue> => {
+  const site = { version: 1, protocolVersion: '2.11', serialNumber: 1, servers: [], ...members };
+  return { type: 'HS_SITE', data: { format: 'site', value: site } };
+};
+const server = (address: string) => ({ serverId: 1, address, interfaces: [] });
+
+/** Members of a value that is long, by the number of its elements. */
+const LONG_VALUES: Record<string, (count: number) => Partial<HandleValue>> = {
+  'a list of members': (count) => ({ type: 'HS_VLIST', data: { format: 'vlist', value: members(count) } }),
+  'references to other values': (count) => ({ references: members(count).reverse() }),
+  'a site of many servers': (count) => siteValue({ servers: Array(count).fill(server('1::2')) }),
+  'a site of many attributes': (count) =>
+    siteValue({ attributes: Array(count).fill({ name: 'a', value: 'b' }) }),
+  'an address of many groups': (count) => siteValue({ servers: [server('a:'.repeat(count))] }),
+  'a protocol version of many numbers': (count) => siteValue({ protocolVersion: '1.'.repeat(count) }),
+};
+
+/** Maximum blocks of a step: 500 elements, with about ten comparisons of each while they are sorted. */
+const STEP_BLOCKS = 40_000;
+
+const valueOf = (more: Partial<HandleValue>): HandleValue => ({
+  index: 1,
+  type: 'X',
+  data: { format: 'string', value: '' },
+  ...more,
+});
+
+describe('work for a long value', () => {
+  test.each(Object.entries(LONG_VALUES))(
+    'depends on the maximum length of a native message only: %s',
+    async (_name, membersOf) => {
+      const encode = (count: number) => {
+        const body = {
+          kind: 'record' as const,
+          handle: Buffer.from(NAME),
+          values: [valueOf(membersOf(count))],
+        };
+        return (): Promise<void> => {
+          expect(tryDecode((maxBytes) => encodeBody(body, maxBytes), PACKET_BYTES)).toBeUndefined();
+          return Promise.resolve();
+        };
+      };
+      const [, few = 0, many] = await countEach([encode(1000), encode(1000), encode(20_000)]);
+      expect(many).toBeLessThanOrEqual(few + 1000);
+    },
+  );
+
+  test.each(Object.entries(LONG_VALUES))('has short steps in ePIC v2: %s', (_name, membersOf) => {
+    const values = [valueOf(membersOf(20_000))];
+    expect(countLongestStep(renderEtag(values, []))).toBeLessThanOrEqual(STEP_BLOCKS);
+  });
+});
+
+test('each step of sorting the values of an ePIC v2 response is short', () => {
+  const values = Array.from({ length: 20_000 }, (_, at) => valueOf({ index: (at * 7919) % 20_000 }));
+  expect(countLongestStep(visibleValues(values))).toBeLessThanOrEqual(STEP_BLOCKS);
 });
 
 /** Sends a body to the interface that reads it; returns the status. */

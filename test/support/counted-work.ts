@@ -2,6 +2,7 @@
 // Import this file first, in a test file with a separate process: V8 does not count blocks in functions
 // compiled earlier.
 import { type Profiler, Session } from 'node:inspector';
+import type { Steps } from '../../src/time-slicer.js';
 
 const session = new Session();
 session.connect();
@@ -49,6 +50,17 @@ export async function countEach(
     counts.push(takeBlocks(isCounted));
   }
   return counts;
+}
+
+/** Runs steps to their end, and returns the blocks of the longest. */
+export function countLongestStep(steps: Steps<unknown>): number {
+  let longest = 0;
+  takeBlocks();
+  for (let isDone = false; !isDone;) {
+    isDone = steps.next().done === true;
+    longest = Math.max(longest, takeBlocks());
+  }
+  return longest;
 }
 
 export interface CountedTurns {

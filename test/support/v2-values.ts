@@ -8,7 +8,9 @@ import * as translation from '../../src/v2/translation/record.js';
 import type { AutomaticAdmin, V2Value, WritePlan } from '../../src/v2/translation/record.js';
 
 export const toV2 = (values: readonly HandleValue[]): V2Value[] =>
-  translation.visibleValues(values).map((value) => translation.toV2Value(value));
+  runToEnd(translation.visibleValues(values)).map((value) =>
+    runToEnd(translation.toV2Value(runToEnd(translation.decodeValue(value)))),
+  );
 
 export const readInputs = (body: unknown): V2Input[] => runToEnd(schema.readInputs(body));
 

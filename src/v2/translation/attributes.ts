@@ -10,6 +10,7 @@ import {
   isoSeconds,
   lastFourPermissions,
 } from '../../handle/value.js';
+import { type Steps, flatMapGroups } from '../../time-slicer.js';
 
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
@@ -170,10 +171,12 @@ export const referencesField = z.preprocess(
   arrayField(z.union([referenceText, referenceObject], { error: referenceAdvice })),
 );
 
-/** Formats references from unvalidated Handle server JSON. */
-export function showReferences(references: unknown): string[] {
+/** Formats references from unvalidated Handle server JSON, which may be ten thousands. */
+export function* showReferences(references: unknown): Steps<string[]> {
   if (!Array.isArray(references)) return [];
-  return references.filter(isReference).map(({ handle, index }) => `${index}:${handle}`);
+  const show = (group: readonly Partial<ValueReference>[]): string[] =>
+    group.filter(isReference).map(({ handle, index }) => `${index}:${handle}`);
+  return yield* flatMapGroups(references, show);
 }
 
 const isReference = (given: Partial<ValueReference> | null): given is ValueReference =>

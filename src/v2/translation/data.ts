@@ -9,14 +9,14 @@ import {
   type ValueData,
   decodeAdmin,
   decodeData,
-  decodeVlist,
   encodeAdmin,
   bytesOfValueData,
   encodeVlist,
+  stepDecodeVlist,
 } from '../../handle/value-data.js';
 import type { Ttl, ValueReference } from '../../handle/value.js';
 import { FIRST_ISSUE } from '../../http/request-body.js';
-import { type Steps, mapInSteps } from '../../time-slicer.js';
+import { type Steps, mapInSteps, runToEnd } from '../../time-slicer.js';
 import {
   MAX_ITEMS,
   type Reject,
@@ -52,7 +52,7 @@ export const ADMIN_TYPE = 'HS_ADMIN';
 export const MEMBERS_TYPE = 'HS_VLIST';
 
 /** Whether the type has structured data, which is never empty. */
-const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === MEMBERS_TYPE;
+export const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === MEMBERS_TYPE;
 
 const NONE = Buffer.alloc(0);
 
@@ -134,17 +134,20 @@ function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject):
 }
 
 /** Returns `parsed_data` for bytes: text, an object for HS_ADMIN, a list for HS_VLIST, or null. */
-export function parseData(type: string, bytes: Buffer) {
+export function* stepParseData(type: string, bytes: Buffer) {
   if (type === ADMIN_TYPE) return tryDecode(showAdmin, bytes) ?? null;
-  if (type === MEMBERS_TYPE) return tryDecode(showMembers, bytes) ?? null;
+  if (type === MEMBERS_TYPE) return (yield* stepMembers(bytes, showMember)) ?? null;
   return decodePrintable(bytes) ?? null;
 }
 
 /** Matches the ASCII control characters except tab, line feed and carriage return. */
 const CONTROL = /[^\P{Cc}\t\n\r\u0080-\u009f]/u;
 
+/** As `stepParseData`, for the data of a request body. */
+export const parseData = (type: string, bytes: Buffer) => runToEnd(stepParseData(type, bytes));
+
 /** Returns the text of UTF-8 bytes; undefined for other bytes, and for a text with control characters. */
-function decodePrintable(bytes: Buffer): string | undefined {
+export function decodePrintable(bytes: Buffer): string | undefined {
   if (!isUtf8(bytes)) return undefined;
   const text = bytes.toString('utf8');
   return CONTROL.test(text) ? undefined : text;
@@ -214,8 +217,19 @@ const membersField = arrayField(
 const bytesOfMembers = (json: unknown, reject: Reject): Buffer =>
   encodeVlist(parseOrReject(membersField, json, reject).map(({ idx, handle }) => ({ handle, index: idx })));
 
-const showMembers = (bytes: Buffer) =>
-  decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
+const showMember = (handle: string, idx: number) => ({ idx, handle });
+
+/** Decodes HS_VLIST data to the results of `create`; undefined for other bytes. */
+export function* stepMembers<T>(
+  bytes: Buffer,
+  create: (handle: string, index: number) => T,
+): Steps<T[] | undefined> {
+  try {
+    return yield* stepDecodeVlist(bytes, create);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Returns the readable format if lossless, else base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
