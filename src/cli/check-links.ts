@@ -123,7 +123,7 @@ function urlsOfRecord(line: string): { handle: string; url: string }[] {
 /** Each host is the work of one sender, so that a slow host delays only its own URLs. */
 function urlsByHost(urls: readonly string[]): Map<string, string[]> {
   const byHost = new Map<string, string[]>();
-  for (const url of urls) appendToList(byHost, URL.canParse(url) ? new URL(url).host : '', url);
+  for (const url of urls) appendToList(byHost, tryDecode(parseLink, url)?.host ?? '', url);
   return byHost;
 }
 
@@ -265,8 +265,20 @@ async function requestLink(text: string, request: PoliteRequest): Promise<number
   throw new Error('too many redirects');
 }
 
+/**
+ * Matches the start of a URL whose host has more characters than DNS allows (RFC 1035 §2.3.4). Without a scheme, two slashes
+ * precede a host. Characters before both are ignored, as by the parser of URLs; a user and a password end with an at sign.
+ */
+const LONG_HOST =
+  /^[^a-z\\/]*(?:[a-z][a-z\d+.-]*:[\\/]*|[\\/]{2,})(?:[^\\/?#]*@)?[^\\/?#@:]{254}[^\\/?#@]*(?:[\\/?#]|$)/i;
+
+/** Whether to parse a URL, which takes seconds for a host of thousands of characters beyond ASCII. */
+const isParseable = (text: string): boolean =>
+  text.length <= MAX_URL && !LONG_HOST.test(text.replace(/[\t\n\r]/g, ''));
+
 /** @throws Error for a URL that no page can have */
 function parseLink(text: string, base?: URL): URL {
+  if (!isParseable(text)) throw new Error(INVALID);
   const url = URL.canParse(text, base?.href) ? new URL(text, base) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.href.length > MAX_URL)
     throw new Error(INVALID);

@@ -28,6 +28,9 @@ export const printableLines = (text: string): string => text.replace(/[^\n\t]+/g
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
+/** Maximum width of a column, so that a long cell moves the rest of its row instead of lengthening each other row. */
+const MAX_WIDTH = 80;
+
 /** Formats each row as a line with aligned columns; `rightAligned` lists the columns to right-align. */
 export function tableLines(
   rows: readonly (readonly string[])[],
@@ -35,7 +38,7 @@ export function tableLines(
 ): string[] {
   // Not as arguments of one call, whose number the stack limits: a record can have millions of values.
   const widthOf = (at: number): number => rows.reduce((most, row) => Math.max(most, row[at]?.length ?? 0), 0);
-  const widths = rows[0]?.map((_, at) => widthOf(at)) ?? [];
+  const widths = rows[0]?.map((_, at) => Math.min(MAX_WIDTH, widthOf(at))) ?? [];
   const pad = (cell: string, at: number): string =>
     rightAligned.includes(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
   return rows.map((row) => [...row.slice(0, -1).map(pad), ...row.slice(-1)].join('  '));

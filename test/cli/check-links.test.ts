@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { builtCli, cli } from '../support/cli.js';
 import { startOperated } from '../support/operated-proxy.js';
@@ -131,6 +131,38 @@ describe('check-links', () => {
     const { dead } = await check([file, '--state', stateFile()]);
     expect(dead).toMatchObject([{ result: 'not an http or https URL of at most 8000 characters' }]);
     expect(site.asked).toEqual([]);
+  });
+
+  const cjk = '\u4e00'.repeat(254);
+  test.each([
+    ['a long URL', `https://${'\u4e00'.repeat(8000)}.invalid/`],
+    ['a long host', `https://${cjk}/`],
+    ['a long host after a user', `http:\\\\me:secret@${cjk}:80/`],
+    ['a long host with a line break in the scheme', ` ht\ntp://${cjk}?a`],
+  ])('rejects %s without parsing it, which would take seconds', async (_what, url) => {
+    const parsed = vi.spyOn(URL, 'canParse');
+    onTestFinished(() => {
+      parsed.mockRestore();
+    });
+    const { dead } = await check([exportOf({ '21.T1/a': url }), '--state', stateFile()]);
+    expect(dead).toMatchObject([{ result: 'not an http or https URL of at most 8000 characters' }]);
+    expect(parsed.mock.calls.filter(([text]) => text.includes('\u4e00'))).toEqual([]);
+  });
+
+  test('follows a redirect to a long path, and with a long password', async () => {
+    const path = `/${'p'.repeat(300)}`;
+    const site = await startSite({
+      '/a': (_req, res) => void res.writeHead(302, { Location: path }).end(),
+      [path]: (_req, res) => void res.writeHead(302, { Location: `${path.slice(1)}b` }).end(),
+      [`${path}b`]: 200,
+    });
+    const withPassword = `${site.url.replace('//', `//me:${'p'.repeat(300)}@`)}/c`;
+    const { dead } = await check([
+      exportOf({ '21.T1/a': `${site.url}/a`, '21.T1/c': withPassword }),
+      ...['--state', stateFile()],
+    ]);
+    expect(dead.map(({ handle }) => handle)).toEqual(['21.T1/c']);
+    expect(dead[0]?.result).not.toContain('8000 characters');
   });
 
   test('requests nothing from a host whose robots.txt fails', async () => {
