@@ -1,18 +1,23 @@
 // A map that evicts the least recently used entry above a number of entries, without memory for entries that it may get.
 import { LRUCache } from 'lru-cache';
 
-type Bounds<V> = Omit<LRUCache.OptionsBase<string, V, unknown>, 'maxSize'> & { now?: () => number };
+interface Options<Value> {
+  /** Life of an entry (ms), by `now`; unlimited if it is missing. */
+  ttl?: number;
+  now?: () => number;
+  /** Called for each entry that leaves the map. */
+  dispose?: LRUCache.Disposer<string, Value>;
+}
 
-/** Creates a map that evicts the least recently used entry above `maxEntries`. */
-export const boundedMap = <V extends object | number | true>(
+export const boundedMap = <Value extends object | number | true>(
   maxEntries: number,
-  { now, ...others }: Bounds<V> = {},
-): LRUCache<string, V> =>
-  new LRUCache<string, V>({
+  { now, ...options }: Options<Value> = {},
+): LRUCache<string, Value> =>
+  new LRUCache<string, Value>({
     // The `max` option would preallocate memory for all entries.
     maxSize: maxEntries,
     sizeCalculation: () => 1,
     ttlResolution: 0,
     ...(now && { perf: { now } }),
-    ...others,
+    ...options,
   });
