@@ -57,18 +57,12 @@ export class TieredStore {
     return redis === undefined || (this.deps.redis?.accepts(key, redis) ?? true);
   }
 
-  set(key: string, entry: Entry, ticket: Ticket): boolean | Promise<boolean> {
+  /** `isForAll`: whether other instances may use the entry too. */
+  set(key: string, entry: Entry, ticket: Ticket, isForAll = true): boolean | Promise<boolean> {
     const { memory, redis } = this.deps;
     if (redis === undefined) return memory.set(key, entry, ticket.memory);
-    return this.#store(key, entry, ticket);
-  }
-
-  /** Stores an entry for this instance alone. */
-  setInMemory(key: string, entry: Entry, ticket: Ticket): boolean {
-    return (
-      ticket.redis?.isFenced !== true &&
-      this.deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory)
-    );
+    if (isForAll) return this.#store(key, entry, ticket);
+    return ticket.redis?.isFenced !== true && memory.set(key, this.#bounded(entry, ticket), ticket.memory);
   }
 
   /** Stores an authoritative answer, and invalidates other copies and loads in flight, which are older. */

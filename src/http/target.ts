@@ -87,20 +87,27 @@ const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
 export const isOfSessions = (target: string): boolean => OF_SESSIONS.test(target);
 
 /** Decodes a handle. @throws ServiceError for an invalid handle */
-export const readHandle = (rawPath: string): string => assertParsed(parseHandle(rawPath));
-
-/** Does the same with a handle that is not encoded. */
-export const readPlainHandle = (text: string): string => assertParsed(parsePlainHandle(text));
-
-function assertParsed(parsed: ParsedHandle): string {
+export function readHandle(rawPath: string): string {
+  const parsed = parseHandle(rawPath);
   if (parsed.ok) return parsed.handle;
-  const [code, detail] = HANDLE_ERRORS[parsed.problem];
-  throw new ServiceError(code, detail === undefined ? {} : { detail });
+  throw invalidHandle(parsed.problem);
 }
 
-const HANDLE_ERRORS: Readonly<
-  Record<Extract<ParsedHandle, { ok: false }>['problem'], [code: ErrorCode, detail?: string]>
-> = {
+/** Does the same with a handle that is not encoded. */
+export function readPlainHandle(text: string): string {
+  const parsed = parsePlainHandle(text);
+  if (parsed.ok) return parsed.handle;
+  throw invalidHandle(parsed.problem);
+}
+
+type HandleProblem = Extract<ParsedHandle, { ok: false }>['problem'];
+
+function invalidHandle(problem: HandleProblem): ServiceError {
+  const [code, detail] = HANDLE_ERRORS[problem];
+  return new ServiceError(code, detail === undefined ? {} : { detail });
+}
+
+const HANDLE_ERRORS: Readonly<Record<HandleProblem, [code: ErrorCode, detail?: string]>> = {
   empty: ['EMPTY_HANDLE'],
   'too-long': ['HANDLE_TOO_LONG'],
   'bad-escape': ['BAD_PATH', 'a % is not followed by two hex digits'],

@@ -10,7 +10,7 @@ import {
   makeEntry,
 } from '../cache/policy.js';
 import type { Cache } from '../cache/cache.js';
-import type { KeptEntry, Lookup, Ticket } from '../cache/store.js';
+import type { KeptEntry, Lookup } from '../cache/store.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -170,7 +170,8 @@ export class Loader {
           isUnchanged: hasSameContent(kept.entry, entry),
         })
       : isKept
-        ? this.#store(key, entry, kept.ticket, answer)
+        ? // Other instances may know of a write that a secondary has not seen yet.
+          store.set(key, entry, kept.ticket, !answer.isFromSecondary)
         : kept.entry && store.forget(key);
     keepLoaded(answer);
     const resolution: FromEntry = { kind: 'entry', entry, from: 'upstream', readAt, stored };
@@ -179,12 +180,6 @@ export class Loader {
     if (authoritative) return storing.then(() => resolution);
     storing.catch(exceptServiceError);
     return resolution;
-  }
-
-  /** Other instances may know of a write that a secondary has not seen yet. */
-  #store(key: string, entry: Entry, ticket: Ticket, { isFromSecondary }: Answer): boolean | Promise<boolean> {
-    const { store } = this.parts.cache;
-    return isFromSecondary ? store.setInMemory(key, entry, ticket) : store.set(key, entry, ticket);
   }
 
   /** @throws ServiceError also for the handle's failure a moment ago, without a request */

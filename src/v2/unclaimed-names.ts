@@ -1,5 +1,5 @@
 // Minted names whose response was lost, stored so that a repeated request gets the same name.
-import { boundedMap } from '../bounded-map.js';
+import { boundedMap } from '../cache/bounded-map.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { ServiceError } from '../errors.js';
 

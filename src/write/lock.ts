@@ -1,6 +1,6 @@
 // The lock of a handle for a write: a fair queue in this instance and, with Redis, a lock across all instances.
 import { LRUCache } from 'lru-cache';
-import { boundedMap } from '../bounded-map.js';
+import { boundedMap } from '../cache/bounded-map.js';
 import type { Cache } from '../cache/cache.js';
 import { systemClock, untilDeadline } from '../clock.js';
 import type { Config } from '../config/schema.js';

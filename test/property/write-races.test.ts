@@ -51,7 +51,6 @@ describe('race of reads and writes', () => {
         return { entry, from, ticket: { memory: ticket, redis: undefined } };
       },
       set: (key, entry, ticket) => memory.set(key, entry, ticket.memory),
-      setInMemory: (key, entry, ticket) => memory.set(key, entry, ticket.memory),
       replace(key, { entry, ticket }) {
         if (entry === undefined || !memory.replace(key, entry, ticket.memory)) memory.forget(key);
         return Promise.resolve();

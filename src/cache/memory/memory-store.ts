@@ -1,6 +1,6 @@
 // The memory tier: entries by key, with the fences, bans and invalidations that apply to them.
 import type { LRUCache } from 'lru-cache';
-import { boundedMap } from '../../bounded-map.js';
+import { boundedMap } from '../bounded-map.js';
 import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';

@@ -1,6 +1,6 @@
 // Reads the prefix and included records of a redirect, and briefly remembers uncacheable results.
 import { LRUCache } from 'lru-cache';
-import { boundedMap } from '../../bounded-map.js';
+import { boundedMap } from '../../cache/bounded-map.js';
 import type { Host } from '../../host.js';
 import type { Cache } from '../../cache/cache.js';
 import type { Entry } from '../../cache/entry.js';

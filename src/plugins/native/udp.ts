@@ -3,7 +3,7 @@ import { createSocket, type RemoteInfo, type Socket, type SocketOptions } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { boundedMap } from '../../bounded-map.js';
+import { boundedMap } from '../../cache/bounded-map.js';
 import type { Host } from '../../host.js';
 import { maybe } from '../../maybe.js';
 import { clientAt, plainAddress } from '../../http/client-address.js';

@@ -1,5 +1,5 @@
 // Token buckets in this process and, with Redis, across all instances.
-import { boundedMap } from '../../bounded-map.js';
+import { boundedMap } from '../../cache/bounded-map.js';
 import type { RedisCommands } from '../../cache/redis/commands.js';
 
 export interface BucketLimit {

@@ -1,5 +1,5 @@
 // Starts the traffic rules and the miss limit, and handles their routes on the admin listener.
-import { boundedMap } from '../../bounded-map.js';
+import { boundedMap } from '../../cache/bounded-map.js';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
