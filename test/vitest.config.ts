@@ -65,11 +65,11 @@ const COUNTING = ['test/attack/cost.test.ts'];
 /** Tests of the interfaces of the core, which the check runs a second time without any plugin. */
 const CORE = [
   'test/http/{authoritative,cache-headers,contradicted-entries,not-found,one-load,only-if-cached,stale}.test.ts',
-  'test/http/{bad-input,cors,failed-handles,failure-memory,path-case,questions,refresh-ahead,request-id}.test.ts',
+  'test/http/{bad-input,cors,failed-handles,path-case,questions,refresh-ahead,request-id}.test.ts',
   'test/http/{forwarded-endpoints,ignored-login,jsonp-login,own-writes,pass-through-{credentials,lists}}.test.ts',
   'test/http/writes-*.test.ts',
   'test/redirect/plain.test.ts',
-  'test/v2/!(search).test.ts',
+  'test/v2/!(lock|search).test.ts',
 ];
 
 const BROWSER = within('browser');

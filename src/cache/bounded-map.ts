@@ -1,4 +1,4 @@
-// A map that evicts the least recently used entry above a number of entries, without memory for entries that it may get.
+// A map that evicts the least recently used entry above a number of entries, without preallocating memory.
 import { LRUCache } from 'lru-cache';
 
 interface Options<Value> {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
+import { hasShortHost } from '../handle/url.js';
 import type { HandleValue } from '../handle/value.js';
 import { callExport, failureReason, streamBody, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
@@ -265,16 +266,17 @@ async function requestLink(text: string, request: PoliteRequest): Promise<number
   throw new Error('too many redirects');
 }
 
-/**
- * Matches the start of a URL whose host has more characters than DNS allows (RFC 1035 §2.3.4). Without a scheme, two slashes
- * precede a host. Characters before both are ignored, as by the parser of URLs; a user and a password end with an at sign.
- */
-const LONG_HOST =
-  /^[^a-z\\/]*(?:[a-z][a-z\d+.-]*:[\\/]*|[\\/]{2,})(?:[^\\/?#]*@)?[^\\/?#@:]{254}[^\\/?#@]*(?:[\\/?#]|$)/i;
+/** Matches a reference with a host but without a scheme. */
+const WITHOUT_SCHEME = /^[\\/]{2}/;
+const WITH_SCHEME = /^[a-z][a-z\d+.-]*:/i;
 
-/** Whether to parse a URL, which takes seconds for a host of thousands of characters beyond ASCII. */
-const isParseable = (text: string): boolean =>
-  text.length <= MAX_URL && !LONG_HOST.test(text.replace(/[\t\n\r]/g, ''));
+/** Whether to parse a reference, which takes seconds for a host of thousands of characters beyond ASCII. */
+function isParseable(text: string): boolean {
+  // The parser ignores these characters.
+  const bare = text.replace(/^[\0-\x20]+|[\t\n\r]/g, '');
+  const url = WITHOUT_SCHEME.test(bare) ? `https:${bare}` : bare;
+  return text.length <= MAX_URL && (!WITH_SCHEME.test(url) || hasShortHost(url));
+}
 
 /** @throws Error for a URL that no page can have */
 function parseLink(text: string, base?: URL): URL {

@@ -116,7 +116,9 @@ async function resolveList(options: ResolveCommandOptions): Promise<void> {
       if (error instanceof TooLong && handles.length > 1) return undefined;
       throw error;
     });
-    if (elements === undefined) {
+    // The proxy cuts a batch of long records.
+    const isCut = elements?.some(({ status }) => status === 413) === true && handles.length > 1;
+    if (elements === undefined || isCut) {
       const half = Math.ceil(handles.length / 2);
       await resolveAll(handles.slice(0, half));
       await resolveAll(handles.slice(half));

@@ -91,7 +91,7 @@ export const redis = section({
   keyPrefix: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
     .optional()
     .describe(
-      'Prefix of every Redis key and channel; instances with the same prefix, `upstream.url` and `upstream.caseSensitive` share a cache. By default it is derived from these two and the database number.',
+      'Prefix of every Redis key and channel; instances with the same prefix, `upstream.url` and `upstream.caseSensitive` share a cache. By default it is derived from `upstream.url`, `upstream.caseSensitive` and the database number.',
     ),
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
     'Timeout for one Redis command, which then counts as a miss.',

@@ -141,7 +141,7 @@ export function assertFits(text: string, maxBytes: number): void {
 /** Elements of a list that are read or written in one step, which takes a fraction of a millisecond. */
 export const ELEMENTS_PER_STEP = 500;
 
-/** Runs all steps. It is not that of the time slicer, on which this module would depend for three lines. */
+/** Runs all steps, like `runToEnd` of the time slicer, on which this module does not depend. */
 export function completeSteps<T>(steps: Steps<T>): T {
   let result = steps.next();
   while (result.done !== true) result = steps.next();

@@ -7,6 +7,7 @@ import {
   ByteReader,
   ByteWriter,
   assertFits,
+  ELEMENTS_PER_STEP,
   completeSteps,
   int16,
   int32,
@@ -323,22 +324,26 @@ function* stepSite(site: SiteJson, maxBytes?: number): Steps<Buffer> {
   yield* writer.stepElements(site.attributes ?? [], ({ name, value }) =>
     writer.sizedText(name).sizedText(value),
   );
-  yield* writer.stepElements(site.servers, (server) => {
-    writeServer(writer, server);
-  });
+  writer.int32(site.servers.length);
+  for (const [at, server] of site.servers.entries()) {
+    yield* writeServer(writer, server);
+    if ((at + 1) % ELEMENTS_PER_STEP === 0) yield;
+  }
   return writer.finish();
 }
 
-function writeServer(writer: ByteWriter, { serverId, address, publicKey, interfaces }: SiteServer): void {
+function* writeServer(
+  writer: ByteWriter,
+  { serverId, address, publicKey, interfaces }: SiteServer,
+): Steps<void> {
   writer.int32(serverId).bytes(addressToBytes(shortText(address)));
   writer.sized(publicKey === undefined ? NONE : keyToBytes(publicKey));
-  const encoded = writer.stepElements(interfaces, ({ query, admin, protocol, port }) =>
+  yield* writer.stepElements(interfaces, ({ query, admin, protocol, port }) =>
     writer
       .byte((admin ? 1 : 0) | (query ? 2 : 0))
       .byte(PROTOCOLS.indexOf(protocol))
       .int32(port),
   );
-  completeSteps(encoded);
 }
 
 function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {

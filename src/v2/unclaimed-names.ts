@@ -25,6 +25,8 @@ export interface UnclaimedNames {
 /** TTL of a name: programs retry within minutes, or later if they are restarted. */
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
+/** Timeout of a claim, longer than that of reads, because without an answer a POST fails. */
+const ANSWER_MS = 2000;
 
 /** Stores names in Redis, if it is given and available, otherwise in this process. */
 export function createUnclaimedNames(now: () => number, commands?: RedisCommands): UnclaimedNames {
@@ -62,9 +64,10 @@ function createSharedNames(commands: RedisCommands, local: ReturnType<typeof cre
   /** Removes all copies of the name. Returns false if another request has done so. */
   async function claim(request: string, name: string): Promise<boolean> {
     const remove = (redis: Redis) => removeIn(redis, request, name);
-    const removed = await runOrRepair(commands, 'claim', remove, async (copies, redis) => {
+    const restore = async (copies: number, redis: Redis): Promise<void> => {
       if (copies > 0) await storeIn(redis, request, name);
-    });
+    };
+    const removed = await runOrRepair(commands, 'claim', remove, restore, ANSWER_MS);
     const isMine = assertAnswered(removed) > 0;
     local.remove(request, name);
     return isMine;
@@ -76,7 +79,7 @@ function createSharedNames(commands: RedisCommands, local: ReturnType<typeof cre
    */
   async function take(request: string): Promise<string | undefined> {
     if (!commands.isUp()) return undefined;
-    const oldest = await commands.run('claim', (redis) => redis.lindex(keyOf(request), 0));
+    const oldest = await commands.run('claim', (redis) => redis.lindex(keyOf(request), 0), ANSWER_MS);
     const name = assertAnswered(oldest);
     if (name === null) return undefined;
     return (await claim(request, name)) ? name : take(request);
@@ -89,20 +92,22 @@ function createSharedNames(commands: RedisCommands, local: ReturnType<typeof cre
 
 /**
  * Runs a command; undefined if it fails. `repair` undoes what Redis executes after the timeout, with the connection, because
- * `run` is still paused at that moment.
+ * `run` refuses commands until Redis counts as available again.
  */
 async function runOrRepair<T>(
   commands: RedisCommands,
   name: 'leave' | 'claim',
   command: (redis: Redis) => Promise<T>,
   repair: (reply: T, redis: Redis) => Promise<void>,
+  timeoutMs?: number,
 ): Promise<T | undefined> {
   let isLate = false;
-  const reply = await commands.run(name, (redis) => {
+  const send = (redis: Redis): Promise<T> => {
     const sent = command(redis);
     sent.then((late) => (isLate ? repair(late, redis) : undefined)).catch(() => undefined);
     return sent;
-  });
+  };
+  const reply = await commands.run(name, send, timeoutMs);
   isLate = reply === undefined;
   return reply;
 }
@@ -110,7 +115,7 @@ async function runOrRepair<T>(
 /** Asserts a reply of Redis: without it, a repeated request would create a second handle. */
 function assertAnswered<T>(reply: T | undefined): T {
   if (reply !== undefined) return reply;
-  const detail = 'Redis does not say whether an equal request has created one';
+  const detail = 'Redis did not answer whether an equal POST has already created a handle';
   throw new ServiceError('LOCK_UNAVAILABLE', { detail, retryAfterMs: 1000 });
 }
 

@@ -13,7 +13,6 @@ import {
   sizesOf,
 } from '../support/expensive-requests.js';
 import { DEMO_PREFIX, textValue } from '../../src/dev-server/seed.js';
-import { tryDecode } from '../../src/handle/bytes.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { PACKET_BYTES, encodeBody } from '../../src/plugins/native/codec.js';
 import { renderEtag } from '../../src/v2/read.js';
@@ -172,6 +171,15 @@ const LONG_VALUES: Record<string, (count: number) => Partial<HandleValue>> = {
   'a site of many servers': (count) => siteValue({ servers: Array(count).fill(server('1::2')) }),
   'a site of many attributes': (count) =>
     siteValue({ attributes: Array(count).fill({ name: 'a', value: 'b' }) }),
+  'a site of a server of many interfaces': (count) =>
+    siteValue({
+      servers: [
+        {
+          ...server('1::2'),
+          interfaces: Array(count).fill({ query: true, admin: false, protocol: 'TCP', port: 1 }),
+        },
+      ],
+    }),
   'an address of many groups': (count) => siteValue({ servers: [server('a:'.repeat(count))] }),
   'a protocol version of many numbers': (count) => siteValue({ protocolVersion: '1.'.repeat(count) }),
 };
@@ -186,6 +194,14 @@ const valueOf = (more: Partial<HandleValue>): HandleValue => ({
   ...more,
 });
 
+function tooLongOrRangeError(encode: () => Buffer | undefined): boolean {
+  try {
+    return encode() === undefined;
+  } catch (error) {
+    return error instanceof RangeError;
+  }
+}
+
 describe('work for a long value', () => {
   test.each(Object.entries(LONG_VALUES))(
     'depends on the maximum length of a native message only: %s',
@@ -197,7 +213,7 @@ describe('work for a long value', () => {
           values: [valueOf(membersOf(count))],
         };
         return (): Promise<void> => {
-          expect(tryDecode((maxBytes) => encodeBody(body, maxBytes), PACKET_BYTES)).toBeUndefined();
+          expect(tooLongOrRangeError(() => encodeBody(body, PACKET_BYTES))).toBe(true);
           return Promise.resolve();
         };
       };
@@ -207,13 +223,13 @@ describe('work for a long value', () => {
   );
 
   test.each(Object.entries(LONG_VALUES))('has short steps in ePIC v2: %s', (_name, membersOf) => {
-    const values = [valueOf(membersOf(20_000))];
+    const values = [valueOf(membersOf(5000))];
     expect(countLongestStep(renderEtag(values, []))).toBeLessThanOrEqual(STEP_BLOCKS);
   });
 });
 
 test('each step of sorting the values of an ePIC v2 response is short', () => {
-  const values = Array.from({ length: 20_000 }, (_, at) => valueOf({ index: (at * 7919) % 20_000 }));
+  const values = Array.from({ length: 5000 }, (_, at) => valueOf({ index: (at * 7919) % 5000 }));
   expect(countLongestStep(visibleValues(values))).toBeLessThanOrEqual(STEP_BLOCKS);
 });
 

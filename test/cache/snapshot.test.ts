@@ -262,7 +262,7 @@ describe('snapshot', () => {
       const before = readFileSync(file);
 
       const openNow = fs.open.bind(fs);
-      // As if the thread that opens the file were slower than the thread that removes it.
+      // As if a stream opened its file later than the file is removed; a file that is opened first does not come here.
       vi.spyOn(fs, 'open').mockImplementation((...given) => {
         void waitForCalls(2).then(() => {
           openNow(...given);

@@ -182,7 +182,9 @@ export class Member {
    */
   async close(): Promise<void> {
     const { commands, clock } = this.deps;
-    if (this.#hasToReport() && commands.isConnected()) await this.#nextReturn();
+    // A renewal that runs already may be past the report.
+    for (let tries = 0; tries < 2 && this.#hasToReport() && commands.isConnected(); tries++)
+      await this.#nextReturn();
     this.#isClosed = true;
     this.#cancelTick();
     this.#lease.end();

@@ -68,6 +68,7 @@ function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore):
   const { file, everyMs } = settings.cache.snapshot;
   if (file === undefined) return undefined;
   const { caseSensitive } = settings.upstream;
+  // Not `describeUpstream`: snapshots of earlier versions stay valid.
   const identity = JSON.stringify({ upstream: describeServers(upstreamServers(settings)), caseSensitive });
   const restoreOne = (kept: KeyedEntry, ticket: number): boolean => restore(kept, ticket) === 'restored';
   return new Snapshot({ file, everyMs, identity, restore: restoreOne }, host);
