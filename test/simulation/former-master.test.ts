@@ -1,36 +1,9 @@
 // A former master returns to an instance that never reached its successor, and loses its member list meanwhile.
 import { describe, expect, test } from 'vitest';
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
-import type { Instance } from './instance.js';
 import { forgetLostLapsed } from './mutation-tools.js';
 import type { RedisServer } from './redis.js';
-import { World } from './world.js';
-
-const LIMIT_MS = 60_000;
-
-interface Scene {
-  world: World;
-  handle: string;
-  writer: Instance;
-  reader: Instance;
-}
-
-async function create(): Promise<Scene> {
-  const world = await World.create(1, () => ({
-    instances: 2,
-    disconnectedWrites: 'wait',
-    disconnectedMaxAgeMs: 0,
-    commandTimeoutMs: 200,
-    keptLines: 0,
-  }));
-  const [writer, reader] = world.instances as [Instance, Instance];
-  const [handle] = world.handles as [string];
-  return { world, handle, writer, reader };
-}
-
-async function waitFor({ now, simulation }: World, condition: () => boolean): Promise<void> {
-  expect(await simulation.scheduler.runUntil(now + LIMIT_MS, condition)).toBe(true);
-}
+import { type Scene, LIMIT_MS, createScene, waitFor } from './scene.js';
 
 /** Stores the record in Redis, which hangs. The record is then written at a new master, and the writer killed. */
 async function writeElsewhere({ world, handle, writer }: Scene): Promise<number | undefined> {
@@ -67,7 +40,7 @@ async function readFrom(former: RedisServer, { world, handle, reader }: Scene): 
 }
 
 async function play(): Promise<{ written: number | undefined; read: number }> {
-  const scene = await create();
+  const scene = await createScene();
   const former = scene.world.redis;
   const written = await writeElsewhere(scene);
   return { written, read: await readFrom(former, scene) };

@@ -1,32 +1,11 @@
 // An instance that stops after it has acknowledged a write without Redis: the others serve no older record.
 import { describe, expect, test } from 'vitest';
-import type { Instance } from './instance.js';
-import { World } from './world.js';
-
-const LIMIT_MS = 60_000;
-
-interface Scene {
-  world: World;
-  handle: string;
-  writer: Instance;
-  reader: Instance;
-}
-
-async function waitFor({ now, simulation }: World, condition: () => boolean): Promise<void> {
-  expect(await simulation.scheduler.runUntil(now + LIMIT_MS, condition)).toBe(true);
-}
+import { type Scene, LIMIT_MS, createScene, waitFor } from './scene.js';
 
 /** Starts both instances, of which the reader has the record in memory and in Redis. */
 async function create(): Promise<Scene> {
-  const world = await World.create(1, () => ({
-    instances: 2,
-    disconnectedWrites: 'wait',
-    disconnectedMaxAgeMs: 0,
-    commandTimeoutMs: 200,
-    keptLines: 0,
-  }));
-  const [writer, reader] = world.instances as [Instance, Instance];
-  const [handle] = world.handles as [string];
+  const scene = await createScene();
+  const { world, handle, writer, reader } = scene;
   for (const instance of [writer, reader]) instance.start();
   await waitFor(world, () => writer.hasLease && reader.hasLease);
   world.upstream.change(handle);
@@ -34,7 +13,7 @@ async function create(): Promise<Scene> {
   await waitFor(world, () =>
     [...world.redis.keyspace.keys()].some((key) => key.endsWith(`:entry:${handle}`)),
   );
-  return { world, handle, writer, reader };
+  return scene;
 }
 
 /** Writes while Redis hangs. Redis then returns, and `stop` begins once the writer is connected. */

@@ -44,6 +44,20 @@ describe('unclaimed minted names in one process', () => {
     await unclaimed.add('ask', 'P/1');
     expect(await unclaimed.take('ask')).toBe('P/1');
   });
+
+  test('are claimed with a longer timeout than that of reads, because a POST fails without an answer', async () => {
+    const replies = ['P/1'];
+    const timeouts: (number | undefined)[] = [];
+    const run = (_name: string, _command: unknown, timeoutMs?: number): Promise<unknown> => {
+      timeouts.push(timeoutMs);
+      return Promise.resolve(replies.shift());
+    };
+    const isUp = (): boolean => true;
+    const commands = partial<RedisCommands>({ keyPrefix: 't:', isUp, run: run as RedisCommands['run'] });
+    const taking = createUnclaimedNames(() => 0, commands).take('ask');
+    await expect(taking).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    expect(timeouts).toEqual([2000, 2000]);
+  });
 });
 
 /** Creates a Redis that can hang at a command: it executes it, and later ones, once it is thawed. */

@@ -1,0 +1,31 @@
+// Two instances, a writer and a reader, in a world without random faults.
+import { expect } from 'vitest';
+import type { Instance } from './instance.js';
+import { World } from './world.js';
+
+/** Virtual time within which everything that a scene waits for has happened. */
+export const LIMIT_MS = 60_000;
+
+export interface Scene {
+  world: World;
+  handle: string;
+  writer: Instance;
+  reader: Instance;
+}
+
+export async function createScene(): Promise<Scene> {
+  const world = await World.create(1, () => ({
+    instances: 2,
+    disconnectedWrites: 'wait',
+    disconnectedMaxAgeMs: 0,
+    commandTimeoutMs: 200,
+    keptLines: 0,
+  }));
+  const [writer, reader] = world.instances as [Instance, Instance];
+  const [handle] = world.handles as [string];
+  return { world, handle, writer, reader };
+}
+
+export async function waitFor({ now, simulation }: World, condition: () => boolean): Promise<void> {
+  expect(await simulation.scheduler.runUntil(now + LIMIT_MS, condition)).toBe(true);
+}
