@@ -72,11 +72,14 @@ async function writeOutput(
   const failed = done.then((): never => {
     throw new Error('the output is closed');
   });
-  const exported = await Promise.race([write(), failed]).finally(async () => {
+  let exported: Exported;
+  try {
+    exported = await Promise.race([write(), failed]);
+  } finally {
     sink.end();
     // Waits until all received lines are in the file, and throws why the file failed, if it did.
     await done;
-  });
+  }
   renameSync(partial, output);
   for (const file of earlier) rmSync(file);
   return exported;

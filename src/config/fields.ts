@@ -18,7 +18,8 @@ type NameWithUnit<Name, Value> = Name extends string
 
 type WithUnits<T> = {
   [Name in keyof T as NameWithUnit<Name, T[Name]>]: T[Name] extends
-    z.core.$brand<'Ms'> | z.core.$brand<'Bytes'>
+    | z.core.$brand<'Ms'>
+    | z.core.$brand<'Bytes'>
     ? number
     : T[Name];
 };

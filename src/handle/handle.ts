@@ -47,7 +47,8 @@ export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
 export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
 export type ParsedHandle =
-  { ok: true; handle: string } | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
+  | { ok: true; handle: string }
+  | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
 
 /**
  * Parses the handle in a raw request path, after `/api/handles/`. Decodes once, as UTF-8 bytes (invalid

@@ -11,7 +11,8 @@ import type { RedirectQuery } from './request.js';
 
 /** The URL of a value, or the reason for its rejection. */
 export type RedirectUrl =
-  { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
+  | { ok: true; url: string }
+  | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
 export type HeaderLine = readonly [name: string, value: string];
 

@@ -9,7 +9,7 @@ const CLAIMS: [document: string, begins: string, claim: { by: string } | { reaso
   ['README.md', 'curl -i http://127.0.0.1:8080/', { by: 'test/live/readme-commands.test.ts' }],
   ['README.md', 'npm ci && npm run build', { by: 'test/rollout/newcomer.test.ts' }],
   ['README.md', 'export UPSTREAM_FINGERPRINT', { by: 'test/rollout/newcomer.test.ts' }],
-  ['CONTRIBUTING.md', 'npm ci\nnpm run types', { reason: 'the whole check: .ci/run' }],
+  ['CONTRIBUTING.md', 'npm ci\nnpm run lint', { reason: 'the whole check: .ci/run' }],
   ['config/command-line.md', 'handle-resolver-proxy serve', { by: 'test/cli/readme.test.ts' }],
   ['config/examples/several-instances.md', 'HTTP_SHARED_MAX_AGE', { by: 'test/rollout/varnish.test.ts' }],
   ['config/redirects.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],

@@ -23,7 +23,7 @@ async function runFrom(at, area, onVerdict) {
   const worker = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
   const end = () => {
     try {
-      process.kill(-worker.pid, 'SIGKILL');
+      process.kill(-Number(worker.pid), 'SIGKILL');
     } catch {
       // It has ended.
     }

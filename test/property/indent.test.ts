@@ -8,7 +8,7 @@ import { handleServerRecordings } from '../support/recordings.js';
 const indent = (json: string, depth?: number): string => runToEnd(indentJson(json, depth));
 const predict = (json: string): number => runToEnd(indentedLength(Buffer.from(json)));
 
-const values = fc.jsonValue({ maxDepth: 8, noUnicodeString: false });
+const values = fc.jsonValue({ maxDepth: 8, stringUnit: 'binary' });
 
 describe('indented JSON', () => {
   test('has the predicted length, and at most four times the length of the original', () => {

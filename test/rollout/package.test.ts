@@ -111,7 +111,7 @@ describe('npm package', () => {
         'config/prometheus/alerts.yaml',
       ]),
     );
-    expect(paths.filter((path) => /(?:^|\/)tests?\b|\.test\.|chaos|eslint|(?<!\.d)\.ts$/.test(path))).toEqual(
+    expect(paths.filter((path) => /(?:^|\/)tests?\b|\.test\.|chaos|oxlint|(?<!\.d)\.ts$/.test(path))).toEqual(
       [],
     );
     const { exports } = jsonOf('package.json') as {

@@ -107,14 +107,14 @@ function rangeByScore(
 function removeByScore(keyspace: Keyspace, [key = '', min = '', max = '']: readonly string[]): Reply {
   const isIn = between(min, max);
   const found = readSorted(keyspace, key).filter(isIn);
-  return removeAll(keyspace, key, found.map(({ member }) => member)); // prettier-ignore
+  return removeAll(keyspace, key, found.map(({ member }) => member)); // oxfmt-ignore
 }
 
 function removeByRank(keyspace: Keyspace, [key = '', first = '', last = '']: readonly string[]): Reply {
   const [from, to] = [toInteger(first), toInteger(last)];
   const sorted = readSorted(keyspace, key);
   const found = sorted.slice(...rangeOf(sorted.length, from, to));
-  return removeAll(keyspace, key, found.map(({ member }) => member)); // prettier-ignore
+  return removeAll(keyspace, key, found.map(({ member }) => member)); // oxfmt-ignore
 }
 
 function scoreOf(keyspace: Keyspace, key: string, member: string): Reply {

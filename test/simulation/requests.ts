@@ -22,7 +22,13 @@ interface Open {
 }
 
 export type Counted =
-  'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'failedWrites' | 'purges' | 'refreshes';
+  | 'reads'
+  | 'staleAnswers'
+  | 'writes'
+  | 'refusedWrites'
+  | 'failedWrites'
+  | 'purges'
+  | 'refreshes';
 
 /** Sum of the upstream and Redis timeouts, and the delay of slow lines. */
 const READ_LIMIT_MS = 5000;

@@ -47,7 +47,8 @@ export interface Incoming {
   admit?: AdmitMessage;
   /** Returns the error that rejects the handle. Called before the memory lookup. */
   refusalOf?:
-    ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
+    | ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>)
+    | undefined;
   /** Maximum response length without envelope (bytes). Default: the maximum that clients accept. */
   maxAnswerBytes?: number | undefined;
   /** Raw envelope and message, if received contiguously. */

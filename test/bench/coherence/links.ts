@@ -8,7 +8,9 @@ export type Order =
   | { kind: 'received' }
   | { kind: 'stop' };
 export type Reply =
-  { kind: 'started' } | { kind: 'written'; ms: number[] } | { kind: 'received'; count: number };
+  | { kind: 'started' }
+  | { kind: 'written'; ms: number[] }
+  | { kind: 'received'; count: number };
 
 const instances: Instance[] = [];
 let received = 0;

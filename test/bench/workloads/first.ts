@@ -30,7 +30,12 @@ export const first: Workload = async ({ plan, crew, compared, say }) => {
   for (let round = 1; round <= plan.rounds; round++) {
     for (const [asked, startPeer] of peers) {
       const peer = await startPeer();
-      const figures = await measure(peer, asked).finally(peer.stop);
+      let figures: Figures;
+      try {
+        figures = await measure(peer, asked);
+      } finally {
+        await peer.stop();
+      }
       ledger.add(peer.name, figures);
       say(`  round ${round}: ${peer.name} ${Math.round(figures.answersPerSecond ?? 0)} answers/s`);
     }
