@@ -172,6 +172,7 @@ function createCore(
     slicer,
     refOf,
     staleIfErrorMs,
+    isServed: upstreams.isServed,
   });
   return {
     ...context,

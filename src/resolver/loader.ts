@@ -28,6 +28,8 @@ export interface LoaderParts {
   upstream: UpstreamClient;
   /** Returns `cache.staleIfError` for a key. */
   staleIfErrorMs: (key: string) => number;
+  /** Whether the key has a server, here or elsewhere. */
+  isServed: (key: string) => boolean;
 }
 
 /** A load in flight. */
@@ -140,11 +142,21 @@ export class Loader {
       return { kind: 'entry', entry, from: kept.from, readAt, stale: 'error' };
     }
     if (outcome.kind === 'refused') {
+      // Without a server, the stored record is the only one: nothing could bring it back.
+      if (entry !== undefined && !this.parts.isServed(key)) return this.#keepForever(key, entry, kept);
       // The server that refuses it no longer vouches for the stored record, for example after its prefix has moved.
       if (task.authoritative && entry !== undefined) await this.parts.cache.store.forget(key);
       return { kind: 'refused', refused: outcome };
     }
     return this.#storeAnswer(task, kept, outcome, { requestedAt, wallTime });
+  }
+
+  /** Makes an entry fresh again that was softly purged or distrusted, until the end of its life. */
+  #keepForever(key: string, entry: Entry, { from, ticket }: Lookup): FromEntry | Promise<FromEntry> {
+    const fresh = { ...entry, staleAt: entry.deleteAt };
+    const resolution: FromEntry = { kind: 'entry', entry: fresh, from, readAt: this.context.clock.now() };
+    const storing = this.parts.cache.store.set(key, fresh, ticket, false);
+    return storing instanceof Promise ? storing.then(() => resolution) : resolution;
   }
 
   #storeAnswer(

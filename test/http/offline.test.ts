@@ -54,6 +54,22 @@ describe('proxy with a seed file and no upstream', () => {
     expect(missing.status).toBe(path.includes('v2') ? 404 : 400);
   });
 
+  test.each([
+    ['an authoritative read', ({ ask }: Proxy) => ask(`${PATH}?auth=true`)],
+    ['an authoritative redirect', ({ ask }: Proxy) => ask(`/${HANDLE}?auth`)],
+    ['a soft purge', ({ app }: Proxy) => app.operations.purge({ prefix: '', isSoft: true })],
+  ])('serves a record after %s as before, because nothing could bring it back', async (_, act) => {
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
+    await whenRead(proxy);
+    await act(proxy);
+    const { status, headers } = await proxy.ask(PATH);
+    expect(status).toBe(200);
+    expect(headers['cache-status']).toMatch(/^handle-resolver-proxy; hit; ttl=[1-9]\d+$/);
+    expect((await proxy.ask(`${PATH}?auth=true`)).text).toContain('https://example.org/seed');
+    await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
+    expect((await proxy.ask(PATH)).status, 'a purge still deletes it').toBe(400);
+  });
+
   test('is not ready without records, and names them, when its seed file is not an export', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf('noise\n') });
     proxy.app.addStartChecks();

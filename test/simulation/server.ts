@@ -74,6 +74,7 @@ export class Server {
         preferPrimary: undefined,
       },
       staleIfErrorMs: () => 3600 * SECOND_MS,
+      isServed: () => true,
       slicer: partial({}),
       refOf: (text) => handleRef(text, false),
     });

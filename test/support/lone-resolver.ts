@@ -61,6 +61,7 @@ export function createLoneResolver({
     cache: partial({ store, memory, trustedSince }),
     upstream: { resolve: load, preferPrimary: undefined },
     staleIfErrorMs: () => staleIfErrorMs,
+    isServed: () => true,
     slicer: partial({}),
     refOf: (text) => handleRef(text, false),
   });

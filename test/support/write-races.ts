@@ -96,6 +96,7 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
     cache: partial({ store, memory, trustedSince: () => coherence.trustedSince() }),
     upstream: { resolve: () => upstream.load(), preferPrimary: undefined },
     staleIfErrorMs: () => 86_400_000,
+    isServed: () => true,
     slicer: partial({}),
     refOf: (text) => handleRef(text, false),
   });
