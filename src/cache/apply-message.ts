@@ -17,7 +17,7 @@ const MAX_ARRIVED = 10_000;
 
 export function createMessageApplier(
   memory: MemoryStore,
-  { invalidated, banned, deleted, written }: StoreEvents,
+  { invalidated, banned, purged, deleted, written }: StoreEvents,
 ): MessageApplier {
   const noteDeleted = (about: Deleted): ReturnType<Deliver> =>
     deleted.length === 0 ? undefined : Promise.all(deleted.map((note) => note(about)));
@@ -35,15 +35,6 @@ export function createMessageApplier(
   const distrust = (group?: number): void => {
     memory.distrust(group);
     callAll(banned, '');
-  };
-  /**
-   * Records a received ban. Only bans that arrive while the list is read matter, so the oldest may be
-   * dropped.
-   */
-  const recordArrival = (message: NumberedBan): void => {
-    const [oldest] = arrived.keys();
-    if (oldest !== undefined && arrived.size >= MAX_ARRIVED) arrived.delete(oldest);
-    arrived.set(message.number, message);
   };
   const adoptBans = (known: KnownBans): void => {
     // Bans up to the floor are no longer listed: this process may have missed some of them.
@@ -63,7 +54,8 @@ export function createMessageApplier(
   const applyBan = (message: NumberedBan): ReturnType<Deliver> => {
     // The list from Redis may already have contained this ban, but nothing has waited for its note.
     if (!bans.has(message.number)) ban(message);
-    recordArrival(message);
+    callAll(purged, message.prefix);
+    recordArrival(arrived, message);
     bans.add(message);
     return noteBan(message);
   };
@@ -87,6 +79,16 @@ export function createMessageApplier(
 
 function callAll<T>(functions: readonly ((about: T) => void)[], about: T): void {
   for (const call of functions) call(about);
+}
+
+/**
+ * Records a received ban. Only bans that arrive while the list is read matter, so the oldest may be
+ * dropped.
+ */
+function recordArrival(arrived: Map<number, NumberedBan>, message: NumberedBan): void {
+  const [oldest] = arrived.keys();
+  if (oldest !== undefined && arrived.size >= MAX_ARRIVED) arrived.delete(oldest);
+  arrived.set(message.number, message);
 }
 
 /** Returns the received bans that continue the list without a gap. All others belong to the previous run. */

@@ -84,6 +84,8 @@ export const createStoreEvents = () => ({
   invalidated: hookList<(key: string) => void>(),
   /** The same for all records whose keys start with `prefix`. */
   banned: hookList<(prefix: string) => void>(),
+  /** An operator has purged all records whose keys start with `prefix`, through any instance, just now. */
+  purged: hookList<(prefix: string) => void>(),
   /** A write or an operator has deleted entries of this instance. It is acknowledged once the promises settle. */
   deleted: hookList<(deleted: Deleted) => Promise<void>>(),
   /** A write by any instance has been applied to the memory of this instance. */

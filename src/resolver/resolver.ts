@@ -71,6 +71,9 @@ export class Resolver {
     this.#hooks.banned.push((prefix) => {
       for (const loader of this.#loaders()) loader.detachUnder(prefix);
     });
+    this.#hooks.purged.push((prefix) => {
+      this.parts.upstream.preferPrimary?.({ prefix });
+    });
   }
 
   /**
@@ -197,7 +200,7 @@ export class Resolver {
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
   #detachLoads(key: string): void {
     for (const loader of this.#loaders()) loader.detach(key);
-    this.parts.upstream.preferPrimary?.(key);
+    this.parts.upstream.preferPrimary?.({ key });
   }
 
   /** Returns the loaders that are in use. */

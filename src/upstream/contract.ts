@@ -46,9 +46,15 @@ export interface HandleRead extends ResolveOptions {
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
-  /** Called before and after a write: for a while only the primary is asked. Undefined if there is no other server. */
-  preferPrimary: ((key: string) => void) | undefined;
+  /**
+   * Called before and after a write, and after a purge: for a while only the primary is asked. Undefined if there is no other
+   * server.
+   */
+  preferPrimary: ((changed: ChangedKeys) => void) | undefined;
 }
+
+/** The key of a changed record, or the prefix of the keys of a purge. */
+type ChangedKeys = { key: string } | { prefix: string };
 
 /** Reads a handle, itself or by `next`: the later functions, and then the servers. @throws ServiceError UPSTREAM_* */
 export type AroundRead = (read: HandleRead, next: () => Promise<Outcome>) => Promise<Outcome>;

@@ -26,6 +26,12 @@ export class ExpiringMap<Value> {
     return this.get(key) !== undefined;
   }
 
+  /** Whether the text begins with a key of the map. */
+  hasPrefixOf(text: string): boolean {
+    for (const key of this.#entries.keys()) if (text.startsWith(key) && this.has(key)) return true;
+    return false;
+  }
+
   delete(key: string): void {
     this.#entries.delete(key);
   }

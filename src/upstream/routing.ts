@@ -49,10 +49,11 @@ export const routeReads = ({ servers, findServers, roots, aroundRead }: ReadRout
       readServers,
     )();
   },
-  preferPrimary(key) {
-    const hasSecondaries = [...servers, ...roots].some(({ reads }) => reads.preferPrimary !== undefined);
-    if (!hasSecondaries) return;
-    for (const { reads } of findServers(refOfKey(key))) reads.preferPrimary?.(key);
+  preferPrimary(changed) {
+    const withSecondaries = [...servers, ...roots].filter(({ reads }) => reads.preferPrimary !== undefined);
+    if (withSecondaries.length === 0) return;
+    const found = 'key' in changed ? findServers(refOfKey(changed.key)) : withSecondaries;
+    for (const { reads } of found) reads.preferPrimary?.(changed);
   },
 });
 

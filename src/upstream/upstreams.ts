@@ -140,6 +140,8 @@ function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void)
 }
 
 const MAX_WRITTEN = 100_000;
+/** Each read compares its key with them. The cache remembers as many bans. */
+const MAX_PURGED = 200;
 
 /** Creates the client of a server and its secondaries; each address has a limiter. */
 export function createUpstreamClient(
@@ -162,6 +164,8 @@ export function createUpstreamClient(
   const servers = [primary, ...secondaries.map(open)];
   // Recently written handles, for which secondaries may still return the old record.
   const written = new ExpiringMap<true>({ ttlMs: settings.secondaryMaxTtlMs, maxEntries: MAX_WRITTEN, now });
+  // Recently purged prefixes of keys: a purge follows writes that have bypassed the proxy.
+  const purged = new ExpiringMap<true>({ ttlMs: settings.secondaryMaxTtlMs, maxEntries: MAX_PURGED, now });
 
   async function readWithFailover(read: HandleRead, deadline: number): Promise<Outcome> {
     const failed: ServiceError[] = [];
@@ -192,14 +196,16 @@ export function createUpstreamClient(
       const deadline = performance.now() + timeoutMs;
       // Only the primary is authoritative; a secondary could return the record from before
       // an acknowledged write.
-      const isForPrimary = read.authoritative || secondaries.length === 0 || written.has(key);
+      const isForPrimary =
+        read.authoritative || secondaries.length === 0 || written.has(key) || purged.hasPrefixOf(key);
       return isForPrimary ? primary.read(read, deadline) : readWithFailover(read, deadline);
     },
     preferPrimary:
       secondaries.length === 0
         ? undefined
-        : (key) => {
-            written.set(key, true);
+        : (changed) => {
+            if ('key' in changed) written.set(changed.key, true);
+            else purged.set(changed.prefix, true);
           },
     usage: () => sumUsages(servers),
   };

@@ -173,6 +173,29 @@ describe('secondary response that may lag behind the primary', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status, 'by now it may have been deleted').toBe(404);
   });
 
+  test.each([
+    ['its handle', { handles: ['21.T11998/kept'] }],
+    ['its prefix', { prefix: '21.T11998/' }],
+    ['all handles', { prefix: '' }],
+  ])('is not used after a purge of %s, which follows a write to the database', async (_, what) => {
+    prepare();
+    const proxy = await start();
+    await proxy.app.operations.purge({ ...what, isSoft: false });
+    primary.fail('reset');
+    expect((await proxy.ask(PATH)).status).toBe(502);
+    expect(secondary.asked).toBe(0);
+    proxy.pass(LAG);
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  });
+
+  test('is used for other handles than those of a purge', async () => {
+    prepare();
+    const proxy = await start();
+    await proxy.app.operations.purge({ prefix: '21.T1/', isSoft: false });
+    primary.fail('reset');
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  });
+
   test('is not used for a recently written handle', async () => {
     prepare();
     const proxy = await start();
