@@ -195,6 +195,13 @@ describe('proxy that follows referrals', () => {
     expect(far.asked).toBe(2);
   });
 
+  test('follows no referral of a prefix with kind: none, whose records are only here', async () => {
+    const own = [{ prefixes: '99.FAR', kind: 'none' }, ...(JSON.parse(UPSTREAMS) as object[])];
+    const { read } = await start({ UPSTREAMS: JSON.stringify(own) });
+    expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
+    expect([root.asked, far.asked]).toEqual([0, 0]);
+  });
+
   test('follows no referral when upstream.followReferrals is false', async () => {
     const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
     expect(await read('99.FAR/page')).toMatchObject({ status: 400 });

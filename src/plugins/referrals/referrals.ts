@@ -29,8 +29,8 @@ import {
 import { CONNECTIONS, MAX_SERVERS, type ReferralsConfig } from './plugin.js';
 
 export function start(host: Host, { upstream }: ReferralsConfig): Started {
-  const { resolver, refOf, slicer } = host;
-  const configured = host.upstreams.servers.find(({ prefixes }) => prefixes.includes('0.NA'));
+  const { resolver, refOf, slicer, upstreams } = host;
+  const configured = upstreams.servers.find(({ prefixes }) => prefixes.includes('0.NA'));
   const root = configured ?? createRoot(upstream, host);
   const servers = createReferredServers(upstream, host);
   /** Charges the parsing to the client of the read. */
@@ -47,7 +47,8 @@ export function start(host: Host, { upstream }: ReferralsConfig): Started {
     async read(read, next) {
       const outcome = await next();
       const isElsewhere = !read.noFallback && isReferable(read.handle) && isRefusedElsewhere(outcome);
-      return isElsewhere ? readReferred(read) : outcome;
+      // The records of `kind: none` are only here: the server in the prefix record may be gone, or this proxy.
+      return isElsewhere && upstreams.isServed(read.handle.key) ? readReferred(read) : outcome;
     },
     async close() {
       await Promise.all([root !== configured && root.close(), servers.close()]);
