@@ -23,8 +23,12 @@ export function createOperations(
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
     async purge(request) {
-      await purge(resolver, request);
-      await Promise.all(hooks.changed.map((record) => record(changesOf(request))));
+      try {
+        await purge(resolver, request);
+      } finally {
+        // Also if a cache has not confirmed it, as for a write.
+        await Promise.all(hooks.changed.map((record) => record(changesOf(request))));
+      }
       return { isShared: cache.redisState() !== 'down' };
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),

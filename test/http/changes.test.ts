@@ -11,6 +11,7 @@ import { newChangeFile, readFeed } from '../support/changes.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberedBody, putNumbered } from '../support/demo-writes.js';
 import { fixed } from '../support/fixed.js';
+import { freePort } from '../support/free-port.js';
 import { startProxy } from '../support/proxy.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { askV2, urlTo } from '../support/v2.js';
@@ -221,6 +222,13 @@ describe('change file', () => {
       { ...made, prefix: '21.T1/' },
       { ...made, prefix: '' },
     ]);
+  });
+
+  it('contains a purge that a cache in front has not confirmed, as it contains such a write', async () => {
+    const env = { HTTP_SHARED_MAX_AGE: '1d', FRONTS_URLS: `http://127.0.0.1:${await freePort()}` };
+    const { file, proxy } = await startRecorded(env);
+    await request(proxy.app.admin).post('/purge').send({ prefix: '21.T1/' }).expect(503);
+    expect(file.lines()).toMatchObject([{ operation: 'purge', prefix: '21.T1/' }]);
   });
 
   it('contains neither passwords nor values', async () => {
