@@ -148,15 +148,17 @@ export function createPrefixRouting<Server extends Routed>(
   };
 }
 
-/** Creates a function that returns whether a key has a server, by its longest matching pattern. */
+/**
+ * Creates a function that returns whether a key has a server, by its longest matching pattern. With roots, which plugins add
+ * later, each key without a pattern has one elsewhere.
+ */
 export function createIsServed(
   servers: readonly Routed[],
-  unserved: readonly string[],
+  { roots, unserved }: Required<OtherRoutes<Routed>>,
 ): (key: string) => boolean {
-  if (servers.length === 0) return () => false;
   const none: Routed = { prefixes: unserved };
   const findServers = createPrefixRouting([...servers, none]);
-  return (key) => findServers(refOfKey(key))[0] !== none;
+  return (key) => servers.length + roots.length > 0 && findServers(refOfKey(key))[0] !== none;
 }
 
 const holdsPrefixRecords = ({ source }: Routed): boolean => source?.holdsPrefixRecords ?? true;

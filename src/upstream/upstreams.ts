@@ -66,7 +66,7 @@ export function createUpstreams(
     /** Returns the responsible servers in order of preference. */
     findServers,
     /** Whether the key has a server, here or elsewhere; false for a prefix with `kind: none`, and without any server. */
-    isServed: createIsServed(configured, unserved),
+    isServed: createIsServed(configured, { roots, unserved }),
     reads: routeReads({ servers, findServers, roots, aroundRead }),
     async close(): Promise<void> {
       await Promise.all(servers.map((server) => server.close()));

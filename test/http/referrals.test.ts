@@ -1,5 +1,6 @@
 // Handles under prefixes without a configured server are resolved through their prefix records.
 import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
@@ -7,6 +8,7 @@ import { createCertificate } from '../support/certificate.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { type FixedValues, fixed } from '../support/fixed.js';
+import { newFolder } from '../support/folder.js';
 import { startProxy } from '../support/proxy.js';
 import { portOf, siteOf } from '../support/site-values.js';
 
@@ -193,6 +195,21 @@ describe('proxy that follows referrals', () => {
     pass(5000);
     await read('99.FAR/page');
     expect(far.asked).toBe(2);
+  });
+
+  test('revalidates foreign handles from a snapshot, also without a configured server', async () => {
+    const env = { UPSTREAMS: '[]', UPSTREAM_URL: 'none', CACHE_SNAPSHOT_FILE: join(newFolder(), 'snapshot') };
+    const before = await start(env, { referralRoot: root.url });
+    expect((await before.read('99.FAR/page')).body).toContain('https://example.org/far');
+    await before.close();
+    onTestFinished(() => {
+      far.put('99.FAR/page', [urlOf('far')]);
+    });
+    far.put('99.FAR/page', [urlOf('changed')]);
+    const after = await start(env, { referralRoot: root.url });
+    await after.app.host.whenRestored();
+    expect(await after.app.operations.inspect('99.FAR/page')).toMatchObject([{ state: 'stale' }]);
+    expect((await after.read('99.FAR/page')).body).toContain('https://example.org/changed');
   });
 
   test('follows no referral of a prefix with kind: none, whose records are only here', async () => {

@@ -95,8 +95,10 @@ describe('routing with a repository', () => {
   });
 
   test('reports a prefix of kind none as unserved, even if a wildcard covers it', () => {
-    const isServed = createIsServed([OTHERS], ['99.1']);
+    const unserved = ['99.1'];
+    const isServed = createIsServed([OTHERS], { roots: [], unserved });
     expect(['99.1/A', '99.2/A'].map(isServed)).toEqual([false, true]);
-    expect(createIsServed([], [])('99.2/A')).toBe(false);
+    expect(createIsServed([], { roots: [], unserved })('99.2/A')).toBe(false);
+    expect(['99.1/A', '99.2/A'].map(createIsServed([], { roots: [ONE], unserved }))).toEqual([false, true]);
   });
 });
