@@ -64,7 +64,8 @@ interface RestoredAt {
 /**
  * Adapts an entry that is restored from a file and has not been revalidated. It becomes stale or, if no
  * server can revalidate it, permanently fresh. Its stale-if-error time grows if `staleIfErrorMs` was raised
- * after the entry was stored. An entry from the future, by a wall clock that was wrong, counts as loaded now.
+ * after the entry was stored, unless it has none: such an entry ends now. An entry from the future, by a wall clock that was
+ * wrong, counts as loaded now.
  */
 export function makeUncheckedEntry(
   entry: Entry,
@@ -73,6 +74,8 @@ export function makeUncheckedEntry(
   const known = shiftTimes(entry, now - Math.max(wallTime, entry.requestedAt));
   const end = now + FOREVER_MS;
   if (!hasServer) return { ...known, staleAt: end, deleteAt: end };
+  // A secondary has reported this absence.
+  if (known.kind !== 'found' && known.deleteAt === known.staleAt) return asStale({ ...known, deleteAt: now });
   return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
 }
 

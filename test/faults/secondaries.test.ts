@@ -1,9 +1,11 @@
 // Secondaries: anonymous reads use a working server, all other requests only the primary.
+import { join } from 'node:path';
 import '../support/real-sockets.js';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { fixed } from '../support/fixed.js';
+import { newFolder } from '../support/folder.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 const HOUR = 3_600_000;
@@ -154,6 +156,22 @@ describe('secondary response that may lag behind the primary', () => {
     primary.fail('reset');
     secondary.fail('reset');
     expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(502);
+  });
+
+  test('is never served stale when it is a 404, also after a restart with a snapshot', async () => {
+    prepare();
+    primary.put('21.T11998/new', numbered(2));
+    const env = { CACHE_SNAPSHOT_FILE: join(newFolder(), 'snapshot') };
+    const before = await start(env);
+    primary.fail('reset');
+    expect((await before.ask(`${PREFIX}/new`)).status).toBe(404);
+    expect(numberIn(await before.ask(PATH))).toBe(1);
+    await before.close();
+    secondary.fail('reset');
+    const after = await start(env);
+    await after.app.host.whenRestored();
+    expect((await after.ask(`${PREFIX}/new`)).status).toBe(502);
+    expect(numberIn(await after.ask(PATH)), 'a record is').toBe(1);
   });
 
   test('does not replace a newer response from the primary', async () => {
