@@ -26,9 +26,20 @@ export async function sendPrefixes(call: AnonymousCall | V2Call): Promise<void> 
   await sendNames(call, prefixes, { byDefault: 'text', nameOf: (prefix) => `${prefix}/` });
 }
 
-/** Verifies the password with an extra read, because the call itself sends no login to the Handle server. */
-const checkLogin = (call: V2Call): Promise<void> =>
-  assertLogin(originFor(call, call.v2.host.refOf(call.login.identity.handle)));
+/**
+ * Verifies the password with an extra read, because the call itself sends no login to the Handle server. The main server checks
+ * an identity whose own server takes no logins: anyone could make one up.
+ */
+function checkLogin(call: V2Call): Promise<void> {
+  const { refOf, upstreams } = call.v2.host;
+  const { identity, authorization } = call.login;
+  const handle = refOf(identity.handle);
+  const origin = originFor(call, handle);
+  const { main } = upstreams;
+  if (origin.server?.readOnly === false || main?.readOnly !== false) return assertLogin(origin.get);
+  const login = { authorization, caller: origin.caller };
+  return assertLogin((options) => main.records.get(handle, { ...options, ...login }));
+}
 
 export async function listCollection(call: V2Call, prefix: string): Promise<void> {
   const { req, context } = call;

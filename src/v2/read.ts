@@ -80,8 +80,8 @@ export async function readAsCaller(
 }
 
 /** Verifies the password with a read of public values. @throws ServiceError V2_LOGIN_NEEDED */
-export async function assertLogin(origin: OriginRecord): Promise<void> {
-  const answer = await origin.get({ publicOnly: true });
+export async function assertLogin(get: OriginRecord['get']): Promise<void> {
+  const answer = await get({ publicOnly: true });
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
 

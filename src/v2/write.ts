@@ -295,7 +295,7 @@ export function withInputs<T>(
   work: (body: InputList) => Promise<T>,
 ): Promise<T> {
   const readBody = async (bytes: Buffer): Promise<T> => {
-    if (bytes.length > MAX_UNCHECKED_BYTES) await assertLogin(origin);
+    if (bytes.length > MAX_UNCHECKED_BYTES) await assertLogin(origin.get);
     const json = parseJsonBytes(bytes, BODY_LIMITS, BODY_CODES);
     return work({ inputs: await run(readInputs(json), bytes.length), chars: bytes.length });
   };

@@ -1,11 +1,13 @@
 // A search queries the reverse lookup service, or else reads records; it never returns partial results.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
+import { basic } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';
 import { type Scripted, scriptUpstream } from '../support/v2-upstream.js';
+import { UPSTREAM_URL } from '../support/upstream.js';
 import { URL_VALUE } from '../support/v2-record.js';
 
 useNock();
@@ -144,6 +146,27 @@ describe('ePIC v2 search with a reverse lookup service', () => {
     expect([answer.status, read(answer)]).toEqual([200, ['A']]);
     expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
       ['/api/handles/21.T11998/USER01?publicOnly=true', USER01],
+    ]);
+  });
+
+  test.each([
+    ['a repository', '20.1/x'],
+    ['kind: none', '99.1/x'],
+    ['a read-only server', '30.1/x'],
+    ['no server', '5.5/x'],
+  ])('checks a login whose prefix has %s at the main server', async (_, handle) => {
+    const { sent } = scriptUpstream({ status: 401 });
+    const UPSTREAMS = JSON.stringify([
+      { prefixes: '20.1', kind: 'template', url: 'https://journal.test/{suffix}' },
+      { prefixes: '99.1', kind: 'none' },
+      { prefixes: '30.1', url: 'https://read-only.test', readOnly: true },
+      { prefixes: PREFIX, url: UPSTREAM_URL },
+    ]);
+    const { url } = await startProxy({ ...KEPT, UPSTREAMS });
+    const as = basic(`300:${handle}`, 'made up');
+    expect((await askV2(url)(`/${PREFIX}?URL=x`, { as })).status).toBe(401);
+    expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
+      [`/api/handles/${handle}?publicOnly=true`, as],
     ]);
   });
 
