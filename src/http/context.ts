@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
-import { type HandleRef, handleInUrl, parseHandle } from '../handle/handle.js';
+import { type HandleRef, handleInUrl, parseHandle, withoutSlashesAtEnd } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Caller } from '../upstream/caller.js';
@@ -76,8 +76,8 @@ export function contextOf(res: ServerResponse): RequestContext {
 interface NamedHandle {
   interface: 'record' | 'v2' | 'redirect' | 'list' | 'native';
   /**
-   * Undefined without a valid handle, or if only the query or body names it. A list of a prefix names `<prefix>/`, and an ePIC v2
-   * collection what its path has: `21.T11998/` or `21.T11998`.
+   * Undefined without a valid handle, or if only the query or body names it. A list of a prefix, an ePIC v2 collection and a
+   * reverse lookup name `<prefix>/`.
    */
   handle: string | undefined;
 }
@@ -93,11 +93,23 @@ export function handleNamedBy(context: RequestContext): NamedHandle {
 
 function handleIn(place: Place, of: Interface): NamedHandle {
   if (of === 'native') return { interface: 'native', handle: undefined };
-  if (of === 'v2') return { interface: 'v2', handle: decodePath(restOf(place)) };
+  if (of === 'v2') return { interface: 'v2', handle: handleOfPath(place, rawHandleOfV2(restOf(place))) };
+  if (of !== 'redirect') return { interface: 'record', handle: handleOfPath(place, restOf(place)) };
   const namesHandle = place.match?.routes[0]?.path.endsWith('{handle}') === true;
-  if (of === 'redirect')
-    return { interface: 'redirect', handle: namesHandle ? handleOfRedirect(place) : undefined };
-  return { interface: 'record', handle: namesHandle ? decodePath(restOf(place)) : undefined };
+  return { interface: 'redirect', handle: namesHandle ? handleOfRedirect(place) : undefined };
+}
+
+function handleOfPath({ match }: Place, raw: string): string | undefined {
+  const [, name] = /\{(\w+)\}$/.exec(match?.routes[0]?.path ?? '') ?? [];
+  const named = name === undefined ? undefined : decodePath(raw);
+  return named === undefined || name !== 'prefix' ? named : `${withoutSlashesAtEnd(named)}/`;
+}
+
+/** Returns a raw ePIC v2 handle or prefix without the slash that clients send after it. */
+export function rawHandleOfV2(raw: string): string {
+  const bare = raw.replace(/\/$/, '');
+  // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
+  return /^[^/]+\/$/.test(bare) ? raw : bare;
 }
 
 /** Returns the handle that a redirect resolves, which has no fragment. */

@@ -4,7 +4,7 @@ import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import type { Handler, RequestContext } from '../http/context.js';
+import { type Handler, type RequestContext, rawHandleOfV2 } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import { type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
@@ -69,12 +69,8 @@ async function answerAnonymous(call: AnonymousCall): Promise<void> {
   }
 }
 
-/** The slash that v2 clients send after a prefix or suffix. */
-const TRAILING_SLASH = /\/$/;
-
 /** Parses a prefix path. @throws ServiceError for any other path */
-const readPrefixPath = ({ context }: V2Call): string =>
-  readHandle(restOf(context).replace(TRAILING_SLASH, ''));
+const readPrefixPath = ({ context }: V2Call): string => readHandle(rawHandleOfV2(restOf(context)));
 
 /**
  * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
@@ -83,10 +79,7 @@ const readPrefixPath = ({ context }: V2Call): string =>
  * @throws ServiceError for any other path
  */
 function readHandleResource({ v2, context }: AnonymousCall): HandleResource {
-  const raw = restOf(context);
-  const bare = raw.replace(TRAILING_SLASH, '');
-  // In `P//` the second slash is the suffix, not the tolerated trailing slash of the collection `P/`.
-  const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
+  const rawHandle = rawHandleOfV2(restOf(context));
   const handle = v2.host.refOf(readHandle(rawHandle));
   context.handle = handle;
   return { handle, rawHandle };

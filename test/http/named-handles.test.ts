@@ -21,9 +21,12 @@ it.each([
   ['/api/unknown', undefined],
   ['/api/handles?prefix=21.T11998', '21.T11998/'],
   ['/api/v2/handles/', undefined],
-  ['/api/v2/handles/21.T11998', '21.T11998'],
+  ['/api/v2/handles/21.T11998', '21.T11998/'],
   ['/api/v2/handles/21.T11998/', '21.T11998/'],
   ['/api/v2/handles/21.T11998/a', '21.T11998/a'],
+  ['/api/v2/handles/21.T11998/a/', '21.T11998/a'],
+  ['/api/v2/handles/21.T11998//', '21.T11998//'],
+  ['/api/v2/handles/21.T11998%2Fa', '21.T11998/a'],
 ])('a request for %s names the handle %s', async (path, handle) => {
   mockUpstream();
   const named: unknown[] = [];

@@ -18,6 +18,7 @@ const start = (rules: readonly object[], env: Record<string, string> = {}): Prom
     HTTP_TRUSTED_PROXIES: 'loopback',
     V2_ENABLED: 'true',
     V2_ANONYMOUS_READ: 'true',
+    REVERSE_LOOKUP_URL: demo.url,
     TRAFFIC_RULES: JSON.stringify(rules),
     ...env,
   });
@@ -29,6 +30,7 @@ async function isMatched(match: object, target: string, question?: Question): Pr
 }
 
 const from = (address: string): Question => ({ headers: { 'X-Forwarded-For': address } });
+const POST: Question = { method: 'POST' };
 const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'application/x-hdl-message' };
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
@@ -54,6 +56,17 @@ describe('traffic rules', () => {
       ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
       ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
       ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],
+      ['the prefix of a collection', { prefix: '21.T11998' }, '/api/v2/handles/21.T11998', undefined, true],
+      ['the prefix of a new handle', { prefix: '21.T11998' }, '/api/v2/handles/21.T11998', POST, true],
+      ['the prefix of a reverse lookup', { prefix: '21.T11998' }, '/hrls/handles/21.T11998', undefined, true],
+      [
+        'a handle with a slash after it',
+        { handle: '21.T11998/a' },
+        '/api/v2/handles/21.T11998/a/',
+        undefined,
+        true,
+      ],
+      ['a reverse lookup as a miss', { reads: 'misses' }, '/hrls/handles/21.T11998', undefined, true],
       ['no prefix with the same first characters', { prefix: '21.T1' }, PAGE, undefined, false],
       ['a handle', { handle: '21.T11998/PA*' }, PAGE, undefined, true],
       ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],

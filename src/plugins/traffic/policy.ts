@@ -260,17 +260,17 @@ function readFacts(
  * Classifies a read. Reads with credentials, authoritative reads and lists count as misses, because they go
  * to the Handle server, and so do batches, because any of their handles may need it.
  */
-function readsOf(
-  { route, parameters }: RequestContext,
-  facts: TrafficFacts,
-  resolver: Resolver,
-): TrafficFacts['reads'] {
-  if (route?.interface === 'batch') return 'misses';
+function readsOf(place: RequestContext, facts: TrafficFacts, resolver: Resolver): TrafficFacts['reads'] {
+  if (place.route?.interface === 'batch') return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
   if (facts.credentials !== undefined || facts.interface === 'list') return 'misses';
-  if (parameters.has('auth') || parameters.has('cert')) return 'misses';
+  if (needsServer(place)) return 'misses';
   return isInMemory(facts.handle, resolver) ? 'hits' : 'misses';
 }
+
+/** Whether a read is authoritative, or about a prefix. */
+const needsServer = ({ route, parameters }: RequestContext): boolean =>
+  parameters.has('auth') || parameters.has('cert') || route?.path.endsWith('{prefix}') === true;
 
 /** Whether an anonymous read of the handle would hit in memory now. */
 const isInMemory = (handle: HandleRef | undefined, resolver: Resolver): boolean =>
