@@ -99,7 +99,7 @@ export interface SearchQuery {
   /** Types and patterns that the values of a handle must match. */
   conditions: readonly (readonly [type: string, pattern: string])[];
   limit: number;
-  /** The client's `Authorization` header. */
+  /** The caller's `Authorization` header for the Handle server. */
   authorization?: string | undefined;
   caller?: Caller | undefined;
 }

@@ -237,7 +237,8 @@ async function searchHandles(call: V2Call, search: HandleSearch): Promise<string
   const { limit, page } = search;
   // Some services number pages from 0, others from 1: this requests a single first page that is long enough.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
-  const { authorization } = call.req.headers;
+  // The login for the Handle server, whose identity `v2.identities` may name.
+  const { authorization } = call.login;
   const { caller } = call.context;
   if (!service.forwardsLogin) await checkLogin(call);
   const found = await service.find({ ...search, limit: size, authorization, caller });

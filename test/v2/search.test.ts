@@ -129,6 +129,15 @@ describe('ePIC v2 search with a reverse lookup service', () => {
     expect(read((await found('URL=*&limit=2&page=2', [], env)).answer)).toEqual(['C', 'D']);
   });
 
+  test("forwards the identity that v2.identities names, as the Handle server's login", async () => {
+    nock(LOOKUP_URL, { reqheaders: { authorization: basic('300:21.T11998/ALICE', 'secret') } })
+      .get(`/hrls/handles/${PREFIX}?URL=x&limit=1000`)
+      .reply(200, [`${PREFIX}/A`]);
+    const { url } = await startProxy({ ...env, V2_IDENTITIES: 'alice=300:21.T11998/ALICE' });
+    const answer = await askV2(url)(`/${PREFIX}?URL=x`, { as: basic('alice', 'secret') });
+    expect([answer.status, read(answer)]).toEqual([200, ['A']]);
+  });
+
   test('returns an empty list when nothing matches', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, []);
     expect(read((await found('URL=x', [], env)).answer)).toEqual([]);
