@@ -103,7 +103,8 @@ export class Loader {
   async #answer(task: LoadTask, kept: Lookup, now: number): Promise<Resolution> {
     const resolution = this.#answerFromEntry(task, kept);
     if (resolution) return resolution;
-    if (task.onlyIfCached) throw notCached();
+    const isOnlyCopy = kept.entry !== undefined && !this.parts.isServed(task.handle.key);
+    if (task.onlyIfCached && !isOnlyCopy) throw notCached();
     return this.#loadFromUpstream(task, kept, now);
   }
 

@@ -62,6 +62,8 @@ describe('proxy with a seed file and no upstream', () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
     await whenRead(proxy);
     await act(proxy);
+    const onlyIfCached = { headers: { 'Cache-Control': 'only-if-cached' } };
+    expect((await proxy.ask(PATH, onlyIfCached)).status).toBe(200);
     const { status, headers } = await proxy.ask(PATH);
     expect(status).toBe(200);
     expect(headers['cache-status']).toMatch(/^handle-resolver-proxy; hit; ttl=[1-9]\d+$/);
