@@ -1,12 +1,14 @@
 // Each sampled request is exported as one trace to the configured collector; responses are unaffected.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import nock from 'nock';
 import { partial } from '../support/partial.js';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { readTraceParent, start } from '../../src/plugins/tracing/tracing.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
 import { metric } from '../support/sharing-proxies.js';
-import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
+import { HANDLE, PATH, UPSTREAM_URL, mockUpstream } from '../support/upstream.js';
 
 useNock();
 
@@ -47,6 +49,18 @@ describe('tracing', () => {
     expect(resource?.attributes).toEqual([
       { key: 'service.name', value: { stringValue: 'handle-resolver-proxy' } },
     ]);
+  });
+
+  it('lets Node warn of no listeners at a forwarded read, which has as many as it expects', async () => {
+    nock(UPSTREAM_URL).post(PATH).reply(200, {});
+    const proxy = await startProxy({ TRACING_ENDPOINT: (await startOtlpReceiver()).endpoint });
+    const warnings: string[] = [];
+    const onWarning = ({ name }: Error): void => void warnings.push(name);
+    process.on('warning', onWarning);
+    onTestFinished(() => void process.off('warning', onWarning));
+    expect((await proxy.ask(PATH, { method: 'POST' })).status).toBe(200);
+    await nextTurn();
+    expect(warnings).toEqual([]);
   });
 
   it('continues the trace of a trusted proxy', async () => {

@@ -85,6 +85,8 @@ function createTracer(
         const span = open(isTrusted ? req.headers['traceparent']?.toString() : undefined);
         // Runs after the other `close` listeners, which add attributes.
         if (span.isSampled) {
+          // A forwarded read has as many others as Node expects.
+          res.setMaxListeners(res.getMaxListeners() + 1);
           res.once('close', () => {
             queueMicrotask(() => {
               sendRequest(span, req, res);
