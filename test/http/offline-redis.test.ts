@@ -1,16 +1,15 @@
 // Records without a Handle server outlive each doubt about them: no server could answer it.
 import '../support/real-sockets.js';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
 import { fileOf, recordLine } from '../support/record-files.js';
-import { PATIENCE, describeWithRedis } from '../support/redis-server.js';
-import { useRedis } from '../support/use-redis.js';
+import { PATIENCE, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { HANDLE, PATH } from '../support/upstream.js';
 
 describeWithRedis('proxy with a seed file, Redis and no upstream', () => {
-  const redis = useRedis();
-
   test('serves its records while Redis is connected, away, and connected again', async () => {
+    const redis = await startRedis();
+    onTestFinished(redis.stop);
     const SEED_FILE = fileOf(`${recordLine(HANDLE)}\n`);
     const proxy = await startProxy({
       UPSTREAM_URL: 'none',
