@@ -100,6 +100,9 @@ export function parseMessage(line: string) {
       case 'forget':
       case 'soften':
         return { kind, key };
+      // Version 0.3 publishes this after it has replaced the entry in Redis, and waits for acknowledgements.
+      case 'replaced':
+        return { kind: 'forget', key };
       default:
         return kind === 'ban' ? { kind, prefix: key, isSoft: name === 'soft', number: seq } : undefined;
     }

@@ -72,6 +72,11 @@ describe('invalidation message', () => {
       },
     );
 
+    test('is applied and acknowledged as forget when version 0.3 has replaced the entry in Redis', () => {
+      const change = { kind: 'forget', key: 'KEY' };
+      expect(parseMessage('1 m c replaced - 0 KEY')).toEqual({ seq: 1, member: 'm', call: 'c', change });
+    });
+
     test.prop([unicodeTexts()])('is parsed without throwing, whatever its text', (line) => {
       expect(() => parseMessage(line)).not.toThrow();
     });
