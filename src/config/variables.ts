@@ -64,7 +64,8 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'http.rateLimit.perMinute':
     'removed: use traffic.rules, such as [{ name: everybody, limit: { perMinute: 600 } }]',
   'native.udp.answersPerSecond': 'removed: use native.udp.bytesPerSecond, such as 100KiB',
-  'traffic.unknown': 'renamed to traffic.enumeration',
+  'traffic.unknown':
+    'renamed to traffic.enumeration, with perMinute only: remove notFoundShare (0.9) and for (10 minutes)',
   'traffic.unknown.perMinute': 'renamed to traffic.enumeration.perMinute',
   'redis.writesWithout': 'renamed to redis.disconnectedWrites, with reject instead of refuse',
   'upstream.mirrors': 'renamed to upstream.secondaries',

@@ -12,7 +12,11 @@ const RENAMED = [
 
 /** Renamed names in YAML: a section, a key, and a key inside `upstreams`. */
 const IN_FILE = [
-  ['traffic: { unknown: { perMinute: 1 } }', 'traffic.unknown', 'traffic.enumeration'],
+  [
+    'traffic: { unknown: { perMinute: 1, notFoundShare: 0.9, for: 10m } }',
+    'traffic.unknown',
+    'traffic.enumeration, with perMinute only: remove notFoundShare (0.9) and for (10 minutes)',
+  ],
   [
     'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, mirrors: http://b.example.org }]',
     'upstreams.0.mirrors',
