@@ -138,9 +138,9 @@ export interface UpstreamAnswer {
   /** Its JSON members except `handle`, which is added in each caller's spelling if `namesHandle` is set. */
   members: Record<string, unknown>;
   namesHandle: boolean;
-  retryAfter?: string;
+  retryAfter?: string | undefined;
   /** Value of `WWW-Authenticate`. */
-  challenge?: string;
+  challenge?: string | undefined;
 }
 
 /**
@@ -159,10 +159,10 @@ const RETRY_AFTER_SECONDS = 5;
 const TEMPORARY_STATUSES: readonly number[] = [502, 503, 504];
 
 interface ErrorDetails {
-  detail?: string;
+  detail?: string | undefined;
   diagnosis?: Diagnosis | undefined;
   /** Replaces title and detail if the Handle server has its own text for the error. */
-  message?: string;
+  message?: string | undefined;
   cause?: unknown;
   /** Time until a retry makes sense; `never` for a write that may have taken effect. */
   retryAfterMs?: number | 'never' | undefined;
@@ -170,7 +170,7 @@ interface ErrorDetails {
   responseCode?: number | undefined;
   /** Allowed methods, which a 405 must list (RFC 9110 §15.5.6). */
   allow?: readonly string[];
-  upstreamAnswer?: UpstreamAnswer;
+  upstreamAnswer?: UpstreamAnswer | undefined;
   upstreamStatus?: number | undefined;
 }
 

@@ -116,13 +116,12 @@ function callerOf(
 ): Caller {
   // Trusted proxies are not clients, and local programs belong to the operator.
   const isCharged = given !== 'preferred' && !isProxy && isIP(address) !== 0 && !isLocal;
-  const caller: Caller = {
+  return {
     class: given,
     client: isIPv4(address) ? address : network,
     network: isCharged ? network : undefined,
+    via: via === undefined ? undefined : proxiesIn(via),
   };
-  const proxies = via === undefined ? undefined : proxiesIn(via);
-  return proxies === undefined ? caller : { ...caller, via: proxies };
 }
 
 /** Urgency 7 is for background tasks (RFC 9218 §4.1). A client may only lower its own class. */

@@ -68,7 +68,7 @@ export function start(
   destination?: LogDestination,
 ): { config: Config; logger: Logger; starting: Promise<Service> } {
   const { config, ignored } = loadStartConfig(sources);
-  const logger = createLogger({ level: config.log.level, ...(destination && { destination }) });
+  const logger = createLogger({ level: config.log.level, destination });
   const variables = ignored.map(({ source, text }) => `${source}: ${text}`);
   if (variables.length > 0) logger.warn({ variables }, 'unknown variables are ignored');
   return { config, logger, starting: serve(config, logger) };

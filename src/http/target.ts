@@ -104,7 +104,7 @@ type HandleProblem = Extract<ParsedHandle, { ok: false }>['problem'];
 
 function invalidHandle(problem: HandleProblem): ServiceError {
   const [code, detail] = HANDLE_ERRORS[problem];
-  return new ServiceError(code, detail === undefined ? {} : { detail });
+  return new ServiceError(code, { detail });
 }
 
 const HANDLE_ERRORS: Readonly<Record<HandleProblem, [code: ErrorCode, detail?: string]>> = {

@@ -7,7 +7,6 @@ import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import { printableText } from '../handle/handle.js';
 
-export { LOG_LEVELS } from '../config/schema-server.js';
 export type { DestinationStream as LogDestination, Logger };
 
 export type IsLogged = (result: string) => boolean;
@@ -15,7 +14,7 @@ export type IsLogged = (result: string) => boolean;
 interface LoggerOptions {
   level: string;
   /** Defaults to stdout. */
-  destination?: DestinationStream;
+  destination?: DestinationStream | undefined;
 }
 
 export function createLogger({ level, destination }: LoggerOptions): Logger {

@@ -104,8 +104,8 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
       status: status === 200 ? 502 : status,
       members: responseCode === undefined ? { responseCode: RESPONSE_CODE.authenticationFailed } : others,
       namesHandle: handle !== undefined,
-      ...(retryAfter !== undefined && { retryAfter }),
-      ...(challenge !== undefined && { challenge }),
+      retryAfter,
+      challenge,
     },
   });
 }

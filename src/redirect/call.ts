@@ -196,12 +196,12 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
     return new ServiceError('REDIRECT_NOT_SERVED', { detail: handle.split('/', 1)[0] ?? '', responseCode });
   }
   return new ServiceError('REDIRECT_REFUSED', {
-    ...(typeof message === 'string' && { detail: message }),
+    detail: typeof message === 'string' ? message : undefined,
     upstreamAnswer: {
       status: status >= 400 ? status : CATALOGUE.REDIRECT_REFUSED.status,
       members,
       namesHandle: true,
-      ...(retryAfter !== undefined && { retryAfter }),
+      retryAfter,
     },
   });
 }

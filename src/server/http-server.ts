@@ -156,7 +156,7 @@ function refuseHead(req: IncomingMessage, res: ServerResponse, maxBodyBytes?: nu
   if (problem === undefined && !isTooLong) return false;
   const failure = isTooLong
     ? new ServiceError('HEADERS_TOO_LARGE', { detail: `at most ${MAX_HEADER_FIELDS} fields are read` })
-    : new ServiceError('BAD_REQUEST', { ...(problem !== undefined && { detail: problem }) });
+    : new ServiceError('BAD_REQUEST', { detail: problem });
   const { status, headers, body } = completeError(failure);
   res.writeHead(status, { ...headers, Connection: 'close' }).end(body);
   return true;

@@ -10,7 +10,7 @@ export interface Caller {
   /** Client network, whose share of the slots is limited. Undefined for the proxy's own work. */
   client: string | undefined;
   /** Previous handle-resolver-proxies in the `Via` chain; undefined if there are none. */
-  via?: string;
+  via?: string | undefined;
   /** Network charged for misses; undefined for callers without limits. */
   network?: string | undefined;
 }

@@ -176,8 +176,8 @@ function parseReply(reply: UpstreamReply): HandleJson {
 
 export function tooBusy(reply: UpstreamReply, members?: HandleJson): ServiceError {
   const { status, pauseMs: retryAfterMs } = reply;
-  const upstreamAnswer = members && { upstreamAnswer: ownAnswer(reply, members) };
-  return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, ...upstreamAnswer });
+  const upstreamAnswer = members && ownAnswer(reply, members);
+  return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, upstreamAnswer });
 }
 
 function* readRecord(reply: UpstreamReply, members: HandleJson): Steps<Outcome> {
@@ -218,8 +218,7 @@ function readRefusal(reply: UpstreamReply, members: HandleJson): Outcome {
 function ownAnswer(reply: UpstreamReply, { handle, ...members }: HandleJson): UpstreamAnswer {
   if (Array.isArray(members['values'])) members['values'] = members['values'].filter(isShowable);
   const retryAfter = headerOf(reply, 'retry-after');
-  const answer = { status: reply.status, members, namesHandle: handle !== undefined };
-  return retryAfter === undefined ? answer : { ...answer, retryAfter };
+  return { status: reply.status, members, namesHandle: handle !== undefined, retryAfter };
 }
 
 /** Whether a value in a refusal, such as a referral, is public. Malformed values count as private. */

@@ -106,7 +106,6 @@ interface Payload {
 /** Headers of responses that no cache may store. */
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
-/** Sends a v2 response with the common headers. */
 export function sendV2(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
   res.statusCode = status;
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
@@ -188,12 +187,10 @@ export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write')
   const quote = typeof message === 'string' ? `the Handle server says: ${message}` : undefined;
   const text = [detail, quote].filter((part) => part !== undefined).join('; ');
   return new ServiceError(code, {
-    ...(text !== '' && { detail: text }),
+    detail: text === '' ? undefined : text,
     // Clients treat a handle as nonexistent only for a 404 with response code 100.
     ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
-    ...(answer.retryAfter !== undefined && {
-      upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
-    }),
+    upstreamAnswer: answer.retryAfter === undefined ? undefined : { ...answer, namesHandle: false },
   });
 }
 

@@ -24,7 +24,9 @@ function startTombstone({ query, values, res }: RedirectRequest, type: string): 
   if (tombstone === undefined || query.show !== 'redirect' || query.isSelected || leadsOn(values)) return {};
   res.setHeader('X-Robots-Tag', 'noindex');
   const detail = describeTombstone(tombstone);
-  return { failure: new ServiceError(ERRORS.REDIRECT_WITHDRAWN, { ...(detail !== '' && { detail }) }) };
+  return {
+    failure: new ServiceError(ERRORS.REDIRECT_WITHDRAWN, { detail: detail === '' ? undefined : detail }),
+  };
 }
 
 const leadsOn = (values: readonly HandleValue[]): boolean =>
