@@ -108,9 +108,7 @@ function assemble(
   const readiness = createReadiness();
   const eventLoop = createEventLoop(config, context, readiness);
   const core = createCore(settings, context, sourcesOf(loaded), createDispatcher);
-  const operations = createOperations(context, core.cache, core.resolver, () =>
-    pluginStatistics(plugins, hooks),
-  );
+  const operations = createOperations(core, () => pluginStatistics(plugins, hooks));
   const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
   const { handlers, listeners, ...started } = startPlugins(loaded, host, config);
   return {

@@ -5,33 +5,36 @@ import type { Cache } from '../cache/cache.js';
 import { judge } from '../cache/policy.js';
 import { VERSION } from '../config/package-files.js';
 import type { LoggedChange } from '../handle/outcome.js';
-import type { Resolver } from '../resolver/resolver.js';
 import { readStatistics } from '../observe/statistics.js';
 import type { Context } from '../context.js';
 import type { CacheCopy, Operations, PurgeRequest } from '../host.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { RefOf } from '../upstream/routing.js';
 
 const MAX_CONCURRENT_PURGES = 200;
 
+interface OperatedParts extends Context {
+  cache: Cache;
+  resolver: Resolver;
+  refOf: RefOf;
+}
+
 /** @internal `statistics` returns the members that plugins add to the statistics. */
-export function createOperations(
-  { log, metrics, hooks, clock }: Context,
-  cache: Cache,
-  resolver: Resolver,
-  statistics: () => object,
-): Operations {
-  const { now, wall } = clock;
+export function createOperations(core: OperatedParts, statistics: () => object): Operations {
+  const { log, metrics, hooks, cache, refOf } = core;
+  const { now, wall } = core.clock;
   const [startedAt, startDate] = [now(), new Date(wall())];
   return {
     async purge(request) {
       try {
-        await purge(resolver, request);
+        await purge(core, request);
       } finally {
         // Also if a cache has not confirmed it, as for a write.
         await Promise.all(hooks.changed.map((record) => record(changesOf(request))));
       }
       return { isShared: cache.redisState() !== 'down' };
     },
-    inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
+    inspect: (handle) => inspect(refOf(handle).key, cache, now),
     stats: () => {
       const facts = {
         version: VERSION,
@@ -47,7 +50,7 @@ export function createOperations(
   };
 }
 
-async function purge(resolver: Resolver, request: PurgeRequest): Promise<void> {
+async function purge({ resolver, refOf }: OperatedParts, request: PurgeRequest): Promise<void> {
   const { isSoft } = request;
   if ('prefix' in request) {
     await resolver.purge({ prefix: request.prefix }, { isSoft });
@@ -59,7 +62,7 @@ async function purge(resolver: Resolver, request: PurgeRequest): Promise<void> {
     // Without Redis and a snapshot, purges never wait for anything, and requests would wait for all of them.
     if (at > 0) await nextTurn();
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
-    const purging = batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft }));
+    const purging = batch.map((handle) => resolver.purge({ handle: refOf(handle) }, { isSoft }));
     unconfirmed.push(...rejectionsIn(await Promise.allSettled(purging)));
   }
   if (unconfirmed.length > 0) throw unconfirmed[0];

@@ -2,7 +2,7 @@
 import { type Clock, untilDeadline } from '../clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd, judge } from '../cache/policy.js';
-import type { Fence, KeptEntry } from '../cache/store.js';
+import type { KeptEntry } from '../cache/store.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -48,7 +48,6 @@ export class Resolver {
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
   readonly #rechecks = new SerialFlight();
-  readonly refOf: RefOf;
   /** Runs a read that misses in memory inside the hooks of plugins, which add theirs before the first read. */
   aroundMiss: AroundMiss = (caller, read, isUnknown) => {
     this.aroundMiss = composeAroundMiss(this.#hooks.aroundMiss);
@@ -62,7 +61,6 @@ export class Resolver {
   ) {
     this.#clock = context.clock;
     this.#hooks = context.hooks;
-    this.refOf = parts.refOf;
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
     this.#hooks.invalidated.push((key) => {
@@ -142,20 +140,13 @@ export class Resolver {
   }
 
   /**
-   * Reads a handle unless any instance has a fresh entry requested after `newerThan` (ms). Joins a load in
-   * flight. Shortly after a failed load, resolves to a stale entry without a read.
+   * Reads a handle for this proxy itself, unless any instance has a fresh entry requested after `newerThan` (ms). Joins
+   * a load in flight. Shortly after a failed load, resolves to a stale entry without a read.
    *
    * @throws ServiceError when the upstream fails, even if a stale entry exists
    */
-  refresh(handle: HandleRef, newerThan: number, caller: Caller): Promise<Resolution> {
-    return this.#loader.join({ handle, authoritative: false, newerThan, caller }).load.answer;
-  }
-
-  /**
-   * Invalidates a handle in every tier. A load in flight still resolves for its callers, but is not stored.
-   */
-  async forget({ key }: HandleRef): Promise<void> {
-    await this.parts.cache.store.forget(key);
+  refresh(handle: HandleRef, newerThan: number): Promise<Resolution> {
+    return this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK }).load.answer;
   }
 
   /** Invalidates an entry that contradicts a server's response about the existence of the handle. */
@@ -184,17 +175,9 @@ export class Resolver {
       await (isSoft ? this.parts.cache.store.soften(key) : this.parts.cache.store.forget(key));
       return;
     }
-    for (const prefix of keyPrefixes(target.prefix, this.refOf)) {
+    for (const prefix of keyPrefixes(target.prefix, this.parts.refOf)) {
       await this.parts.cache.store.ban({ prefix, isSoft });
     }
-  }
-
-  /**
-   * Raises the fence of a write. If the write changes the record, no load that started before the end of the
-   * write is stored.
-   */
-  fence({ key }: HandleRef): Promise<Fence> {
-    return this.parts.cache.store.fence(key);
   }
 
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
@@ -255,7 +238,7 @@ export class Resolver {
     const { memory } = this.parts.cache;
     const { minHits } = this.settings.current.cache.refreshAhead;
     if (minHits === 0 || memory.hits(handle.key) < minHits || this.#loader.hasFailed(handle.key)) return;
-    this.#loader.join({ handle, authoritative: false, newerThan, caller: OWN_WORK });
+    void this.refresh(handle, newerThan);
   }
 }
 

@@ -115,17 +115,17 @@ function concurrentModification(): never {
 }
 
 function createSendWrite<Body, Current, Result>(
-  { resolver, hooks }: Host,
+  { cache: { store }, hooks, refOf }: Host,
   { req, context, origin }: Write<Body, Current, Result>,
   held: Held | undefined,
 ): SendWrite {
   return async function send(requests, { indexes, isStored } = {}) {
     const { handle } = origin;
     const server = writableServer(origin);
-    const last = await sendFenced(await resolver.fence(handle), requests, {
+    const last = await sendFenced(await store.fence(handle.key), requests, {
       assertHeld: held?.assertHeld,
       isStored,
-      forgetMinted: (minted) => resolver.forget(resolver.refOf(minted)),
+      forgetMinted: (minted) => store.forget(refOf(minted).key),
       async onChanged({ isAccepted, answer }, outcome) {
         if (hooks.changed.length === 0) return;
         // `isStored` is defined only for creations.
@@ -248,12 +248,7 @@ async function sendSequentially<Answer extends WriteAnswer>(
 export function withoutRetryAfter(error: unknown): unknown {
   if (!(error instanceof ServiceError)) return error;
   const { message, responseCode, upstreamStatus, diagnosis, cause } = error;
-  const upstreamAnswer = error.upstreamAnswer && { ...error.upstreamAnswer };
-  delete upstreamAnswer?.retryAfter;
-  const details = { message, responseCode, upstreamStatus, diagnosis, cause };
-  return new ServiceError(error, {
-    ...details,
-    ...(upstreamAnswer && { upstreamAnswer }),
-    retryAfterMs: 'never',
-  });
+  const upstreamAnswer = error.upstreamAnswer && { ...error.upstreamAnswer, retryAfter: undefined };
+  const details = { message, responseCode, upstreamStatus, diagnosis, cause, upstreamAnswer };
+  return new ServiceError(error, { ...details, retryAfterMs: 'never' });
 }

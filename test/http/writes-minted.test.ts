@@ -64,7 +64,7 @@ describe('minted handle', () => {
   test('is not to be created again if its invalidation is unconfirmed', async () => {
     const { proxy } = await notFoundBefore(minting(BODY));
     const unconfirmed = new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
-    vi.spyOn(proxy.app.host.resolver, 'forget').mockRejectedValue(unconfirmed);
+    vi.spyOn(proxy.app.host.cache.store, 'forget').mockRejectedValue(unconfirmed);
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
     expect(answer.status).toBe(503);
     expect(answer.headers).not.toHaveProperty('retry-after');
@@ -75,7 +75,7 @@ describe('minted handle', () => {
     const unconfirmed = () => Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED'));
     const outcomes = { changed: unconfirmed, unchanged: unconfirmed, unknown: unconfirmed };
     const fence = { ...outcomes, extend: () => undefined };
-    vi.spyOn(proxy.app.host.resolver, 'fence').mockResolvedValue(fence);
+    vi.spyOn(proxy.app.host.cache.store, 'fence').mockResolvedValue(fence);
     const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
     expect(answer.status).toBe(503);
     expect((await proxy.ask(MINTED_PATH)).status).toBe(200);

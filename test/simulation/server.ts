@@ -109,7 +109,7 @@ export class Server {
       version = await this.#upstream.write(this.process, handle);
       return { status: version === undefined ? 403 : 200 };
     };
-    await sendFenced(await this.#resolver.fence(this.#resolver.refOf(handle)), [forward]);
+    await sendFenced(await this.cache.store.fence(recordKey(handle, false)), [forward]);
     return version;
   }
 

@@ -91,10 +91,10 @@ export function createUncached(
   resolve: Resolve,
   { isLarge } = { isLarge: false },
 ): NativeAnswer {
-  const resolver = { refOf: (text: string) => handleRef(text, false) };
+  const refOf = (text: string) => handleRef(text, false);
   const cache = { memory: { isLarge: () => isLarge } };
   const prepared = { answer: () => undefined, prepareMessage: () => undefined };
-  return createAnswer(partial<Host>({ ...context, resolver, cache }), partial(prepared), resolve, NO_SITE);
+  return createAnswer(partial<Host>({ ...context, refOf, cache }), partial(prepared), resolve, NO_SITE);
 }
 
 /** Resolves a message without a socket. */

@@ -11,7 +11,11 @@ import { testContext } from './context.js';
 
 export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Admission {
   const context = testContext();
-  const resolver = { fromMemory: () => undefined, refOf: (text: string) => handleRef(text, false) };
-  const admission = [() => createTrafficPolicy(rules, partial<Host>({ ...context, resolver }), takeTokens)];
+  const parts = {
+    resolver: { fromMemory: () => undefined },
+    refOf: (text: string) => handleRef(text, false),
+  };
+  const host = partial<Host>({ ...context, ...parts });
+  const admission = [() => createTrafficPolicy(rules, host, takeTokens)];
   return createAdmission({ ...createHooks(), admission }, () => false);
 }

@@ -109,6 +109,7 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
     };
     const actors = createActors({
       resolver,
+      store,
       upstream,
       step,
       pass,
@@ -127,7 +128,8 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
 }
 
 interface Stage {
-  resolver: Pick<Resolver, 'resolve' | 'fence' | 'purge'>;
+  resolver: Pick<Resolver, 'resolve' | 'purge'>;
+  store: Pick<TieredStore, 'fence'>;
   upstream: RaceUpstream;
   step: Step;
   /** Advances the clock by the lifetime of a fence. */
@@ -135,7 +137,7 @@ interface Stage {
   handle: HandleRef;
 }
 
-function createActors({ resolver, upstream, step, pass, handle }: Stage): {
+function createActors({ resolver, store, upstream, step, pass, handle }: Stage): {
   deeds: Record<Act, () => Promise<void>>;
   outdated: Outdated[];
 } {
@@ -159,7 +161,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   }
 
   async function write(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
-    const fence = await resolver.fence(handle);
+    const fence = await store.fence(handle.key);
     await step('the write travels');
     await carryOut(fence);
   }

@@ -7,7 +7,6 @@ import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Hooks } from '../../src/hooks.js';
 import type { RequestContext } from '../../src/http/context.js';
-import type { Resolver } from '../../src/resolver/resolver.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { OriginServer } from '../../src/upstream/contract.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
@@ -33,16 +32,18 @@ async function write(held: Held, status: number) {
   const settle = (outcome: string) => (): Promise<void> => Promise.resolve(void settled.push(outcome));
   const lock: HandleLock = (_handle, _client, work) => work(held);
   const host = partial<Host>({
-    resolver: partial<Resolver>({
-      fence: () =>
-        Promise.resolve({
-          changed: settle('changed'),
-          unchanged: settle('unchanged'),
-          unknown: settle('unknown'),
-          extend: () => undefined,
-        }),
-      recheck: () => Promise.resolve(),
-    }),
+    resolver: { recheck: () => Promise.resolve() },
+    cache: {
+      store: {
+        fence: () =>
+          Promise.resolve({
+            changed: settle('changed'),
+            unchanged: settle('unchanged'),
+            unknown: settle('unknown'),
+            extend: () => undefined,
+          }),
+      },
+    },
     hooks: partial<Hooks>({
       changed: [(changes) => Promise.resolve(void recorded.push(...changes.map(({ outcome }) => outcome)))],
     }),

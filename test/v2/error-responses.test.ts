@@ -139,7 +139,7 @@ describe('ePIC v2 error response', () => {
         unknown: unconfirmed,
         extend: () => undefined,
       };
-      vi.spyOn(app.host.resolver, 'fence').mockResolvedValue(fence);
+      vi.spyOn(app.host.cache.store, 'fence').mockResolvedValue(fence);
       const answer = await askV2(url)(`/${NAME}`, PUT);
       expect(read(answer)).toMatchObject({ status: 503, code: 'INVALIDATION_UNCONFIRMED' });
       expect(answer.headers).not.toHaveProperty('retry-after');

@@ -171,7 +171,7 @@ const isWorthGzip = ({ headers }: IncomingMessage, handles: number, minBytes: nu
   acceptsGzip(headers['accept-encoding']?.toString()) && handles * USUAL_ELEMENT_BYTES >= minBytes;
 
 /** Maximum number of handles per batch; smaller for GET, whose handles are in the request line. */
-export const MAX_HANDLES = { GET: 100, POST: 1000 };
+const MAX_HANDLES = { GET: 100, POST: 1000 };
 
 /**
  * Maximum number of types and of indexes in a body, because each is compared with every value of every
@@ -271,7 +271,7 @@ function createStartElement(
   host: Host,
   { query, pretty, isGzip, runSteps, caller, refusalOf }: ElementRequest,
 ): StartElement {
-  const { resolver, metrics, hooks } = host;
+  const { resolver, refOf, metrics, hooks } = host;
   const count = metrics.counterOf(METRICS.handles);
   const write = (name: string, body: Body, stale?: StaleReason): Steps<string> =>
     elementText(name, { ...body, stale }, pretty);
@@ -313,7 +313,7 @@ function createStartElement(
   function* start(name: string): Steps<RenderedElement | UnloadedElement> {
     let handle: HandleRef;
     try {
-      handle = resolver.refOf(readPlainHandle(name));
+      handle = refOf(readPlainHandle(name));
     } catch (failure) {
       if (failure instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), failure);
       throw failure;

@@ -38,7 +38,7 @@ export function start(host: Host, settings: MirrorConfig): Started {
   const readWritten = oneAtATime(async () => {
     for (const key of written) {
       written.delete(key);
-      await resolver.refresh(refOfKey(key), 0, OWN_WORK).catch(exceptServiceError);
+      await resolver.refresh(refOfKey(key), 0).catch(exceptServiceError);
     }
   });
   return {

@@ -5,7 +5,6 @@ import { type Clock, backoffMs } from '../../clock.js';
 import type { Entry } from '../../cache/entry.js';
 import { ServiceError } from '../../errors.js';
 import { refOfKey } from '../../handle/handle.js';
-import { OWN_WORK } from '../../upstream/caller.js';
 import { type HandleList, ListRefused } from './names.js';
 
 /** Lists the handles; `previous` contains the keys of the last list. */
@@ -166,7 +165,7 @@ export class PrefixMirror {
   async #read(visit: Visit, walk: Walk): Promise<void> {
     const { key, newerThan } = visit;
     try {
-      const read = await this.host.resolver.refresh(refOfKey(key), newerThan, OWN_WORK);
+      const read = await this.host.resolver.refresh(refOfKey(key), newerThan);
       // An older entry means that the server failed for a different caller.
       if (read.kind === 'entry' && read.entry.requestedAt > newerThan) {
         this.#pause.reset();

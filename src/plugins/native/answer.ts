@@ -62,7 +62,7 @@ type Answering = AnsweredMessage | Promise<AnsweredMessage>;
 export type NativeAnswer = ReturnType<typeof createAnswer>;
 
 export function createAnswer(host: Host, prepared: PreparedMessages, resolve: Resolve, site: SiteInfo) {
-  const { resolver, cache } = host;
+  const { cache, refOf } = host;
   // Clients compare the expiration of a message with their wall clock.
   const { wall: now } = host.clock;
   const operate = createNativeOperations(host, resolve, site);
@@ -74,7 +74,7 @@ export function createAnswer(host: Host, prepared: PreparedMessages, resolve: Re
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
     if (!request.ok) return malformed(request.problem, transport);
     const { resolution } = request.value;
-    const handle = resolution && resolver.refOf(resolution.handle.toString('utf8'));
+    const handle = resolution && refOf(resolution.handle.toString('utf8'));
     return { incoming, request: request.value, handle };
   }
 
@@ -92,9 +92,6 @@ export function createAnswer(host: Host, prepared: PreparedMessages, resolve: Re
     prepared.prepareMessage(exchange.incoming, exchange.request, answered);
     return answered;
   }
-
-  /** Returns a prepared response, already reported; undefined if none exists. */
-  const answerPrepared: PreparedMessages['answer'] = (...given) => prepared.answer(...given);
 
   /** Handles a request; synchronous for a fresh entry in memory. Never throws or rejects. */
   function answer(incoming: Incoming): Answering {
@@ -114,7 +111,7 @@ export function createAnswer(host: Host, prepared: PreparedMessages, resolve: Re
     return finish(exchange, refusalMessage(RESPONSE_CODE.error, 'invalid', text));
   }
 
-  return { answerPrepared, answer, deny, refuse };
+  return { answerPrepared: prepared.answer.bind(prepared), answer, deny, refuse };
 }
 
 interface Exchange {
@@ -143,8 +140,7 @@ function createFinish(site: SiteInfo, now: () => number) {
       isTooLong = true;
       const text = maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
       // With the entry, so that a repeated request is refused without encoding the record again.
-      const refusal = refusalMessage(RESPONSE_CODE.error, outcome.result, text);
-      problem = outcome.entry === undefined ? refusal : { ...refusal, entry: outcome.entry };
+      problem = { ...refusalMessage(RESPONSE_CODE.error, outcome.result, text), entry: outcome.entry };
     } catch (cause) {
       const detail = 'data of a value in an unknown format';
       problem = failedReply(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause }));
@@ -167,15 +163,6 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
   const onUnexpected = createReportUnexpected(context);
   const asOutcome = (error: unknown): NativeOutcome => failedReply(asServiceError(error, onUnexpected));
 
-  /** Resolves the handle unless a judge rejects it; the client then tries a different site, as after a failure. */
-  async function judgeAndResolve(
-    refusalOf: NonNullable<Incoming['refusalOf']>,
-    ...[question, asked]: Parameters<Resolve>
-  ): Promise<NativeOutcome> {
-    const refused = await refusalOf(asked.handle);
-    return refused === undefined ? resolve(question, asked) : failedReply(refused);
-  }
-
   async function readSite(): Promise<NativeOutcome> {
     const data = await site.read();
     if (data === undefined)
@@ -195,7 +182,11 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
     if ((flags & OP_FLAG.certify) !== 0) return refusalMessage(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
     if (resolution !== undefined && handle !== undefined) {
       const asked = { handle, flags, admit };
-      return refusalOf ? judgeAndResolve(refusalOf, resolution, asked) : resolve(resolution, asked);
+      if (refusalOf === undefined) return resolve(resolution, asked);
+      // The client of a rejected handle tries a different site, as after a failure.
+      return maybe(refusalOf(handle), (refusal) =>
+        refusal === undefined ? resolve(resolution, asked) : failedReply(refusal),
+      );
     }
     if (opCode === OP_CODE.siteInfo) return readSite();
     return refusalMessage(RESPONSE_CODE.error, 'invalid', NO_LOGIN);

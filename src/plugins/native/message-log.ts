@@ -13,8 +13,6 @@ export type ReportMessage = (
   work: () => AnsweredMessage | Promise<AnsweredMessage>,
 ) => AnsweredMessage | Promise<AnsweredMessage>;
 
-export type ReportHit = ReturnType<typeof createReportHit>;
-
 const OPERATIONS: Partial<Record<number, string>> = {
   [OP_CODE.resolution]: 'RESOLUTION',
   [OP_CODE.siteInfo]: 'GET_SITE_INFO',
@@ -70,14 +68,16 @@ const attributesOf = (
   ...(handle !== undefined && { 'handle_proxy.handle': handle }),
 });
 
-/** Creates the report for messages with a prepared response. */
-export function createReportHit({ hooks: { spans }, hits }: Host) {
-  return function reportHit(hit: PreparedHit, startedAt: number | undefined): void {
-    hits.count(hit, undefined, startedAt);
-    for (const { run } of spans)
-      run(hit.family, (span) => {
-        span.describe(attributesOf(hit.family, hit.status, 'hit', hit.handle));
-        span.end(false);
-      });
-  };
+/** Reports a message with a prepared response. */
+export function reportHit(
+  { hooks: { spans }, hits }: Host,
+  hit: PreparedHit,
+  startedAt: number | undefined,
+): void {
+  hits.count(hit, undefined, startedAt);
+  for (const { run } of spans)
+    run(hit.family, (span) => {
+      span.describe(attributesOf(hit.family, hit.status, 'hit', hit.handle));
+      span.end(false);
+    });
 }

@@ -27,7 +27,7 @@ export function start(host: Host, settings: NativeConfig): Started {
 
 /** Creates the message handling, independent of the transport. */
 export function createNative(host: Host, settings: NativeConfig): NativeAnswer {
-  const site = createSiteInfo(settings, host.resolver);
+  const site = createSiteInfo(settings, host);
   return createAnswer(host, new PreparedMessages(host, site), createResolve(host), site);
 }
 

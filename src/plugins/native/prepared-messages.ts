@@ -4,7 +4,7 @@ import type { Prepared, PreparedName } from '../../cache/prepared-cache.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
 import { type AnsweredMessage, expirationAt, type Transport } from './reply.js';
-import { type ReportHit, createReportHit } from './message-log.js';
+import { reportHit } from './message-log.js';
 import { METRICS } from './plugin.js';
 import type { SiteInfo } from './site-record.js';
 
@@ -60,7 +60,6 @@ function textOfReply({ envelope, message }: AnsweredMessage['reply'], transport:
 }
 
 export class PreparedMessages {
-  readonly #reportHit: ReportHit;
   readonly #countLimited: ReturnType<Host['metrics']['counterOf']>;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
@@ -68,7 +67,6 @@ export class PreparedMessages {
     private readonly host: Host,
     private readonly site: SiteInfo,
   ) {
-    this.#reportHit = createReportHit(host);
     this.#countLimited = host.metrics.counterOf(METRICS.udpLimited);
   }
 
@@ -88,7 +86,7 @@ export class PreparedMessages {
     if (answer === undefined || !preparedCache.use(prepared, clock.now())) return undefined;
     const startedAt = hits.startTimer();
     const bytes = this.#fill(answer, received);
-    this.#reportHit(answer, startedAt);
+    reportHit(this.host, answer, startedAt);
     if (answer.isTooLong && transport === 'udp') this.#countLimited({ reason: 'size' });
     return bytes;
   }

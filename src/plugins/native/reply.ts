@@ -121,7 +121,7 @@ export interface NativeOutcome {
   result: Result;
   failure?: ServiceError;
   /** Entry, if fresh and in memory. */
-  entry?: Entry;
+  entry?: Entry | undefined;
 }
 
 /** Creates an outcome with only a text, often empty, as on a Handle server. */

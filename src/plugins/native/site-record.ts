@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type SiteJson, encodeData, encodeSite } from '../../handle/value-data.js';
 import type { HandleRef } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
+import type { Host } from '../../host.js';
 import { type ParsedValues, valuesOf } from '../../resolver/parsed-records.js';
 import type { Resolver } from '../../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec.js';
@@ -71,10 +72,10 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-export function createSiteInfo(config: NativeConfig, resolver: Resolver): SiteInfo {
+export function createSiteInfo(config: NativeConfig, { refOf, resolver }: Host): SiteInfo {
   const { address, domain, handle } = config.native.site;
   if (address !== undefined || domain !== undefined) return siteOfRecord(siteRecord(config));
-  return handle === undefined ? NO_SITE : siteOfHandle(resolver.refOf(handle), resolver);
+  return handle === undefined ? NO_SITE : siteOfHandle(refOf(handle), resolver);
 }
 
 function siteOfRecord(record: SiteJson): SiteInfo {

@@ -71,7 +71,6 @@ export function createUdpListener(
     // Passes no callback, because one would cost a tick; clients resend lost requests anyway.
     socket.send(packet, port, address);
   };
-  const sendPrepared = createSendPreparedMessage(native, send);
   const judge = ({ network }: Peer): LimitVerdict => {
     const verdict = limit.judge(network, host.clock.monotonic());
     if (verdict !== 'answer') countLimited({ reason: 'rate' });
@@ -85,7 +84,7 @@ export function createUdpListener(
     const { address: plain, network } = clientAt(address);
     const peer = { address, port, network: floodedNetworkOf(network), isProved: isProved(plain) };
     const verdict = judge(peer);
-    if (verdict === 'answer' && sendPrepared(packet, peer)) return;
+    if (verdict === 'answer' && sendPrepared(packet, peer, native, send)) return;
     const { envelope, isPart, problem } = readPacket(packet);
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
     if (problem !== undefined) respond(peer, () => refuse(problem));
@@ -150,17 +149,13 @@ type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessag
 type SendPacket = (packet: Buffer, peer: Peer) => void;
 
 /** Sends a prepared response; returns false if none exists. */
-const createSendPreparedMessage =
-  ({ answerPrepared }: NativeAnswer, send: SendPacket) =>
-  (packet: Buffer, peer: Peer): boolean => {
-    const maxBytes = peer.isProved ? Infinity : FULL_PACKET_BYTES;
-    const packets = answerPrepared(packet, 'udp', maxBytes);
-    if (packets === undefined) return false;
-    for (let at = 0; at < packets.length; at += FULL_PACKET_BYTES) {
-      send(packets.subarray(at, at + FULL_PACKET_BYTES), peer);
-    }
-    return true;
-  };
+function sendPrepared(packet: Buffer, peer: Peer, native: NativeAnswer, send: SendPacket): boolean {
+  const packets = native.answerPrepared(packet, 'udp', peer.isProved ? Infinity : FULL_PACKET_BYTES);
+  if (packets === undefined) return false;
+  for (let at = 0; at < packets.length; at += FULL_PACKET_BYTES)
+    send(packets.subarray(at, at + FULL_PACKET_BYTES), peer);
+  return true;
+}
 
 function createResponder(
   send: SendPacket,
@@ -348,7 +343,6 @@ export class AnswerLimit {
     return ++sent.refused % SLIP === 1 ? 'slip' : 'drop';
   }
 
-  /** Counts bytes sent to a network. */
   count(network: string, bytes: number): void {
     if (this.bytesPerSecond > 0) this.#sentTo(network).bytes += bytes;
   }

@@ -37,7 +37,7 @@ export function createTrafficPolicy(
     judgesHits: rules.some(concernsHits),
     judgesHandles: rules.some(isOfHandles),
     judge(request) {
-      const facts = readFacts(request, host.resolver);
+      const facts = readFacts(request, host);
       return maybe(judge(facts), (applied) => {
         if (applied) setLimitHeaders(request.res, applied);
         return judgementOf(facts, applied);
@@ -240,7 +240,7 @@ const concernsHits = ({ match, limit, answer, log, shadow, robot }: TrafficRule)
 
 function readFacts(
   { req, place, address }: Parameters<RequestJudge['judge']>[0],
-  resolver: Resolver,
+  { refOf, resolver }: Host,
 ): TrafficFacts {
   const { method = '', headers } = req;
   const named = handleNamedBy(place);
@@ -250,7 +250,7 @@ function readFacts(
     method,
     credentials: headers.authorization,
     interface: named.interface,
-    handle: named.handle === undefined ? undefined : resolver.refOf(named.handle),
+    handle: named.handle === undefined ? undefined : refOf(named.handle),
     reads: undefined,
   };
   return { ...facts, reads: readsOf(place, facts, resolver) };
