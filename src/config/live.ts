@@ -2,13 +2,10 @@
 import { errorText } from '../errors.js';
 
 export class Live<T> {
-  /** Assigned only by `reload`. A field, because each request reads it several times. */
-  current: T;
   readonly #listeners: (() => void)[] = [];
 
-  constructor(initial: T) {
-    this.current = initial;
-  }
+  /** `current`: assigned only by `reload`. A field, because each request reads it several times. */
+  constructor(public current: T) {}
 
   /** Calls `listener` after each reload, in the order of the calls. */
   onReload(listener: () => void): void {

@@ -19,12 +19,9 @@ import { removedVariables, successorOf, unknownVariables } from './variables.js'
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
 export class ConfigError extends Error {
-  readonly problems: readonly ConfigProblem[];
-
-  constructor(problems: readonly ConfigProblem[]) {
+  constructor(readonly problems: readonly ConfigProblem[]) {
     super(['Invalid configuration:', ...problems.map(line)].join('\n'));
     this.name = 'ConfigError';
-    this.problems = problems;
   }
 }
 

@@ -95,7 +95,7 @@ export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
   const { waitMs, clock } = options;
   const instance = randomUUID();
   return async function acquire(key, deadline) {
-    const lock = new RedisLock(options, { key, instance });
+    const lock = new RedisLock(options, key, instance);
     let answeredAt = clock.monotonic();
     for (;;) {
       const leftMs = answeredAt + waitMs - clock.monotonic();
@@ -117,8 +117,6 @@ export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
 class RedisLock {
   /** See Held. */
   freeSince = Infinity;
-  readonly #key: string;
-  readonly #instance: string;
   readonly #token = randomUUID();
   /** TTL of the lock in Redis. It covers a write sent at the last moment, even if clocks drift and step. */
   readonly #lifeMs: number;
@@ -133,10 +131,9 @@ class RedisLock {
 
   constructor(
     private readonly options: RedisLockOptions,
-    { key, instance }: { key: string; instance: string },
+    private readonly key: string,
+    private readonly instance: string,
   ) {
-    this.#key = key;
-    this.#instance = instance;
     this.#lifeMs = Math.ceil(MAX_DRIFT * (options.writeMs + MAX_RENEWAL_AGE_MS) + MAX_REDIS_CLOCK_STEP_MS);
     this.#traceMs = this.#lifeMs + TRACE_MS;
   }
@@ -150,10 +147,10 @@ class RedisLock {
     const freeMs = await redis.run(
       'lock',
       (client) => {
-        const names = lockNames(redis.keyPrefix, this.#key);
+        const names = lockNames(redis.keyPrefix, this.key);
         this.#names = names;
         this.#requestedAt = sentAt;
-        const args = [this.#token, this.#lifeMs, this.#instance, this.#traceMs];
+        const args = [this.#token, this.#lifeMs, this.instance, this.#traceMs];
         return client.eval(LOCK, 3, names.lock, names.next, names.trace, ...args) as Promise<number>;
       },
       timeoutMs,

@@ -1,6 +1,7 @@
 // A fake Redis for a link. It returns the replies that the test sets, and records the calls.
 import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import type { RedisCommands } from '../../src/cache/redis/commands.js';
+import { createChannels } from '../../src/cache/redis/namespace.js';
 import type { Renewal } from '../../src/cache/link/member-list.js';
 
 interface LinkWorld {
@@ -105,7 +106,9 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
       return world.isCluster;
     },
     keyPrefix: 't:',
-    channelPrefix: 't:',
+    get channels() {
+      return createChannels('t:', world.isCluster);
+    },
     isConnected: () => world.isConnected,
     hasEverFailed: () => world.hasFailed,
     masters: () => [{ name: 'master', holds: () => true }],

@@ -52,7 +52,7 @@ export function createScriptClient(client: Redis): ScriptClient {
   const commands = partial<RedisCommands>({
     isCluster: false,
     keyPrefix: PREFIX,
-    channelPrefix: PREFIX,
+    channels,
     isUp: () => true,
     runOf: () => made.run,
     async script(source, keys, args) {

@@ -3,7 +3,6 @@ import type { Clock } from '../../clock.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
 import type { RedisCommands } from '../redis/commands.js';
-import { createChannels } from '../redis/namespace.js';
 
 export interface Renewal {
   /**
@@ -97,7 +96,7 @@ export class MemberList {
     this.renewedAt = this.clock.monotonic();
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const times = [this.#redisTime(), LEASE_MS];
-    const { publish, ofGroup } = createChannels(this.commands.channelPrefix, this.commands.isCluster);
+    const { publish, ofGroup } = this.commands.channels;
     const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
     const reply = await this.commands.script(RENEW, [this.#name], args);
     const [was, count, lapsed, score, listAgeMs, now, vouchers] = reply as [

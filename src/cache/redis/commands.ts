@@ -24,7 +24,7 @@ import {
   riskyEviction,
   timeoutError,
 } from './errors.js';
-import { type NamespaceOptions, claimPrefix, stateName } from './namespace.js';
+import { type Channels, type NamespaceOptions, claimPrefix, createChannels, stateName } from './namespace.js';
 
 type CommandName = Parameters<Context['metrics']['countRedisError']>[0];
 
@@ -82,9 +82,9 @@ export class RedisCommands {
     return stateName(this.keyPrefix, 'bans');
   }
 
-  /** Prefix of every channel, with the database number, because all databases share the channels. */
-  get channelPrefix(): string {
-    return `${this.keyPrefix}${this.connections.database}:`;
+  /** The channels. Their prefix has the database number, because all databases share the channels. */
+  get channels(): Channels {
+    return createChannels(`${this.keyPrefix}${this.connections.database}:`, this.isCluster);
   }
 
   /** @throws Error when a master is not connected */

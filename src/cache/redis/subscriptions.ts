@@ -1,7 +1,7 @@
 // The Redis subscriptions of this instance, on one message connection per master.
 import type { RedisCommands } from './commands.js';
 import type { RedisMaster, Subscription, SubscriptionEvents } from './connections.js';
-import { type Channels, createChannels } from './namespace.js';
+import type { Channels } from './namespace.js';
 
 export class Subscriptions {
   #open = new Map<string, Subscription>();
@@ -14,13 +14,14 @@ export class Subscriptions {
     private readonly member: string,
     private readonly onMessage: SubscriptionEvents['onMessage'],
   ) {
-    this.channels = createChannels(commands.channelPrefix, commands.isCluster);
+    this.channels = commands.channels;
   }
 
   /** Whether every current master has a subscription. */
   isComplete(): boolean {
     const masters = this.commands.masters();
-    const isSame = this.#open.size === masters.length && this.channels.prefix === this.commands.channelPrefix;
+    const isSame =
+      this.#open.size === masters.length && this.channels.prefix === this.commands.channels.prefix;
     return isSame && masters.every(({ name }) => this.#open.has(name));
   }
 
@@ -29,7 +30,7 @@ export class Subscriptions {
     const attempt = this.#attempts;
     // While slots move, a channel that moved since the last periodic refresh would fail each attempt.
     if (this.commands.isCluster) await this.commands.refreshSlots();
-    this.channels = createChannels(this.commands.channelPrefix, this.commands.isCluster);
+    this.channels = this.commands.channels;
     const opening = this.commands.masters().map((master) => this.#subscribe(master));
     try {
       const opened = await Promise.all(opening);

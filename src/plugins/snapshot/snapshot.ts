@@ -60,7 +60,8 @@ export class Snapshot {
   #isLoaded = false;
   /** Messages logged since the last snapshot was written. */
   readonly #reported = new Set<string>();
-  #writtenAt = 0;
+  /** Time of the last snapshot by the wall clock (ms); 0 before the first. */
+  writtenAt = 0;
 
   constructor(
     private readonly options: SnapshotPlan,
@@ -77,11 +78,6 @@ export class Snapshot {
         await this.#remove();
       },
     });
-  }
-
-  /** Time of the last snapshot by the wall clock (ms); 0 before the first. */
-  get writtenAt(): number {
-    return this.#writtenAt;
   }
 
   /** Whether the last snapshot, or its log of deletions, could not be written. */
@@ -141,7 +137,7 @@ export class Snapshot {
       const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either, replace });
       await forgetOlder();
       this.#reported.clear();
-      this.#writtenAt = clock.wall();
+      this.writtenAt = clock.wall();
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
       // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
