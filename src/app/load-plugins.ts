@@ -10,7 +10,6 @@ import type { AdminHandlers, Plugin, PluginModule } from '../plugin.js';
 /** The imported modules of the enabled plugins, in order. */
 export type LoadedPlugins = readonly PluginModule<Config>[];
 
-/** Returns the metrics of the plugins. */
 export const metricsOf = (plugins: readonly Plugin[]): MetricEntry[] =>
   plugins.flatMap(({ metrics = {} }) => Object.values(metrics));
 

@@ -12,7 +12,7 @@ import { readFileLines } from '../handle/streams.js';
 import { printableText } from '../handle/handle.js';
 import { Failure, print, printNote } from './terminal.js';
 
-export interface DevServerOptions {
+interface DevServerOptions {
   host: string;
   port: number;
   /** File with one record per line. */
@@ -61,7 +61,7 @@ function throwFailure(error: unknown): never {
 }
 
 /** @throws Error when the file cannot be read, or with the number of an invalid line */
-export async function readRecordFile(file: string): Promise<Record<string, RecordInput>> {
+async function readRecordFile(file: string): Promise<Record<string, RecordInput>> {
   const records = new Map<string, RecordInput>();
   let number = 0;
   for await (const line of readFileLines(file)) {
@@ -86,7 +86,7 @@ function parseDemoRecord(line: string): { handle: string; values: RecordInput } 
 }
 
 /** Returns the distinct prefixes of handles. A prefix record (`0.NA/<prefix>`) counts for its prefix. */
-export const prefixesOf = (handles: readonly string[]): string[] => [
+const prefixesOf = (handles: readonly string[]): string[] => [
   ...new Set(
     handles.map((handle) =>
       handle

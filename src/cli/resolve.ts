@@ -205,7 +205,6 @@ function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
   return { text: JSON.stringify(value ?? data ?? null), isText: false };
 }
 
-/** Returns a row's cells: index, type, ttl and data. */
 const cellsOf = (value: HandleValue): string[] =>
   [String(value.index), value.type, String(value.ttl ?? DEFAULT_TTL_SECONDS), textOfData(value).text].map(
     printableText,

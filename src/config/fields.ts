@@ -25,7 +25,7 @@ type WithUnits<T> = {
 };
 
 /** Properties of a key that its schema states, besides the description and the default. */
-export interface Marks {
+interface Marks {
   unit?: Unit;
   /** Whether SIGHUP applies a new value without a restart. */
   reloadable?: boolean;

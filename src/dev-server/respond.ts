@@ -197,7 +197,6 @@ export interface DemoReply {
   challenge?: Challenge;
 }
 
-/** The challenge of a 401. */
 interface Challenge {
   basic: boolean;
   error?: string | undefined;

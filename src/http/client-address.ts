@@ -6,7 +6,6 @@ import type { Live } from '../config/live.js';
 import type { Context } from '../context.js';
 import type { Client, ClientAddress } from './context.js';
 
-/** Whether this address belongs to a trusted proxy. */
 export type IsTrustedProxy = (address: string) => boolean;
 
 /** Compiles a list of proxies with the same library as Express. */

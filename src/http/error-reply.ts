@@ -13,7 +13,6 @@ import type { Listener } from './route-table.js';
 /** Reports unexpected errors: bugs, as opposed to upstream or caller failures. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
-/** Logs and counts unexpected errors. */
 export const createReportUnexpected =
   ({ log, metrics }: Context, message = 'unexpected error'): ReportUnexpected =>
   (err, requestId) => {

@@ -22,7 +22,7 @@ export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 
 /** The form in which a caller sees a record. */
-export interface RecordForm {
+interface RecordForm {
   /** The handle as spelled by the caller. */
   handle: string;
   selection: Selection;
@@ -141,7 +141,7 @@ const compress = promisify(gzip);
 /**
  * Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3).
  */
-export const etagOf = (text: string, encoding: Encoding): string =>
+const etagOf = (text: string, encoding: Encoding): string =>
   etagOfDigest(hash('sha256', text, 'base64url'), encoding);
 
 /** Returns the ETag of a text with this SHA-256 digest in base64url. */

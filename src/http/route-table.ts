@@ -63,7 +63,6 @@ export function defineRoutes<const Id extends string, const Handler extends stri
   });
 }
 
-/** A path with its routes. */
 export interface RoutedPath {
   /** Matches the raw path. Has no capture groups, so that Express decodes nothing. */
   pattern: RegExp;

@@ -124,7 +124,7 @@ interface Bucket {
   count: number;
 }
 
-export interface Histogram {
+interface Histogram {
   count: number;
   /** All buckets except `+Inf`. */
   buckets: readonly Bucket[];

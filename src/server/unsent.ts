@@ -36,7 +36,7 @@ export function createUnsentCount(unsent: MemoryBudget, context: Context, listen
 }
 
 /** Replaces the number of bytes that a streamed response holds now, sent or not. */
-export type HoldUnsent = (bytes: number) => void;
+type HoldUnsent = (bytes: number) => void;
 
 /** Counts a response while it is streamed, with everything held for it; ends when the response does. */
 export type HoldFor = (res: ServerResponse) => HoldUnsent;

@@ -153,7 +153,7 @@ function versionIn(response: UpstreamResponse): string | undefined {
   return typeof version === 'string' ? version : undefined;
 }
 
-export interface Certificate {
+interface Certificate {
   /** SHA-256 fingerprint in the format of `upstream.fingerprint`. */
   fingerprint: string;
   /** Expiry as ISO 8601. */

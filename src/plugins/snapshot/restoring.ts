@@ -187,8 +187,7 @@ function ignoreClientGone(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
 }
 
-/** Exports the records of a prefix in memory. */
-export async function* exportRecords({ cache: { memory }, clock }: Host, prefix: string): ExportedRecords {
+async function* exportRecords({ cache: { memory }, clock }: Host, prefix: string): ExportedRecords {
   const isWanted = isUnder(prefix);
   let missing = 0;
   for (let from: number | undefined = 0; from !== undefined;) {
