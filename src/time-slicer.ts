@@ -29,18 +29,14 @@ export function runToEnd<T>(work: Work<T>): T {
   return result.value;
 }
 
-/** Calls `work` with each item in a separate step, then `finish` with the results. `list` is part of the first step. */
-export function* mapInSteps<T, R, F>(
-  list: () => Iterable<T>,
-  work: (item: T, at: number) => R,
-  finish: (results: R[]) => F,
-): Steps<F> {
+/** Calls `work` with each item in a separate step; returns the results. */
+export function* mapInSteps<T, R>(items: readonly T[], work: (item: T, at: number) => R): Steps<R[]> {
   const results: R[] = [];
-  for (const item of list()) {
+  for (const item of items) {
     results.push(work(item, results.length));
     yield;
   }
-  return finish(results);
+  return results;
 }
 
 /** Returns the items in groups, so that a step has several. */
@@ -50,20 +46,14 @@ export const groupsOf = <T>(items: readonly T[], size: number): T[][] =>
 /** Short items in a step of a long list, which take a fraction of a millisecond. */
 export const GROUP_SIZE = 500;
 
-/** Calls `work` with groups of short items in separate steps, then `finish` with the results. */
-export const mapGroups = <T, R, F>(
-  items: readonly T[],
-  work: (group: readonly T[]) => R,
-  finish: (results: R[]) => F,
-): Steps<F> => mapInSteps(() => groupsOf(items, GROUP_SIZE), work, finish);
-
 /** Calls `work` with groups of short items in separate steps; returns all elements of the results. */
 export function* flatMapGroups<T, R>(
   items: readonly T[],
   work: (group: readonly T[]) => readonly R[],
+  size = GROUP_SIZE,
 ): Steps<R[]> {
   const results: R[] = [];
-  for (const group of groupsOf(items, GROUP_SIZE)) {
+  for (const group of groupsOf(items, size)) {
     results.push(...work(group));
     yield;
   }
@@ -71,17 +61,13 @@ export function* flatMapGroups<T, R>(
 }
 
 /** As `mapInSteps`, for work that is itself in steps. */
-export function* mapLongInSteps<T, R, F>(
-  list: () => Iterable<T>,
-  work: (item: T) => Steps<R>,
-  finish: (results: R[]) => F,
-): Steps<F> {
+export function* mapLongInSteps<T, R>(items: readonly T[], work: (item: T) => Steps<R>): Steps<R[]> {
   const results: R[] = [];
-  for (const item of list()) {
+  for (const item of items) {
     results.push(yield* work(item));
     yield;
   }
-  return finish(results);
+  return results;
 }
 
 /** Returns the items in order: sorts groups, then merges them, in steps. */

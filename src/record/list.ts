@@ -12,7 +12,7 @@ import { type Handler, contextOf } from '../http/context.js';
 import { renderBody, representInSteps, sendMade, sendReply } from '../http/reply.js';
 import { pageIn } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
-import { type Steps, mapGroups } from '../time-slicer.js';
+import { type Steps, flatMapGroups } from '../time-slicer.js';
 import type { ListAnswer, RecordAnswer } from '../upstream/reply.js';
 import type { Forward } from './forward.js';
 
@@ -76,10 +76,10 @@ async function sendList(
   await sendMade(req, res, reply, made);
 }
 
-/** Writes the body of a list, in steps. */
-function writeList({ handles, ...members }: ListMembers): Steps<string> {
+function* writeList({ handles, ...members }: ListMembers): Steps<string> {
   const before = writeJson({ ...members, handles: [] }).slice(0, -']}'.length);
-  return mapGroups(handles, writeTexts, (parts) => `${before}${parts.join(',')}]}`);
+  const parts = yield* flatMapGroups(handles, (group) => [writeTexts(group)]);
+  return `${before}${parts.join(',')}]}`;
 }
 
 const NO_STORE = { 'Cache-Control': 'no-store' };

@@ -3,7 +3,7 @@ import type { Entry } from '../cache/entry.js';
 import type { HandleValue } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
-import { groupsOf, mapInSteps } from '../time-slicer.js';
+import { flatMapGroups } from '../time-slicer.js';
 import type { RedirectQuery } from './request.js';
 
 /** Number of values checked between yields. */
@@ -48,11 +48,7 @@ export async function selectedValues(
 }
 
 const filterInSteps = (values: ParsedValues, isKept: (value: HandleValue) => boolean) =>
-  mapInSteps(
-    () => groupsOf(values, VALUES_PER_STEP),
-    (some) => some.filter(isKept),
-    (kept) => kept.flat(),
-  );
+  flatMapGroups(values, (some) => some.filter(isKept), VALUES_PER_STEP);
 
 /** Returns a value's data if it is text. */
 export function textOf({ data }: HandleValue): string | undefined {
@@ -71,7 +67,6 @@ export const valuesOfType = (values: readonly HandleValue[], wanted: string): Ha
 /** Whether the type is `URL` in either of its two spellings. */
 export const isUrl = (value: HandleValue): boolean => isOfType(value, 'URL') || isOfType(value, '0.TYPE/URL');
 
-/** Whether the type is a subtype of `URL`, that is, begins with `URL.`. */
 export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type, 'URL.');
 
 /** Whether the type is `family` or one of its subtypes; `family` must be in upper case. */

@@ -11,7 +11,7 @@ import {
   createValueFilter,
   selectsAll,
 } from '../handle/value.js';
-import { type Steps, mapInSteps, runToEnd } from '../time-slicer.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
 
 /** Parsed values, shared by several requests, which must not modify them. */
 export type ParsedValues = readonly HandleValue[];
@@ -60,15 +60,15 @@ function knownValues({ kind, values: text }: StoredValues): ParsedValues | undef
   return text.length <= SMALL_CHARS ? (parseJson(toText(text)) as HandleValue[]) : parsed.get(text);
 }
 
-const parseInSteps = (text: Bytes): Steps<ParsedValues> =>
-  mapInSteps(
-    () => stepElements(toText(text)),
-    (element) => parseJson(element) as HandleValue,
-    (values) => {
-      parsed.set(text, values);
-      return values;
-    },
-  );
+function* parseInSteps(text: Bytes): Steps<ParsedValues> {
+  const values: HandleValue[] = [];
+  for (const element of stepElements(toText(text))) {
+    values.push(parseJson(element) as HandleValue);
+    yield;
+  }
+  parsed.set(text, values);
+  return values;
+}
 
 /** Returns the JSON of the selected public values, as stored, in steps; undefined if none matches. */
 export function* selectJson(entry: StoredValues, selection: Selection): Steps<string | undefined> {
@@ -77,16 +77,12 @@ export function* selectJson(entry: StoredValues, selection: Selection): Steps<st
   if (selectsAll(selection)) return json;
   const values = knownValues(entry) ?? (yield* parseInSteps(entry.values));
   const isWanted = createValueFilter(selection);
-  const select = (element: string, at: number): string | [] => {
-    const value = values[at];
-    return value !== undefined && isWanted(value) ? element : [];
-  };
-  return yield* mapInSteps(
-    () => stepElements(json),
-    select,
-    (selected) => {
-      const kept = selected.flat();
-      return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
-    },
-  );
+  const kept: string[] = [];
+  let at = 0;
+  for (const element of stepElements(json)) {
+    const value = values[at++];
+    if (value !== undefined && isWanted(value)) kept.push(element);
+    yield;
+  }
+  return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
 }

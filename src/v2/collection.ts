@@ -9,7 +9,7 @@ import type { HandleValue } from '../handle/value.js';
 import { negotiatorOf } from '../http/accept.js';
 import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
-import { type Steps, mapGroups, mapLongInSteps } from '../time-slicer.js';
+import { type Steps, flatMapGroups, mapLongInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
 import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
@@ -102,8 +102,11 @@ async function sendNames(
     const names = group.map(nameOf);
     return Buffer.from(isText ? `${names.join('\n')}\n` : writeTexts(names));
   };
-  const writing = mapGroups(items, write, (parts) => (isText ? parts : frameParts('[', parts, ']')));
-  const body = await run(writing, charsIn(items));
+  const parts = await run(
+    flatMapGroups(items, (group) => [write(group)]),
+    charsIn(items),
+  );
+  const body = isText ? parts : frameParts('[', parts, ']');
   const contentType = isText ? 'text/plain;charset=utf-8' : JSON_TYPE;
   sendV2(res, { status: 200, headers: PRIVATE, contentType, body });
 }
@@ -170,15 +173,10 @@ function* writeMember<R>(
 ): Steps<R> {
   const path = `/handles/${handle.slice(0, handle.indexOf('/'))}/${pathOfSuffix(handle)}`;
   const visible = yield* visibleValues(values);
-  return yield* mapLongInSteps(
-    () => visible,
-    writeValueOf,
-    (shown) => finish(`${writeJson(path)}:[${shown.join(',')}]`),
-  );
-}
-
-function* writeValueOf(value: HandleValue): Steps<string> {
-  return yield* writeV2Value(yield* decodeValue(value));
+  const shown = yield* mapLongInSteps(visible, function* write(value) {
+    return yield* writeV2Value(yield* decodeValue(value));
+  });
+  return finish(`${writeJson(path)}:[${shown.join(',')}]`);
 }
 
 interface Paging {
@@ -294,24 +292,24 @@ function readCriteria(conditions: readonly Condition[]) {
 }
 
 /** Whether the handle meets all criteria. Translates each value once for all conditions. */
-function meetsAll(
+function* meetsAll(
   { suffixes, byType }: ReturnType<typeof readCriteria>,
   handle: string,
   values: readonly HandleValue[],
 ): Steps<boolean> {
   const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
-  const isNamed = suffixes.every((pattern) => matchesInSequence(suffix, pattern));
+  if (!suffixes.every((pattern) => matchesInSequence(suffix, pattern))) return false;
   const unmet = new Map(byType);
-  function* match(value: HandleValue): Steps<void> {
+  for (const value of values.filter(({ type }) => byType.has(type) && !isHidden({ type }))) {
     const text = unmet.has(value.type) ? yield* parsedTextOf(value) : undefined;
-    if (text === undefined) return;
-    const left = (unmet.get(value.type) ?? []).filter((pattern) => !matchesInSequence(text, pattern));
-    if (left.length === 0) unmet.delete(value.type);
-    else unmet.set(value.type, left);
+    if (text !== undefined) {
+      const left = (unmet.get(value.type) ?? []).filter((pattern) => !matchesInSequence(text, pattern));
+      if (left.length === 0) unmet.delete(value.type);
+      else unmet.set(value.type, left);
+    }
+    yield;
   }
-  const compared = (): HandleValue[] =>
-    isNamed ? values.filter((value) => byType.has(value.type) && !isHidden(value)) : [];
-  return mapLongInSteps(compared, match, () => isNamed && unmet.size === 0);
+  return unmet.size === 0;
 }
 
 /** Splits a pattern into its literals: `*` matches any text, and `~` escapes the next character. */

@@ -113,15 +113,14 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   return isMember(changers, { run, readGroup, identity, prefixHandle, visited: new Set() });
 }
 
-const adminsOf = (values: readonly HandleValue[]): Steps<AdminData[]> =>
-  mapLongInSteps(
-    () => values.filter(({ type }) => type === ADMIN_TYPE),
-    adminOf,
-    (admins) => admins.flat(),
-  );
-
-function* adminOf({ data }: HandleValue): Steps<AdminData | []> {
-  return tryDecode(decodeAdmin, yield* stepBytesOfValueData(data)) ?? [];
+function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
+  const admins: AdminData[] = [];
+  for (const { data } of values.filter(({ type }) => type === ADMIN_TYPE)) {
+    const admin = tryDecode(decodeAdmin, yield* stepBytesOfValueData(data));
+    if (admin !== undefined) admins.push(admin);
+    yield;
+  }
+  return admins;
 }
 
 interface MemberSearch {
@@ -159,15 +158,15 @@ function* membersOf({ data }: HandleValue): Steps<ValueReference[]> {
   return members?.slice(0, MAX_MEMBERS) ?? [];
 }
 
-const membersIn = (
+function* membersIn(
   record: readonly HandleValue[],
   { index: wanted }: ValueReference,
-): Steps<ValueReference[]> =>
-  mapLongInSteps(
-    () => record.filter(({ type, index }) => type === MEMBERS_TYPE && (wanted === 0 || wanted === index)),
-    membersOf,
-    (lists) => lists.flat().slice(0, MAX_MEMBERS),
-  );
+): Steps<ValueReference[]> {
+  const isWanted = ({ type, index }: HandleValue): boolean =>
+    type === MEMBERS_TYPE && (wanted === 0 || wanted === index);
+  const lists = yield* mapLongInSteps(record.filter(isWanted), membersOf);
+  return lists.flat().slice(0, MAX_MEMBERS);
+}
 
 /**
  * Whether administrators include this identity. Index 0 matches any index. The case of suffixes matters,

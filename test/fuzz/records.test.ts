@@ -168,7 +168,7 @@ function stepsOn(values: readonly HandleValue[]): number {
     ),
   );
   namespaceIn(values);
-  const page = countSteps(valuesTable(values, '/', String));
+  const page = countSteps(valuesTable(values, '/'));
   return own.steps + target.steps + shown.steps + page.steps + countSteps(renderEtag(values, [])).steps;
 }
 

@@ -12,7 +12,6 @@ import type { LoggedChange, Outcome } from '../../src/handle/outcome.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
 import { audit } from '../../src/plugins/audit/plugin.js';
 import { signposting } from '../../src/plugins/signposting/plugin.js';
-import { mapInSteps } from '../../src/time-slicer.js';
 import { HANDLE_SERVER } from '../../src/upstream/handle-server.js';
 import type { RecordSource } from '../../src/upstream/contract.js';
 import { createOriginServer } from '../../src/upstream/upstreams.js';
@@ -360,12 +359,10 @@ describe('kinds of servers', () => {
 /** Adds a link to redirects alone. */
 const linking = pluginWith({
   redirect: () => ({
-    readLinks: (_values, { handle }) =>
-      mapInSteps(
-        () => [],
-        () => undefined,
-        () => ({ onRedirect: () => [['Link', `<${handle}>; rel="canonical"`]] }),
-      ),
+    *readLinks(_values, { handle }) {
+      yield;
+      return { onRedirect: () => [['Link', `<${handle}>; rel="canonical"`]] };
+    },
   }),
 });
 

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { plainAddress } from '../../http/client-address.js';
-import { type Steps, groupsOf, mapInSteps } from '../../time-slicer.js';
+import { type Steps, flatMapGroups } from '../../time-slicer.js';
 
 /** The number of 0.0.0.0: IPv4 addresses are numbered after all IPv6 addresses. */
 const IPV4_FROM = 1n << 128n;
@@ -22,12 +22,12 @@ const RANGES_PER_STEP = 200;
  * Parses comma-separated addresses and ranges. As in Java, an empty item means 127.0.0.1 (recordings
  * "addresses …").
  */
-export const readRanges = (text: string): Steps<AddressRanges> =>
-  mapInSteps(
-    () => groupsOf(text.split(','), RANGES_PER_STEP),
-    (some) => some.map((range) => readRange(range.trim())).filter((range) => range !== undefined),
-    (found) => merge(found.flat().sort(byFirst)),
-  );
+export function* readRanges(text: string): Steps<AddressRanges> {
+  const read = (some: readonly string[]): Interval[] =>
+    some.map((range) => readRange(range.trim())).filter((range) => range !== undefined);
+  const found = yield* flatMapGroups(text.split(','), read, RANGES_PER_STEP);
+  return merge(found.sort(byFirst));
+}
 
 const byFirst = ([one]: Interval, [other]: Interval): number => (one < other ? -1 : one > other ? 1 : 0);
 

@@ -402,11 +402,7 @@ const MAX_ENTITY_CHARS = 10;
 /** Converts long text in pieces. No piece ends inside an entity or a surrogate pair. */
 export function* changeInPieces(text: string, change: (piece: string) => string): Steps<string> {
   if (text.length <= PIECE_CHARS) return change(text);
-  return yield* mapInSteps(
-    () => piecesOf(text),
-    change,
-    (changed) => changed.join(''),
-  );
+  return (yield* mapInSteps(piecesOf(text), change)).join('');
 }
 
 function piecesOf(text: string): string[] {

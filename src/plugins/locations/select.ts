@@ -2,7 +2,7 @@
 import type { HandleValue } from '../../handle/value.js';
 import { NO_VARIATION, type Variation } from '../../redirect/extension.js';
 import { isUrl, isUrlSubtype, textOf, valuesOfType } from '../../redirect/values.js';
-import { type Steps, mapGroups } from '../../time-slicer.js';
+import { type Steps, flatMapGroups } from '../../time-slicer.js';
 import { isInRanges, readAddress } from './addresses.js';
 import { createSettings, type GatheredLists, type Settings } from './gather.js';
 import {
@@ -317,12 +317,7 @@ function plainLocations(values: readonly HandleValue[]): Steps<Candidate[]> {
 const convertInGroups = (
   values: readonly HandleValue[],
   convert: (value: HandleValue) => Candidate,
-): Steps<Candidate[]> =>
-  mapGroups(
-    values,
-    (some) => some.map(convert),
-    (groups) => groups.flat(),
-  );
+): Steps<Candidate[]> => flatMapGroups(values, (some) => some.map(convert));
 
 /** Parses a weight; an invalid one counts as 0 (recording "legacy: showurls with urlWeight=x"). */
 const readSetting = (text: string | undefined): number | undefined =>

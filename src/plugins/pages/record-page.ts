@@ -7,8 +7,9 @@ import type { ChosenTarget, RecordView, RedirectTarget, RedirectUrl } from '../.
 import { type ShownValue, describeAccess, joinedItems, renderData, shownPart } from './value-html.js';
 import { type Steps, mapInSteps } from '../../time-slicer.js';
 
-export const recordPage = <F>(view: RecordView, render: (page: SitePage) => F): Steps<F> =>
-  valuesTable(view.values, jsonUrlOf(view.handle), (values) => render(pageOf(view, values)));
+export function* recordPage<F>(view: RecordView, render: (page: SitePage) => F): Steps<F> {
+  return render(pageOf(view, yield* valuesTable(view.values, jsonUrlOf(view.handle))));
+}
 
 function pageOf(view: RecordView, values: Html): SitePage {
   return {
@@ -134,26 +135,16 @@ function expiryText(staleAt: number, now: number, dateOf: (time: number) => stri
  * Renders the values; permissions common to all values become a sentence below the table. `jsonUrl` is the
  * full record's URL.
  */
-export function valuesTable<F>(
-  values: readonly HandleValue[],
-  jsonUrl: string,
-  finish: (table: Html) => F,
-): Steps<F> {
+export function* valuesTable(values: readonly HandleValue[], jsonUrl: string): Steps<Html> {
   const shown = shownPart(values);
   const [access = '', ...others] = new Set(shown.map(({ permissions }) => describeAccess(permissions)));
   const isShared = others.length === 0;
   const names = ['Index', 'Type', 'Data', 'TTL', 'Changed', ...(isShared ? [] : ['Permissions'])];
-  return mapInSteps(
-    () => shown,
-    (value) => renderRow(names, value),
-    (rows) =>
-      finish(
-        rows.length === 0
-          ? html`<p>The record has no public value that matches the request.</p>`
-          : html`${restNote(values, shown, jsonUrl)} ${renderTable(names, rows)}
-            ${isShared ? html`<p class="quiet">Permissions of each value: ${access}.</p>` : undefined}`,
-      ),
-  );
+  const rows = yield* mapInSteps(shown, (value) => renderRow(names, value));
+  return rows.length === 0
+    ? html`<p>The record has no public value that matches the request.</p>`
+    : html`${restNote(values, shown, jsonUrl)} ${renderTable(names, rows)}
+      ${isShared ? html`<p class="quiet">Permissions of each value: ${access}.</p>` : undefined}`;
 }
 
 function restNote(

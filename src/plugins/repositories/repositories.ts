@@ -5,7 +5,7 @@ import { ServiceError } from '../../errors.js';
 import { handleToPath, upperAscii } from '../../handle/handle.js';
 import { listMembers, type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
 import { isWebAddress } from '../../handle/url.js';
-import { type Steps, mapGroups, runToEnd } from '../../time-slicer.js';
+import { type Steps, flatMapGroups, runToEnd } from '../../time-slicer.js';
 import type { RecordClient, RecordSource, ServerAccess, SourceProtocol } from '../../upstream/contract.js';
 import { exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { answerWith, readInSlices, tooBusy, type UpstreamReply } from '../../upstream/reply.js';
@@ -190,11 +190,7 @@ function createDspaceList(
 function* handlesOfPrefix(response: UpstreamResponse, prefix: string): Steps<string[]> {
   const start = `${upperAscii(prefix)}/`;
   const isOfPrefix = (handle: string): boolean => upperAscii(handle.slice(0, start.length)) === start;
-  return yield* mapGroups(
-    yield* textsIn(response),
-    (group) => group.filter(isOfPrefix),
-    (groups) => groups.flat(),
-  );
+  return yield* flatMapGroups(yield* textsIn(response), (group) => group.filter(isOfPrefix));
 }
 
 const NO_LISTS = answerWith(501, {

@@ -3,7 +3,7 @@ import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { handleInUrl, handleToPath, upperAscii } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
-import { groupsOf, mapInSteps } from '../../time-slicer.js';
+import { groupsOf } from '../../time-slicer.js';
 import type { HeaderLine, LinkedRecord, ReadLinks, RecordLinks } from '../../redirect/extension.js';
 import { type ParsedLink, parseLinks, relationsOf } from '../../redirect/link-header.js';
 import { LINKSET_JSON, LINKSET_TEXT } from '../../redirect/request.js';
@@ -46,16 +46,13 @@ export function createSignposting({ signposting }: SignpostingConfig): ReadLinks
   const { publicUrl, types } = signposting;
   if (publicUrl === undefined) return undefined;
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
-  return function readSignposts(values, record) {
+  return function* readSignposts(values, record) {
     const links: TypedLink[] = [{ href: pidOf(record.handle), rel: 'cite-as' }];
-    return mapInSteps(
-      () => groupsOf(values, VALUES_PER_STEP),
-      (some) => {
-        if (links.length <= MAX_LINKS)
-          links.push(...some.flatMap((value) => readLink(value, relations) ?? []));
-      },
-      () => linksOfRecord(links.slice(0, 1 + MAX_LINKS), record, publicUrl),
-    );
+    for (const some of groupsOf(values, VALUES_PER_STEP)) {
+      if (links.length <= MAX_LINKS) links.push(...some.flatMap((value) => readLink(value, relations) ?? []));
+      yield;
+    }
+    return linksOfRecord(links.slice(0, 1 + MAX_LINKS), record, publicUrl);
   };
 }
 

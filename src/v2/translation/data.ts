@@ -265,19 +265,14 @@ export const bodyValue = z.object(
 type BodyValue = z.infer<typeof bodyValue>;
 
 /** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
-export function readInputs(body: unknown): Steps<V2Input[]> {
+export function* readInputs(body: unknown): Steps<V2Input[]> {
   if (!Array.isArray(body)) throw bodyError('give an array of values');
   if (body.length === 0) throw bodyError('give at least one value');
   if (body.length > MAX_ITEMS) throw bodyError(`give at most ${MAX_ITEMS} values`);
   const values: readonly unknown[] = body;
-  return mapInSteps(
-    () => values,
-    readInput,
-    (inputs) => {
-      assertDistinctIndexes(inputs);
-      return inputs;
-    },
-  );
+  const inputs = yield* mapInSteps(values, readInput);
+  assertDistinctIndexes(inputs);
+  return inputs;
 }
 
 function readInput(given: unknown, position: number): V2Input {

@@ -117,21 +117,16 @@ export interface AutomaticAdmin {
  * Translates a list to record values. Assigned indexes avoid those of hidden values in `current`, the stored record as
  * visible to the caller.
  */
-export function toRecord(
+export function* toRecord(
   inputs: readonly V2Input[],
   automaticAdmin: AutomaticAdmin,
   current: readonly HandleValue[] = [],
 ): Steps<HandleValue[]> {
   const hidden = new Set(current.filter(isHidden).map(({ index }) => index));
-  return mapInSteps(
-    () => assignIndexes(inputs, hidden),
-    toRecordValue,
-    (values) => {
-      if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
-      const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
-      return [...values, ...adminsToAdd(automaticAdmin, current, taken)];
-    },
-  );
+  const values = yield* mapInSteps(assignIndexes(inputs, hidden), toRecordValue);
+  if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
+  const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
+  return [...values, ...adminsToAdd(automaticAdmin, current, taken)];
 }
 
 type IndexedInput = V2Input & { idx: number };
@@ -252,16 +247,13 @@ interface PlanInput {
  *
  * @throws ServiceError V2_INDEX_TAKEN if a new value has the index of a hidden value
  */
-export function planWrite(input: PlanInput): Steps<WritePlan> {
-  const { current, next } = input;
-  const withStored = (): [HandleValue, HandleValue | undefined][] => {
-    const stored = new Map(current.map((value) => [value.index, value]));
-    return next.map((value) => [value, stored.get(value.index)]);
-  };
-  return mapLongInSteps(withStored, toSend, (values) => planOf(values.flat(), input));
+export function* planWrite(input: PlanInput): Steps<WritePlan> {
+  const stored = new Map(input.current.map((value) => [value.index, value]));
+  const values = yield* mapLongInSteps(input.next, (value) => toSend(value, stored.get(value.index)));
+  return planOf(values.flat(), input);
 }
 
-function* toSend([value, before]: [HandleValue, HandleValue | undefined]): Steps<HandleValue | []> {
+function* toSend(value: HandleValue, before: HandleValue | undefined): Steps<HandleValue | []> {
   if (before === undefined || !(yield* isUnchanged(value, before))) return value;
   // An unchanged hidden value comes from a repeated PUT with the same secret key.
   return isHidden(before) ? [] : restate(before);
