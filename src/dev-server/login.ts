@@ -160,16 +160,11 @@ const LIFE_MS = 30 * 60_000;
 /** Stores sessions, which expire after half an hour without use. */
 export class SessionStore {
   readonly #sessions = new Map<string, { session: Session; expiresAt: number }>();
-  readonly #now: () => number;
-  readonly #random: Random;
 
-  constructor({ now, random }: { now: () => number; random: Random }) {
-    this.#now = now;
-    this.#random = random;
-  }
+  constructor(private readonly deps: { now: () => number; random: Random }) {}
 
   create(): Session {
-    const session: Session = this.#random.session();
+    const session: Session = this.deps.random.session();
     this.#forgetExpired();
     this.#keep(session);
     return session;
@@ -177,7 +172,7 @@ export class SessionStore {
 
   get(sessionId: string): Session | undefined {
     const found = this.#sessions.get(sessionId);
-    if (found === undefined || found.expiresAt <= this.#now()) return undefined;
+    if (found === undefined || found.expiresAt <= this.deps.now()) return undefined;
     this.#keep(found.session);
     return found.session;
   }
@@ -189,12 +184,12 @@ export class SessionStore {
   /** Renews a session and moves it to the end of the map, which is thus sorted by expiry. */
   #keep(session: Session): void {
     this.#sessions.delete(session.sessionId);
-    this.#sessions.set(session.sessionId, { session, expiresAt: this.#now() + LIFE_MS });
+    this.#sessions.set(session.sessionId, { session, expiresAt: this.deps.now() + LIFE_MS });
   }
 
   #forgetExpired(): void {
     for (const [sessionId, { expiresAt }] of this.#sessions) {
-      if (expiresAt > this.#now()) return;
+      if (expiresAt > this.deps.now()) return;
       this.#sessions.delete(sessionId);
     }
   }

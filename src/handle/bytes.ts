@@ -21,7 +21,6 @@ export function toText(bytes: Bytes): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Converts a Buffer to a byte string. */
 export function fromBuffer(buffer: Buffer): Bytes {
   return buffer.toString('latin1') as Bytes;
 }
@@ -153,32 +152,29 @@ const MAX_COUNT = 1_048_576;
 
 /** Reads fields in sequence. @throws RangeError if the bytes end too early */
 export class ByteReader {
-  readonly #bytes: Buffer;
   #at = 0;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
+  constructor(private readonly source: Buffer) {}
 
   get remaining(): number {
-    return this.#bytes.length - this.#at;
+    return this.source.length - this.#at;
   }
 
   take(length: number): Buffer {
     const at = this.#skip(length);
-    return this.#bytes.subarray(at, this.#at);
+    return this.source.subarray(at, this.#at);
   }
 
   byte(): number {
-    return this.#bytes.readUInt8(this.#skip(1));
+    return this.source.readUInt8(this.#skip(1));
   }
 
   int16(): number {
-    return this.#bytes.readUInt16BE(this.#skip(2));
+    return this.source.readUInt16BE(this.#skip(2));
   }
 
   int32(): number {
-    return this.#bytes.readInt32BE(this.#skip(4));
+    return this.source.readInt32BE(this.#skip(4));
   }
 
   sized(): Buffer {
@@ -187,7 +183,7 @@ export class ByteReader {
 
   sizedText(): string {
     const at = this.#skip(this.int32());
-    return this.#bytes.toString('utf8', at, this.#at);
+    return this.source.toString('utf8', at, this.#at);
   }
 
   elements<T>(readOne: () => T, most = MAX_COUNT): T[] {

@@ -152,7 +152,6 @@ interface Container {
 
 /** A single pass over JSON, which may be invalid. It reads no further than to the first limit that is exceeded. */
 class LimitScan {
-  readonly #json: string;
   readonly #open: Container[] = [];
   readonly #noNames = createShape();
   #shapes = 0;
@@ -162,15 +161,13 @@ class LimitScan {
   #isNameNext = false;
 
   constructor(
-    json: string,
+    private readonly json: string,
     private readonly limits: JsonLimits,
-  ) {
-    this.#json = json;
-  }
+  ) {}
 
   /** @throws JsonLimitError */
   run(): void {
-    const json = this.#json;
+    const json = this.json;
     for (let at = 0; at < json.length; at++) {
       const code = json.charCodeAt(at);
       if (code === QUOTE) {
@@ -191,8 +188,8 @@ class LimitScan {
     const container = this.#open.at(-1);
     const { shape } = container ?? {};
     if (container === undefined || shape === undefined) return;
-    if (shape.lastName.length !== end - start || !this.#json.startsWith(shape.lastName, start)) {
-      shape.lastName = this.#json.slice(start, end);
+    if (shape.lastName.length !== end - start || !this.json.startsWith(shape.lastName, start)) {
+      shape.lastName = this.json.slice(start, end);
       shape.last = shape.longer.get(shape.lastName) ?? this.#addShape(shape);
     }
     container.shape = shape.last;
@@ -218,7 +215,7 @@ class LimitScan {
     this.#isNameNext = container?.shape !== undefined;
     const isInList = container !== undefined && !this.#isNameNext;
     if (isInList && ++container.size > this.limits.elements) throw longList(this.limits.elements);
-    this.#count(isInList && isBareAfter(this.#json, comma) ? 1 : 0);
+    this.#count(isInList && isBareAfter(this.json, comma) ? 1 : 0);
   }
 
   #count(elements: number): void {
@@ -315,8 +312,6 @@ export function* indentedLength(json: Buffer, depth = 0): Steps<number> {
 
 /** A single pass over JSON, which is laid out in `output`. */
 class Layout {
-  readonly #json: Uint8Array;
-  #depth: number;
   #at = 0;
   #length = 0;
   #isInString = false;
@@ -324,17 +319,14 @@ class Layout {
   #isOpen = false;
 
   constructor(
-    json: Uint8Array,
+    private readonly json: Uint8Array,
     private readonly output: Uint8Array,
-    depth: number,
-  ) {
-    this.#json = json;
-    this.#depth = depth;
-  }
+    private depth: number,
+  ) {}
 
   /** Returns the length of the output. */
   *run(): Steps<number> {
-    const { length } = this.#json;
+    const { length } = this.json;
     for (let end = STEP_BYTES; end < length; end += STEP_BYTES) {
       this.#layOutUntil(end);
       yield;
@@ -346,13 +338,13 @@ class Layout {
   #layOutUntil(end: number): void {
     while (this.#at < end) {
       if (this.#isInString) this.#copyString(end);
-      else this.#place(this.#json[this.#at++] as number);
+      else this.#place(this.json[this.#at++] as number);
     }
   }
 
   /** Copies the rest of a string, up to `end`, or one byte further. */
   #copyString(end: number): void {
-    const json = this.#json;
+    const json = this.json;
     const output = this.output;
     let at = this.#at;
     let length = this.#length;
@@ -372,12 +364,12 @@ class Layout {
   #place(byte: number): void {
     const kind = KINDS[byte];
     if (kind === SPACE) return;
-    if (kind === CLOSING) this.#depth--;
+    if (kind === CLOSING) this.depth--;
     if (kind === CLOSING ? !this.#isOpen : this.#isOpen) this.#breakLine();
     this.output[this.#length++] = byte;
     this.#isOpen = kind === OPENING;
     if (kind === OTHER) return;
-    if (kind === OPENING) this.#depth++;
+    if (kind === OPENING) this.depth++;
     else if (kind === SEPARATOR) this.#breakLine();
     else if (kind === COLON) this.#length++;
     else if (kind === STRING) this.#isInString = true;
@@ -386,6 +378,6 @@ class Layout {
   #breakLine(): void {
     this.output[this.#length] = LINE_FEED;
     // Invalid JSON may close more brackets than it opens.
-    this.#length += 1 + 2 * Math.max(0, this.#depth);
+    this.#length += 1 + 2 * Math.max(0, this.depth);
   }
 }

@@ -42,13 +42,12 @@ export function* readTable(text: string, isOnlyRead: IsOnlyRead): Steps<MovedTab
   return table;
 }
 
-interface WritableTable {
-  handles: Map<string, string>;
-  prefixes: Map<string, string>;
-}
-
 /** Adds `handle,URL` or `prefix/*,URL`. Returns what is wrong with the line. */
-function addLine(table: WritableTable, line: string, isOnlyRead: IsOnlyRead): string | undefined {
+function addLine(
+  table: Record<'handles' | 'prefixes', Map<string, string>>,
+  line: string,
+  isOnlyRead: IsOnlyRead,
+): string | undefined {
   if (line === '' || line.startsWith('#')) return undefined;
   if (line.length > MAX_LINE_CHARS) return `it has more than ${MAX_LINE_CHARS} characters`;
   // A handle may contain commas, and quotes would be part of it.
