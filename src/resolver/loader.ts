@@ -66,10 +66,15 @@ export class Loader {
     });
   }
 
-  /** Joins the load in flight of the handle, or starts a load. */
+  /** Joins the load in flight of the handle, unless it may have missed a change, or starts a load. */
   join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
-    const { trustedSince: since } = this.parts.cache;
-    return this.#flight.join(task.handle.key, { start: () => this.start(task), since });
+    const { key } = task.handle;
+    const running = this.#flight.get(key);
+    if (running && running.startedAt >= this.parts.cache.trustedSince())
+      return { load: running, collapsed: true };
+    const load = this.start(task);
+    this.#flight.add(key, load);
+    return { load, collapsed: false };
   }
 
   /** Detaches the load in flight of an invalidated key, and forgets its failure. */

@@ -14,7 +14,7 @@ export interface FromEntry {
   readAt: number;
   /** Whether this caller joined the load of a different caller. */
   collapsed?: boolean;
-  stale?: StaleReason;
+  stale?: StaleReason | undefined;
   /** Whether the upstream answer was stored. */
   stored?: boolean;
 }

@@ -229,8 +229,8 @@ export class Resolver {
     const entry = this.parts.cache.memory.peek(key);
     const state = this.#loader.judge(entry);
     if (entry === undefined || state === 'none') throw failure;
-    const stale = state === 'stale' ? { stale: 'error' as const } : {};
-    return { kind: 'entry', entry, from: 'memory', readAt: this.#clock.now(), ...stale };
+    const stale = state === 'stale' ? 'error' : undefined;
+    return { kind: 'entry', entry, from: 'memory', readAt: this.#clock.now(), stale };
   }
 
   /** Refreshes a popular entry in the background before it expires. */

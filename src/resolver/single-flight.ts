@@ -1,28 +1,20 @@
 // Single flight: concurrent callers of a key share the load in flight, or the next load.
 
-/**
- * Shares loads in flight by key. A detached load still resolves for its callers, but the next caller starts a
- * new load.
- */
-export class SingleFlight<L extends { startedAt: number; answer: Promise<unknown> }> {
+/** Loads in flight by key. A detached load still resolves for its callers, but the next caller starts a new load. */
+export class SingleFlight<L extends { answer: Promise<unknown> }> {
   readonly #loads = new Map<string, L>();
 
-  /**
-   * Joins the load in flight of the key, or starts a load. Loads started before `since()` (ms) are not joined.
-   */
-  join(
-    key: string,
-    { start, since }: { start: () => L; since: () => number },
-  ): { load: L; collapsed: boolean } {
-    const running = this.#loads.get(key);
-    if (running && running.startedAt >= since()) return { load: running, collapsed: true };
-    const load = start();
+  get(key: string): L | undefined {
+    return this.#loads.get(key);
+  }
+
+  /** Adds a load, until it has settled. */
+  add(key: string, load: L): void {
     this.#loads.set(key, load);
     const remove = (): void => {
       if (this.#loads.get(key) === load) this.#loads.delete(key);
     };
     load.answer.then(remove, remove);
-    return { load, collapsed: false };
   }
 
   detach(key: string): void {
