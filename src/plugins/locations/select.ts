@@ -298,8 +298,9 @@ function legacyLocations(
   const urls = valuesOfType(values, 'URL');
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
-  return convertInGroups([...urls, ...values.filter(isUrlSubtype)], (value) =>
-    legacyOf(value, isUrlSubtype(value) ? subtypeWeight : weight),
+  // In steps, because a record may have tens of thousands of URL values.
+  return flatMapGroups([...urls, ...values.filter(isUrlSubtype)], (some) =>
+    some.map((value) => legacyOf(value, isUrlSubtype(value) ? subtypeWeight : weight)),
   );
 }
 
@@ -310,14 +311,8 @@ function legacyLocations(
 function plainLocations(values: readonly HandleValue[]): Steps<Candidate[]> {
   const urls = values.filter(isUrl);
   const shown = urls.length > 0 ? urls : values.filter(isUrlSubtype);
-  return convertInGroups(shown, (value) => legacyOf(value, value === shown[0] ? 1 : 0));
+  return flatMapGroups(shown, (some) => some.map((value) => legacyOf(value, value === shown[0] ? 1 : 0)));
 }
-
-/** Converts in steps, because a record may have tens of thousands of URL values. */
-const convertInGroups = (
-  values: readonly HandleValue[],
-  convert: (value: HandleValue) => Candidate,
-): Steps<Candidate[]> => flatMapGroups(values, (some) => some.map(convert));
 
 /** Parses a weight; an invalid one counts as 0 (recording "legacy: showurls with urlWeight=x"). */
 const readSetting = (text: string | undefined): number | undefined =>

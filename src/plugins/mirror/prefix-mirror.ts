@@ -199,6 +199,7 @@ export class PrefixMirror {
 // Decides which handle of a mirrored prefix to read next, and when after failures. The caller passes the time.
 
 interface Visit {
+  kind: 'visit';
   key: string;
   /** An entry is used only if it was requested after this time (ms since the epoch). */
   newerThan: number;
@@ -207,7 +208,7 @@ interface Visit {
 }
 
 /** `rest`: let requests run, then ask for the next step. */
-export type Step = ({ kind: 'visit' } & Visit) | { kind: 'wait'; ms: number } | { kind: 'rest' | 'end' };
+export type Step = Visit | { kind: 'wait'; ms: number } | { kind: 'rest' | 'end' };
 
 export interface WalkPlan {
   names: ReadonlySet<string>;
@@ -260,7 +261,7 @@ export class Walk {
       const { value: key } = this.#order.next();
       if (key === undefined) return this.#readAgain();
       const visit = this.#visitOf(key, now);
-      if (visit !== undefined) return { kind: 'visit', ...visit };
+      if (visit !== undefined) return visit;
     }
     return { kind: 'rest' };
   }
@@ -272,14 +273,14 @@ export class Walk {
     if (entry === undefined) this.counts.absent++;
     return entry?.kind === 'found' && entry.requestedAt > newerThan
       ? undefined
-      : { key, newerThan, failures: 0 };
+      : { kind: 'visit', key, newerThan, failures: 0 };
   }
 
   #readAgain(): Step {
     const [visit] = this.#again;
     if (visit === undefined) return { kind: 'end' };
     this.#again.delete(visit);
-    return { kind: 'visit', ...visit };
+    return visit;
   }
 
   /** Moves a failed read to the end of the walk. */
