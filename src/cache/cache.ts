@@ -132,7 +132,7 @@ export function assembleCache(deps: CacheDeps): Cache {
   return {
     store: new TieredStore({
       memory,
-      coherence: hub,
+      hub,
       redis,
       events: deps.events,
       fenceLifeMs,

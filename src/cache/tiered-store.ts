@@ -9,7 +9,7 @@ import type { AuthoritativeAnswer, Deleted, Fence, Lookup, StoreEvents, Ticket }
 
 interface TieredStoreDeps {
   memory: MemoryStore;
-  coherence: Hub;
+  hub: Hub;
   redis?: RedisStore | undefined;
   events?: StoreEvents;
   /** Fence lifetime (ms). */
@@ -130,7 +130,7 @@ export class TieredStore {
   /** Publishes an invalidation, and waits for those that hold answers outside the instances. */
   async #publish(change: Change): Promise<void> {
     try {
-      await this.deps.coherence.publish(change);
+      await this.deps.hub.publish(change);
     } finally {
       if (change.kind !== 'forget' || change.isUnchanged !== true) await this.#afterPublication(change);
     }
@@ -154,13 +154,13 @@ export class TieredStore {
 
   /** Raises a fence. Await it before sending the write. */
   async fence(key: string): Promise<Fence> {
-    const { coherence, fenceLifeMs, now } = this.deps;
+    const { hub, fenceLifeMs, now } = this.deps;
     const fence = String(++this.#fences);
     let until = now() + fenceLifeMs;
-    await coherence.publish({ kind: 'raise', key, fence, lifeMs: fenceLifeMs });
+    await hub.publish({ kind: 'raise', key, fence, lifeMs: fenceLifeMs });
     return {
       changed: () => this.#publish({ kind: 'changed', key, fence }),
-      unchanged: () => coherence.publish({ kind: 'unchanged', key, fence }),
+      unchanged: () => hub.publish({ kind: 'unchanged', key, fence }),
       unknown: () => {
         // The lifetime is clamped, because the wall clock may have been set back.
         const lifeMs = Math.min(fenceLifeMs, Math.max(0, Math.ceil(until - now())));

@@ -9,7 +9,7 @@ import { answerPreflight, isPreflight } from '../http/cors.js';
 import { type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { createHoldFor } from '../server/unsent.js';
-import { type AnonymousCall, type V2, type V2Call, type V2Writes, readV2Login, sendV2 } from './call.js';
+import { type V2Request, type V2, type V2Call, type V2Writes, readV2Login, sendV2 } from './call.js';
 import { listCollection, sendPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
@@ -60,7 +60,7 @@ const CALLS: Readonly<Record<V2Id, (call: V2Call) => Promise<void>>> = {
   v2Delete: (call) => deleteHandle(call, readHandleResource(call).handle),
 };
 
-async function answerAnonymous(call: AnonymousCall): Promise<void> {
+async function answerAnonymous(call: V2Request): Promise<void> {
   const id = readRoute(call.context);
   if (id === 'v2Read') await getPublicHandle(call, readHandleResource(call).handle);
   else if (id === 'v2Prefixes') await sendPrefixes(call);
@@ -78,7 +78,7 @@ const readPrefixPath = ({ context }: V2Call): string => readHandle(rawHandleOfV2
  *
  * @throws ServiceError for any other path
  */
-function readHandleResource({ v2, context }: AnonymousCall): HandleResource {
+function readHandleResource({ v2, context }: V2Request): HandleResource {
   const rawHandle = rawHandleOfV2(restOf(context));
   const handle = v2.host.refOf(readHandle(rawHandle));
   context.handle = handle;

@@ -42,7 +42,7 @@ export interface V2 extends V2Writes {
 }
 
 /** A request with or without a login. */
-export interface AnonymousCall {
+export interface V2Request {
   v2: V2;
   req: IncomingMessage;
   res: ServerResponse;
@@ -51,7 +51,8 @@ export interface AnonymousCall {
   run: RunSteps;
 }
 
-export interface V2Call extends AnonymousCall {
+/** A request with a login. */
+export interface V2Call extends V2Request {
   login: Login;
 }
 

@@ -11,7 +11,7 @@ import { JSON_TYPE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, flatMapGroups, mapLongInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
-import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
+import { type V2Request, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { isHidden } from './translation/data.js';
 import { decodeValue, parsedTextOf, visibleValues, writeV2Value } from './translation/record.js';
@@ -20,7 +20,7 @@ const DEFAULT_LIMIT = 1000;
 /** Maximum search conditions; ePIC client forms send at most a handful. */
 const MAX_CONDITIONS = 32;
 
-export async function sendPrefixes(call: AnonymousCall | V2Call): Promise<void> {
+export async function sendPrefixes(call: V2Request | V2Call): Promise<void> {
   if ('login' in call) await checkLogin(call);
   const { prefixes } = call.v2.config.v2;
   await sendNames(call, prefixes, { byDefault: 'text', nameOf: (prefix) => `${prefix}/` });
@@ -92,7 +92,7 @@ const TYPES = {
  * accepts both.
  */
 async function sendNames(
-  { req, res, run }: AnonymousCall,
+  { req, res, run }: V2Request,
   items: readonly string[],
   { byDefault, nameOf }: { byDefault: keyof typeof TYPES; nameOf: (item: string) => string },
 ): Promise<void> {

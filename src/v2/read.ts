@@ -13,7 +13,7 @@ import type { FromEntry } from '../resolver/resolution.js';
 import { readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
-import { type AnonymousCall, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
+import { type V2Request, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { canonicalForm, decodeValue, visibleValues, writeV2Value } from './translation/record.js';
 
 /** Values, and the length of their JSON (characters), which estimates the processing time. */
@@ -30,7 +30,7 @@ export async function getHandle(call: V2Call, handle: HandleRef): Promise<void> 
 }
 
 /** Reads without a login, from the shared cache. */
-export async function getPublicHandle(call: AnonymousCall, handle: HandleRef): Promise<void> {
+export async function getPublicHandle(call: V2Request, handle: HandleRef): Promise<void> {
   const resolution = await resolvePublic(call, handle);
   noteRead(call.context, resolution, { authoritative: false });
   const { freshness, host } = call.v2;
@@ -43,7 +43,7 @@ export async function getPublicHandle(call: AnonymousCall, handle: HandleRef): P
 
 /** Sends a record. A handle without visible values is 404, but exists for preconditions. */
 async function sendValues(
-  { req, res, run }: AnonymousCall,
+  { req, res, run }: V2Request,
   record: SizedValues | undefined,
   headers: Record<string, string>,
 ): Promise<void> {
@@ -90,12 +90,12 @@ export async function assertLogin(get: OriginRecord['get']): Promise<void> {
  *
  * @throws ServiceError if the Handle server refuses or fails
  */
-export async function readPublic(call: AnonymousCall, handle: HandleRef): Promise<SizedValues | undefined> {
+export async function readPublic(call: V2Request, handle: HandleRef): Promise<SizedValues | undefined> {
   return sizedValuesOf(call, await resolvePublic(call, handle));
 }
 
 async function resolvePublic(
-  { v2: { host }, req, context, run }: AnonymousCall,
+  { v2: { host }, req, context, run }: V2Request,
   handle: HandleRef,
 ): Promise<FromEntry> {
   const { authorization } = req.headers;
@@ -109,17 +109,15 @@ async function resolvePublic(
   throw refusalError({ status, members, responseCode, retryAfter }, 'read');
 }
 
-async function sizedValuesOf({ run }: AnonymousCall, { entry }: FromEntry): Promise<SizedValues | undefined> {
+async function sizedValuesOf({ run }: V2Request, { entry }: FromEntry): Promise<SizedValues | undefined> {
   if (entry.kind === 'not-found') return undefined;
   const chars = entry.values.length;
   return { values: await readValues(entry, run), chars };
 }
 
 /** Returns the ETag of a record that is not sent. */
-export const etagOfValues = (
-  { run }: AnonymousCall,
-  { values, chars }: SizedValues,
-): string | Promise<string> => run(renderEtag(values), chars);
+export const etagOfValues = ({ run }: V2Request, { values, chars }: SizedValues): string | Promise<string> =>
+  run(renderEtag(values), chars);
 
 /**
  * Creates a strong ETag from the meaning of the values. Server order and timestamps do not affect it, so a
@@ -157,7 +155,7 @@ const MIN_HASHED_CHARS = 16 * 1024;
  * @throws ServiceError PRECONDITION_FAILED
  */
 export function assertPreconditions(
-  { method = '', headers }: AnonymousCall['req'],
+  { method = '', headers }: V2Request['req'],
   etag: string | undefined,
 ): Exclude<Verdict, 'failed'> {
   const etags = etag === undefined ? [] : [etag];
@@ -166,7 +164,7 @@ export function assertPreconditions(
   throw new ServiceError('PRECONDITION_FAILED', { detail: describeFailure(headers, etag) });
 }
 
-function describeFailure(headers: AnonymousCall['req']['headers'], etag: string | undefined): string {
+function describeFailure(headers: V2Request['req']['headers'], etag: string | undefined): string {
   const conditions = conditionsOf(headers).map((name) => `${name}: ${String(headers[name])}`);
   if (headers['if-match'] === undefined && headers['if-unmodified-since'] !== undefined)
     return 'records have no modification date: use If-Match with an ETag instead of If-Unmodified-Since';

@@ -64,7 +64,7 @@ describe('tiered store (memory before Redis)', () => {
     };
     const store = new TieredStore({
       memory,
-      coherence: partial({ publish }),
+      hub: partial({ publish }),
       redis,
       fenceLifeMs: 1000,
       disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,

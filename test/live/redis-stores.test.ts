@@ -20,7 +20,7 @@ const { now } = slowClock;
 /** Returns a new store of the instance, with empty memory. */
 function withEmptyMemory({ redisStore, hub }: OpenInstance): TieredStore {
   const memory = new MemoryStore({ bounds, now });
-  return new TieredStore({ memory, coherence: hub, redis: redisStore, fenceLifeMs: FENCE_LIFE_MS, now });
+  return new TieredStore({ memory, hub, redis: redisStore, fenceLifeMs: FENCE_LIFE_MS, now });
 }
 
 /** Reads with empty memory each time, so an entry can only come from Redis. */
@@ -134,7 +134,7 @@ describeWithRedis('tiered store on a real Redis', () => {
       const fence = await one.store.fence(key);
       const memory = new MemoryStore({ bounds, now });
       const { redisStore, hub } = other;
-      const late = new TieredStore({ memory, coherence: hub, redis: redisStore, fenceLifeMs: 1, now });
+      const late = new TieredStore({ memory, hub, redis: redisStore, fenceLifeMs: 1, now });
       const { entry } = await late.get(key);
       const copy = memory.peek(key);
       await fence.unchanged();

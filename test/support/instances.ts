@@ -62,7 +62,7 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
     commands && new RedisStore({ commands, bans: applied.bans, isLinked: () => hub.isLinked(), now });
   const store = new TieredStore({
     memory,
-    coherence: hub,
+    hub,
     redis: redisStore,
     fenceLifeMs: FENCE_LIFE_MS,
     now,

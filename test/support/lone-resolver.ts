@@ -52,7 +52,7 @@ export function createLoneResolver({
   const memory = startMemory(now);
   const store = new TieredStore({
     memory: stored ?? memory,
-    coherence: partial({ publish }),
+    hub: partial({ publish }),
     fenceLifeMs: 1000,
     now,
   });

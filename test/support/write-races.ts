@@ -53,8 +53,8 @@ export interface RaceTrack {
   race: (scheduler: fc.Scheduler, acts: Act[]) => Promise<Outdated[]>;
 }
 
-/** Creates the store; `coherence` reports changes to memory. */
-export type MakeStore = (tiers: { memory: MemoryStore; coherence: Hub; now: () => number }) => Store;
+/** Creates the store; `hub` reports changes to memory. */
+export type MakeStore = (tiers: { memory: MemoryStore; hub: Hub; now: () => number }) => Store;
 
 const tiered: MakeStore = (tiers) => new TieredStore({ ...tiers, fenceLifeMs: FENCE_LIFE_MS });
 
@@ -89,11 +89,11 @@ export function createTrackWith(makeStore: MakeStore): RaceTrack {
   };
   const pending = new PendingInvalidations();
   const remote = { member, pending, disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0 } as const;
-  const coherence = new Hub({ now: () => now, deliver: apply, remote });
+  const hub = new Hub({ now: () => now, deliver: apply, remote });
   const clock = { ...systemClock, now: () => now, wall: () => now };
-  const store = makeStore({ memory, coherence, now: () => now });
+  const store = makeStore({ memory, hub, now: () => now });
   const resolver = new Resolver(resolverSettings(1), partial({ clock, hooks }), {
-    cache: partial({ store, memory, trustedSince: () => coherence.trustedSince() }),
+    cache: partial({ store, memory, trustedSince: () => hub.trustedSince() }),
     upstream: { resolve: () => upstream.load(), preferPrimary: undefined },
     staleIfErrorMs: () => 86_400_000,
     isServed: () => true,
