@@ -24,8 +24,8 @@ export type Freshness = (ttlSeconds: number) => Record<string, string>;
  * Freshness of records. Clients revalidate every reuse: a write invalidates only its own URL in a client
  * cache (RFC 9111 §4.4), so other URLs of the handle would still serve the old record.
  */
-const recordFreshness =
-  ({ sharedMaxAgeMs }: Config['http']): Freshness =>
+export const recordFreshness =
+  ({ http: { sharedMaxAgeMs } }: Config): Freshness =>
   (ttlSeconds) => ({
     'Cache-Control': `public, max-age=0, must-revalidate${sharedMaxAge(ttlSeconds, sharedMaxAgeMs)}`,
   });
@@ -34,8 +34,8 @@ const recordFreshness =
  * Freshness of redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit starts
  * at the upstream request. `Expires` is for HTTP/1.0 caches.
  */
-const redirectFreshness =
-  ({ clientMaxAgeMs, sharedMaxAgeMs }: Config['http'], { wall }: Clock): Freshness =>
+export const redirectFreshness =
+  ({ http: { clientMaxAgeMs, sharedMaxAgeMs } }: Config, { wall }: Clock): Freshness =>
   (ttlSeconds) => {
     const maxAge = bounded(ttlSeconds, clientMaxAgeMs);
     return {
@@ -43,12 +43,6 @@ const redirectFreshness =
       Expires: new Date(wall() + maxAge * 1000).toUTCString(),
     };
   };
-
-/** Creates the rules for `http.clientMaxAge` and `http.sharedMaxAge`; 0 of the latter omits `s-maxage`. */
-export const freshnessRules = ({ http }: Config, { clock }: Context) => ({
-  freshness: recordFreshness(http),
-  redirectFreshness: redirectFreshness(http, clock),
-});
 
 const sharedMaxAge = (ttlSeconds: number, sharedMaxAgeMs: number): string =>
   sharedMaxAgeMs === 0 ? '' : `, s-maxage=${bounded(ttlSeconds, sharedMaxAgeMs)}`;

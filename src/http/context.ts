@@ -148,11 +148,11 @@ export function noteRead(
 /** Returns the request id, generated on first use because a hit needs none. */
 export const requestIdOf = (context: RequestContext): string => (context.requestId ??= randomUUID());
 
-/** Whether the request has a context; on the admin listener, Express sets other `locals`. */
-export const hasContext = (res: ServerResponse): boolean => {
-  const { locals } = res as unknown as { locals?: Partial<RequestContext> };
-  return locals?.client !== undefined;
-};
+/** Does so for any response; undefined before the first step, and on the admin listener, which sets other `locals`. */
+export function findRequestId(res: ServerResponse): string | undefined {
+  const { locals } = res as unknown as { locals?: RequestContext };
+  return locals?.client && requestIdOf(locals);
+}
 
 /** The parameters and the format of requests without a query, which most are. */
 const NO_PARAMETERS = new URLSearchParams();

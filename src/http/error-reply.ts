@@ -5,7 +5,7 @@ import { type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { HandleRef } from '../handle/handle.js';
 import { runToEnd } from '../time-slicer.js';
-import { REQUEST_ID, contextOf, hasContext, requestIdOf } from './context.js';
+import { REQUEST_ID, contextOf, findRequestId } from './context.js';
 import { NOSNIFF } from './raw-response.js';
 import { JSON_TYPE, type Reply, type TextReply, renderBody, sendText } from './reply.js';
 import type { Listener } from './route-table.js';
@@ -125,7 +125,7 @@ export function createSendError(
   send: (req: IncomingMessage, res: ServerResponse, reply: ErrorReply) => Promise<void> = sendText,
 ): SendError {
   return async function sendError(req, res, error) {
-    const requestId = hasContext(res) ? requestIdOf(contextOf(res)) : undefined;
+    const requestId = findRequestId(res);
     const failure = asServiceError(error, onUnexpected, requestId);
     if (res.headersSent) throw failure;
     // The rest of the body may be too long to be discarded (RFC 9110 §15.5.14).
@@ -160,7 +160,7 @@ export interface Listening {
 export function guard(current: Listening, onUnexpected: ReportUnexpected): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
-      const requestId = hasContext(res) ? requestIdOf(contextOf(res)) : undefined;
+      const requestId = findRequestId(res);
       // A ServiceError was already reported at its origin.
       if (!(error instanceof ServiceError)) onUnexpected(error, requestId);
       if (!res.headersSent) sendInternalError(res, requestId);

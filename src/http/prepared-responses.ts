@@ -5,7 +5,7 @@ import type { Host } from '../host.js';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
 import type { Config } from '../config/schema.js';
 import type { PreparedHit } from '../observe/hits.js';
-import { createHitLines, freshnessRules } from './cache-headers.js';
+import { createHitLines, recordFreshness, redirectFreshness } from './cache-headers.js';
 import { createAcceptRequestId } from './context.js';
 import { linesWithCors } from './cors.js';
 import { isNotModified } from './preconditions.js';
@@ -90,8 +90,10 @@ function variantOf({ body, common, ofBody, etag }: Representation): PreparedVari
 function createSendHit(config: Config, host: Host, sendRaw: SendRaw) {
   const { hits } = host;
   const acceptRequestId = createAcceptRequestId(host.isTrustedProxy);
-  const { freshness, redirectFreshness } = freshnessRules(config, host);
-  const hitLines = { record: createHitLines(freshness), redirect: createHitLines(redirectFreshness) };
+  const hitLines = {
+    record: createHitLines(recordFreshness(config)),
+    redirect: createHitLines(redirectFreshness(config, host.clock)),
+  };
   /** Sends and reports a prepared response. Returns false if none exists in the client's encoding. */
   return function sendHit(
     res: ServerResponse,

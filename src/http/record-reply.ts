@@ -8,7 +8,7 @@ import type { Selection } from '../handle/value.js';
 import type { Resolution } from '../resolver/resolution.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
-import { cacheHeaders, freshnessRules, recordLines } from './cache-headers.js';
+import { cacheHeaders, recordFreshness, recordLines } from './cache-headers.js';
 import { contextOf, noteRead } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
 import { renderRecord, representInSteps, sendMade, sendReply } from './reply.js';
@@ -24,7 +24,7 @@ export type AnswerRecord = (
 export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   const { metrics } = host;
   const { gzipMinBytes } = config.http;
-  const { freshness } = freshnessRules(config, host);
+  const freshness = recordFreshness(config);
   const cache = host.preparedCache.current;
   return async function answerRecord(req, res, { handle, query, resolution }) {
     const context = contextOf(res);

@@ -9,13 +9,7 @@ import { toBytes } from '../handle/bytes.js';
 import { type HandleRef, handleToPath, hasPrefix, prefixRecordOf } from '../handle/handle.js';
 import { RESPONSE_CODE, type Refused, isElsewhere } from '../handle/outcome.js';
 import { HTML_TYPE, escapeText } from '../html/html.js';
-import {
-  type Freshness,
-  cacheHeaders,
-  type freshnessRules,
-  recordLines,
-  varyOf,
-} from '../http/cache-headers.js';
+import { type Freshness, cacheHeaders, recordLines, varyOf } from '../http/cache-headers.js';
 import { type Admit, type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import {
   type ErrorReply,
@@ -35,7 +29,7 @@ import { type RedirectQuery, prefersJson, readShow } from './request.js';
 import type { RedirectValues } from './values.js';
 
 /** The redirect interface, which each reload creates. */
-export interface Redirects extends ReturnType<typeof freshnessRules> {
+export interface Redirects {
   config: Config;
   host: Host;
   /** Judges requests that miss in memory, and returns their caller. */
@@ -43,6 +37,8 @@ export interface Redirects extends ReturnType<typeof freshnessRules> {
   extensions: Extensions;
   values: RedirectValues;
   answerRecord: AnswerRecord;
+  recordFreshness: Freshness;
+  redirectFreshness: Freshness;
   prepared: PreparedCache;
   /** Headers that restrict what pages may load. */
   securityHeaders: Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ import { type HandleRef, handleInUrl } from '../handle/handle.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { HTML_TYPE, securityHeaders } from '../html/html.js';
 import { ICON } from '../html/style.js';
-import { cacheHeaders, freshnessRules } from '../http/cache-headers.js';
+import { cacheHeaders, recordFreshness, redirectFreshness } from '../http/cache-headers.js';
 import { type Admit, type Handler, type RequestContext, noteRead } from '../http/context.js';
 import type { RefusalOfHandle } from '../http/error-reply.js';
 import { createAnswerRecord } from '../http/record-reply.js';
@@ -56,7 +56,8 @@ export function createRedirect(
     host,
     admit,
     extensions,
-    ...freshnessRules(config, host),
+    recordFreshness: recordFreshness(config),
+    redirectFreshness: redirectFreshness(config, host.clock),
     values: createRedirectValues(extensions.types),
     answerRecord: createAnswerRecord(config, host),
     prepared: host.preparedCache.current,

@@ -166,7 +166,7 @@ async function sendLinkset(
 
 /** Returns headers that make clients revalidate pages and link sets before reuse. */
 const pageHeaders = (request: FoundRecord): Record<string, string> => ({
-  ...cacheHead(request, request.earliest, request.redirects.freshness).headers,
+  ...cacheHead(request, request.earliest, request.redirects.recordFreshness).headers,
   'Cache-Control': 'no-cache',
 });
 
@@ -242,7 +242,7 @@ async function sendRecordPage(
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { context, redirects, query, handle, resolution } = request;
-  const { headers } = cacheHead(request, request.earliest, redirects.freshness);
+  const { headers } = cacheHead(request, request.earliest, redirects.recordFreshness);
   const { entry } = resolution;
   const form = { handle: handle.text, selection: query, format: context.format };
   const rendered = await context.runSteps(renderRecord(entry, form), entry.values.length);

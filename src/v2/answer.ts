@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
-import { freshnessRules } from '../http/cache-headers.js';
+import { recordFreshness } from '../http/cache-headers.js';
 import { type Handler, type RequestContext, rawHandleOfV2 } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import { type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
@@ -30,7 +30,7 @@ export const v2Routes = defineRoutes(
 type V2Id = (typeof v2Routes)[number]['id'];
 
 export function createV2(config: Config, host: Host, writes: V2Writes): Handler {
-  const { freshness } = freshnessRules(config, host);
+  const freshness = recordFreshness(config);
   const holdFor = createHoldFor(host.unsent, host);
   const v2: V2 = { ...writes, config, host, freshness, holdFor, identities: new Map(config.v2.identities) };
   /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */

@@ -22,8 +22,8 @@ import { type Upstreams, assertFound, notResponsible } from '../upstream/upstrea
 /** Options without the login, which is fixed per record. */
 type Without<Options> = Omit<Options, keyof SendOptions>;
 
-/** Sends a write. Calls `assertHeld` just before. */
-export type SendRequest<Answer> = (assertHeld?: () => void) => Promise<Answer>;
+/** Sends a write. Calls `beforeSend` just before. */
+export type SendRequest<Answer> = (beforeSend?: () => void) => Promise<Answer>;
 
 /**
  * A record at its Handle server. A read that does not find the handle, or a PUT refused because it exists,
