@@ -181,11 +181,11 @@ function createNativeOperations(context: Context, resolve: Resolve, site: SiteIn
     // No signing key exists. Code 2 makes the client try a different site.
     if ((flags & OP_FLAG.certify) !== 0) return refusalMessage(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
     if (resolution !== undefined && handle !== undefined) {
-      const asked = { handle, flags, admit };
-      if (refusalOf === undefined) return resolve(resolution, asked);
+      const message = { handle, flags, admit };
+      if (refusalOf === undefined) return resolve(resolution, message);
       // The client of a rejected handle tries a different site, as after a failure.
       return maybe(refusalOf(handle), (refusal) =>
-        refusal === undefined ? resolve(resolution, asked) : failedReply(refusal),
+        refusal === undefined ? resolve(resolution, message) : failedReply(refusal),
       );
     }
     if (opCode === OP_CODE.siteInfo) return readSite();
@@ -226,7 +226,7 @@ interface Asked extends Selection {
 /** Resolves a handle. Throws or rejects with the upstream failure. */
 export type Resolve = (
   question: Question,
-  asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
+  message: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
 ) => NativeOutcome | Promise<NativeOutcome>;
 
 export function createResolve(host: Host): Resolve {
