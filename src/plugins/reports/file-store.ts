@@ -132,14 +132,11 @@ export class FileReportStore implements ReportStore {
 
 type Troubles = Readonly<Record<'notRead' | 'damaged' | 'notWritten' | 'notDeleted', TroubleReporter>>;
 
-/** Creates the reporter of a failure, which warns of each reason at most once a minute. */
-export const createTroubleLog = ({ log, clock }: Context, message: string, remedy: string) =>
-  new TroubleReporter((reason, count) => {
-    log.warn({ reason, remedy, count: count > 1 ? count : undefined }, message);
-  }, clock.monotonic);
-
-function createTroubles(context: Context): Troubles {
-  const reporter = createTroubleLog.bind(undefined, context);
+function createTroubles({ log, clock }: Context): Troubles {
+  const reporter = (message: string, remedy: string): TroubleReporter =>
+    new TroubleReporter((reason, count) => {
+      log.warn({ reason, remedy, count: count > 1 ? count : undefined }, message);
+    }, clock.monotonic);
   return {
     notRead: reporter('reports not read', 'let this user read the files in reports.folder'),
     damaged: reporter(
