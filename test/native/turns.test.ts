@@ -33,7 +33,7 @@ const configWith = (bytesPerSecond: number): NativeConfig =>
 function createSlowAnswer() {
   let nowMs = 0;
   const state = { answered: 0, turns: [] as (() => void)[] };
-  const context = testContext({ clock: { ...systemClock, now: () => 0 } });
+  const context = testContext({ clock: { ...systemClock, now: () => 0, monotonic: () => 0 } });
   const resolve: Resolve = () => {
     nowMs += MAX_SLICE_MS;
     state.answered++;
