@@ -1,5 +1,6 @@
 // A map that evicts the least recently used entry above a number of entries, without preallocating memory.
 import { LRUCache } from 'lru-cache';
+import { entriesOf } from '../handle/handle.js';
 
 interface Options<Value> {
   /** Life of an entry (ms), by `now`; unlimited if it is missing. */
@@ -9,6 +10,7 @@ interface Options<Value> {
   dispose?: LRUCache.Disposer<string, Value>;
 }
 
+/** A long key counts as several entries. */
 export const boundedMap = <Value extends object | number | true>(
   maxEntries: number,
   { now, ...options }: Options<Value> = {},
@@ -16,7 +18,7 @@ export const boundedMap = <Value extends object | number | true>(
   new LRUCache<string, Value>({
     // The `max` option would preallocate memory for all entries.
     maxSize: maxEntries,
-    sizeCalculation: () => 1,
+    sizeCalculation: (_value, key) => entriesOf(key),
     ttlResolution: 0,
     ...(now && { perf: { now } }),
     ...options,

@@ -131,6 +131,12 @@ export function recordKey(handle: string, caseSensitive: boolean): string {
 export const GLOBAL_PREFIX = '0.NA';
 const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
+/** Characters of a name that count as one entry: usual names are shorter, but anyone may send names and logins of kilobytes. */
+const CHARS_PER_ENTRY = 256;
+
+/** Returns the number of entries that a name counts as where names are bounded in number. */
+export const entriesOf = ({ length }: string): number => 1 + Math.floor(length / CHARS_PER_ENTRY);
+
 /** Upper-cases ASCII letters only. */
 export function upperAscii(text: string): string {
   // Most handles are ASCII, for which the built-in function is equivalent and faster.

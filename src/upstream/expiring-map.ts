@@ -1,19 +1,23 @@
 // Bounded map with a fixed TTL; the oldest entries are evicted first.
+import { entriesOf } from '../handle/handle.js';
 
-/** `ttlMs`: 0 disables the map. */
+/** A long key counts as several entries. `ttlMs`: 0 disables the map. */
 export class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>();
+  #count = 0;
 
   constructor(private readonly options: { ttlMs: number; maxEntries: number; now: () => number }) {}
 
   set(key: string, value: Value): void {
     const { ttlMs, maxEntries, now } = this.options;
     // Re-inserting moves the key to the end, so entries stay in expiry order.
-    this.#entries.delete(key);
-    if (ttlMs > 0) this.#entries.set(key, { value, expiresAt: now() + ttlMs });
+    this.delete(key);
+    if (ttlMs === 0) return;
+    this.#entries.set(key, { value, expiresAt: now() + ttlMs });
+    this.#count += entriesOf(key);
     for (const [oldest, { expiresAt }] of this.#entries) {
-      if (expiresAt > now() && this.#entries.size <= maxEntries) break;
-      this.#entries.delete(oldest);
+      if (expiresAt > now() && this.#count <= maxEntries) break;
+      this.delete(oldest);
     }
   }
 
@@ -33,10 +37,10 @@ export class ExpiringMap<Value> {
   }
 
   delete(key: string): void {
-    this.#entries.delete(key);
+    if (this.#entries.delete(key)) this.#count -= entriesOf(key);
   }
 
   deleteUnder(prefix: string): void {
-    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.#entries.delete(key);
+    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.delete(key);
   }
 }

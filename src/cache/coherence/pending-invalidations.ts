@@ -1,14 +1,17 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next
 // lease.
+import { entriesOf } from '../../handle/handle.js';
 import { MAX_BANS, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
 
+/** A long key counts as several. */
 const MAX_KEYS = 100_000;
 
 export class PendingInvalidations {
   readonly #keys = new Map<string, 'forget' | 'soften'>();
+  #count = 0;
   #bans: BanChange[] = [];
 
   constructor(private readonly maxKeys = MAX_KEYS) {}
@@ -26,9 +29,12 @@ export class PendingInvalidations {
       return;
     }
     const isSoft = change.kind === 'soften' || change.kind === 'unknown';
-    if (!isSoft || !this.#keys.has(change.key)) this.#keys.set(change.key, isSoft ? 'soften' : 'forget');
-    if (this.#keys.size <= this.maxKeys) return;
+    const { key } = change;
+    if (!this.#keys.has(key)) this.#count += entriesOf(key);
+    if (!isSoft || !this.#keys.has(key)) this.#keys.set(key, isSoft ? 'soften' : 'forget');
+    if (this.#count <= this.maxKeys) return;
     this.#keys.clear();
+    this.#count = 0;
     this.#addBan(BAN_ALL);
   }
 
@@ -49,6 +55,7 @@ export class PendingInvalidations {
     for (const [key, kind] of this.#keys) {
       if (taken.length >= count) break;
       this.#keys.delete(key);
+      this.#count -= entriesOf(key);
       taken.push({ kind, key });
     }
     return taken;
