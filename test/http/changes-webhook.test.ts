@@ -1,7 +1,7 @@
 // The change webhook of the app: signed batches, retried until the receiver acknowledges them.
 import { partial } from '../support/partial.js';
 import { createHmac } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createWebhook } from '../../src/plugins/changes/webhook.js';
 import { createChangeLog } from '../../src/plugins/changes/change-log.js';
@@ -57,6 +57,17 @@ describe('change webhook', () => {
     await putNumbered(proxy.url, PATH, 1);
     await expect.poll(received).toEqual(file.lines());
     expect(receiver.received()).toHaveLength(2);
+  });
+
+  it('posts without derived signals, which Node.js 20 keeps for as long as their source', async () => {
+    const derive = vi.spyOn(AbortSignal, 'any');
+    onTestFinished(() => {
+      derive.mockRestore();
+    });
+    const { received, proxy, file } = await startHooked();
+    await putNumbered(proxy.url, PATH, 1);
+    await expect.poll(received).toEqual(file.lines());
+    expect(derive).not.toHaveBeenCalled();
   });
 
   it('retries a failed delivery, followed by later changes in order', async () => {

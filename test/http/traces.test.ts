@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import nock from 'nock';
 import { partial } from '../support/partial.js';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readTraceParent, start } from '../../src/plugins/tracing/tracing.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
@@ -61,6 +61,20 @@ describe('tracing', () => {
     expect((await proxy.ask(PATH, { method: 'POST' })).status).toBe(200);
     await nextTurn();
     expect(warnings).toEqual([]);
+  });
+
+  it('exports without derived signals, which Node.js 20 keeps for as long as their source', async () => {
+    const derive = vi.spyOn(AbortSignal, 'any');
+    onTestFinished(() => {
+      derive.mockRestore();
+    });
+    mockUpstream();
+    const collector = await startOtlpReceiver();
+    const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
+    await proxy.ask(PATH);
+    await proxy.close();
+    expect(collector.spans()).toHaveLength(2);
+    expect(derive).not.toHaveBeenCalled();
   });
 
   it('continues the trace of a trusted proxy', async () => {

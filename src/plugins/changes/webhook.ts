@@ -24,7 +24,6 @@ export function createWebhook(
   { onDropped, onFailing, onRecovered }: DeliveryCallbacks,
 ) {
   const owner = clock.randomId();
-  const abort = new AbortController();
   const closing = new AbortController();
   const outgoing = createSender();
   let failures = 0;
@@ -35,7 +34,7 @@ export function createWebhook(
     if (batch === undefined || batch.entries.length === 0) return undefined;
     try {
       const request = signedPost(batch.entries, secret, clock.wall());
-      const { ok, status } = await outgoing.send(url, { ...request, signal: abort.signal }, TIMEOUT_MS);
+      const { ok, status } = await outgoing.send(url, request, TIMEOUT_MS);
       if (!ok) throw new Error(`the webhook responded with ${status}`);
     } catch (error) {
       failures++;
@@ -70,14 +69,13 @@ export function createWebhook(
     async close(): Promise<void> {
       closing.abort();
       await untilDeadline(running, CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
-      abort.abort();
       await outgoing.close();
     },
   };
 }
 
 /** Creates the POST of a batch, signed with HMAC-SHA256 (Standard Webhooks 1.0.0). `secret`: Base64. */
-function signedPost(entries: readonly LogEntry[], secret: string, now: number): RequestInit {
+function signedPost(entries: readonly LogEntry[], secret: string, now: number) {
   const body = `{"changes":[${entries.map(({ line }) => line).join(',')}]}`;
   const id = entries.at(-1)?.id ?? '';
   const timestamp = String(Math.floor(now / 1000));

@@ -187,18 +187,14 @@ function createSpanSender(
   let buffer: Span[] = [];
   let sending: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
-  const closing = new AbortController();
+  let isLate = false;
   const outgoing = createSender();
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {
       const headers = { 'Content-Type': 'application/json' };
       const request = { method: 'POST', headers, body: JSON.stringify(exportRequest(spans)) };
-      const { ok, status } = await outgoing.send(
-        endpoint,
-        { ...request, signal: closing.signal },
-        TIMEOUT_MS,
-      );
+      const { ok, status } = await outgoing.send(endpoint, request, TIMEOUT_MS);
       if (!ok) throw new Error(`collector responded with ${status}`);
       if (buffer.length <= MAX_BUFFERED / 2) onSent();
     } catch (error) {
@@ -208,7 +204,7 @@ function createSpanSender(
 
   /** Sends one batch at a time, because spans that wait for a slow collector are counted in the buffer only. */
   async function sendAll(): Promise<void> {
-    while (buffer.length > 0 && !closing.signal.aborted) {
+    while (buffer.length > 0 && !isLate) {
       const spans = buffer.slice(0, BATCH);
       buffer = buffer.slice(BATCH);
       await send(spans);
@@ -232,7 +228,8 @@ function createSpanSender(
     async close(): Promise<void> {
       flush();
       const late = setTimeout(() => {
-        closing.abort();
+        isLate = true;
+        void outgoing.close();
       }, CLOSE_MS);
       await sending;
       clearTimeout(late);
