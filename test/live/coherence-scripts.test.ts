@@ -17,10 +17,12 @@ const raise = (fence = FENCE, lifeMs = FENCE_MS): Change => ({ kind: 'raise', ke
 const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
 
 /** Returns `count` keys in the group of KEY. */
-function keysOfOneGroup(count: number): string[] {
+function keysOfOneGroup(count: number, suffix = ''): string[] {
   const keys: string[] = [];
-  for (let at = 0; keys.length < count; at++)
-    if (groupOf(`21.T1/${at}`) === groupOf(KEY)) keys.push(`21.T1/${at}`);
+  for (let at = 0; keys.length < count; at++) {
+    const key = `21.T1/${at}${suffix}`;
+    if (groupOf(key) === groupOf(KEY)) keys.push(key);
+  }
   return keys;
 }
 
@@ -128,6 +130,14 @@ describeScripts('Redis scripts for cache coherence', (world) => {
     const keys = keysOfOneGroup(300);
     for (const key of keys) await world.scripts.publish(forget(key));
     expect(await world.client.hlen(STATE)).toBeLessThan(200);
+    expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
+    expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
+  });
+
+  test('count the change of a long key as several, because anyone may send names of kilobytes', async () => {
+    const ticket = await world.scripts.ticket(KEY);
+    for (const key of keysOfOneGroup(100, 'x'.repeat(2000))) await world.scripts.publish(forget(key));
+    expect(await world.client.hlen(STATE)).toBeLessThan(30);
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
   });

@@ -1,11 +1,15 @@
 // Redis scripts for the atomic steps of cache coherence. See coherence/README.md, "State in Redis".
+import { CHARS_PER_ENTRY } from '../../handle/handle.js';
 
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number) return string.format('%.0f', number) end`;
 
-/** Maximum number of fields in a group state; above it, the older half of the changes is dropped. */
+/**
+ * Maximum number of fields in a group state; above it, the older half of the changes is dropped. A long key counts as
+ * several, as in `entriesOf`: otherwise anyone could fill Redis with names of 2 KB.
+ */
 const MAX_FIELDS = 192;
 
 /**
@@ -66,8 +70,8 @@ end`;
  * started before those changes are refused.
  */
 const TRIM = `
-local function trim(state)
-  if redis.call('HLEN', state) <= ${MAX_FIELDS} then return end
+local function trim(state, key)
+  if redis.call('HLEN', state) * (1 + math.floor(#key / ${CHARS_PER_ENTRY})) <= ${MAX_FIELDS} then return end
   local fields, changes = redis.call('HGETALL', state), {}
   for at = 1, #fields, 2 do
     local name = fields[at]
@@ -115,7 +119,7 @@ local replaces = ticket and #fences == 0 and numberOf(known[1]) <= ticket and nu
 if replaces then redis.call('SET', KEYS[1], ARGV[10], 'PX', ARGV[11]) end
 if change ~= 'unchanged' then redis.call('HSET', state, 'c:' .. key, text(seq)) end
 redis.call('HSET', state, 'seq', text(seq))
-trim(state)
+trim(state, key)
 redis.call(ARGV[7], ARGV[6], text(seq) .. ' ' .. ARGV[8])
 return { text(seq), replaces and 1 or 0 }`;
 
