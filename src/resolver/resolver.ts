@@ -175,9 +175,11 @@ export class Resolver {
       await (isSoft ? this.parts.cache.store.soften(key) : this.parts.cache.store.forget(key));
       return;
     }
-    for (const prefix of keyPrefixes(target.prefix, this.parts.refOf)) {
-      await this.parts.cache.store.ban({ prefix, isSoft });
-    }
+    const prefixes = keyPrefixes(target.prefix, this.parts.refOf);
+    const bans = prefixes.map((prefix) => this.parts.cache.store.ban({ prefix, isSoft }));
+    // An unconfirmed ban must not prevent the other.
+    await Promise.allSettled(bans);
+    await Promise.all(bans);
   }
 
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
