@@ -8,17 +8,21 @@ export class ExpiringMap<Value> {
 
   constructor(private readonly options: { ttlMs: number; maxEntries: number; now: () => number }) {}
 
-  set(key: string, value: Value): void {
+  /** Returns whether an entry was evicted before it expired. */
+  set(key: string, value: Value): boolean {
     const { ttlMs, maxEntries, now } = this.options;
     // Re-inserting moves the key to the end, so entries stay in expiry order.
     this.delete(key);
-    if (ttlMs === 0) return;
+    if (ttlMs === 0) return false;
     this.#entries.set(key, { value, expiresAt: now() + ttlMs });
     this.#count += entriesOf(key);
+    let isEvicted = false;
     for (const [oldest, { expiresAt }] of this.#entries) {
       if (expiresAt > now() && this.#count <= maxEntries) break;
+      if (expiresAt > now()) isEvicted = true;
       this.delete(oldest);
     }
+    return isEvicted;
   }
 
   get(key: string): Value | undefined {

@@ -140,7 +140,7 @@ function warnOfIgnoredLogins(url: string, { log, clock }: Context): (() => void)
 }
 
 const MAX_WRITTEN = 100_000;
-/** Each read compares its key with them. The cache remembers as many bans. */
+/** Each read compares its key with them. Above it, as in the list of bans, every key counts as purged. */
 const MAX_PURGED = 200;
 
 /** Creates the client of a server and its secondaries; each address has a limiter. */
@@ -205,7 +205,7 @@ export function createUpstreamClient(
         ? undefined
         : (changed) => {
             if ('key' in changed) written.set(changed.key, true);
-            else purged.set(changed.prefix, true);
+            else if (purged.set(changed.prefix, true)) purged.set('', true);
           },
     usage: () => sumUsages(servers),
   };

@@ -206,6 +206,16 @@ describe('secondary response that may lag behind the primary', () => {
     expect(numberIn(await proxy.ask(PATH))).toBe(1);
   });
 
+  test('is not used after a purge that many others have followed', async () => {
+    prepare();
+    const proxy = await start();
+    const others = Array.from({ length: 200 }, (_, at) => `21.T${at}/`);
+    for (const prefix of ['21.T11998/', ...others])
+      await proxy.app.operations.purge({ prefix, isSoft: false });
+    primary.fail('reset');
+    expect((await proxy.ask(PATH)).status).toBe(502);
+  });
+
   test('is used for other handles than those of a purge', async () => {
     prepare();
     const proxy = await start();
