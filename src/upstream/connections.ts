@@ -105,6 +105,13 @@ export function createPools(
   const pools = new Map<string, { pool: Pool; createdAt: number }>();
   /** Pools that close once their last request has ended. */
   const closing = new Set<Pool>();
+  let isDestroyed = false;
+
+  function open(origin: string, most?: Pool.Options): Pool {
+    const pool = new Pool(origin, { ...options, ...most });
+    if (isDestroyed) void pool.destroy();
+    return pool;
+  }
 
   function closeLater(pool: Pool): void {
     closing.add(pool);
@@ -115,7 +122,7 @@ export function createPools(
   function poolOf(origin: string): Pool {
     const known = pools.get(origin);
     if (known !== undefined && now() - known.createdAt < MAX_AGE_MS) return known.pool;
-    const pool = new Pool(origin, { ...options, connections });
+    const pool = open(origin, { connections });
     pools.set(origin, { pool, createdAt: now() });
     if (known !== undefined) closeLater(known.pool);
     return pool;
@@ -126,12 +133,14 @@ export function createPools(
       const origin = String(request.origin);
       if (request.reset !== true) return poolOf(origin).dispatch(request, handler);
       // A retry has its own pool, because the idle connections of the other may be dead too.
-      const pool = new Pool(origin, options);
+      const pool = open(origin);
       const isReady = pool.dispatch(request, handler);
       closeLater(pool);
       return isReady;
     },
+    /** Ends requests in flight, and rejects all further ones. */
     async destroy() {
+      isDestroyed = true;
       const current = [...pools.values()].map(({ pool }) => pool);
       await Promise.all([...current, ...closing].map((pool) => pool.destroy()));
     },
