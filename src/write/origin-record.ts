@@ -94,9 +94,16 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver): Origin
   };
 }
 
-/** Returns the error of all but public reads; undefined for a handle whose server, here or elsewhere, takes more. */
-function readOnlyRefusal({ key }: HandleRef, { isServed }: Upstreams, server: OriginServer | undefined) {
-  if (server === undefined) return isServed(key) ? undefined : notResponsible;
+/**
+ * Returns the error of all but public reads; undefined for a handle whose server, here or elsewhere, takes more. Without any
+ * server here, none could check a login.
+ */
+function readOnlyRefusal(
+  { key }: HandleRef,
+  { isServed, servers }: Upstreams,
+  server: OriginServer | undefined,
+) {
+  if (server === undefined) return servers.length > 0 && isServed(key) ? undefined : notResponsible;
   return server.source.forwards ? undefined : server.source.refusal;
 }
 

@@ -177,6 +177,14 @@ describe('proxy that follows referrals', () => {
     expect(far.asked).toBe(0);
   });
 
+  test('without a configured server, answers a read with credentials as any other, and sends them nowhere', async () => {
+    const { read } = await start({ UPSTREAMS: '[]', UPSTREAM_URL: 'none' }, { referralRoot: root.url });
+    const login = { Authorization: basic('300:21.T1/USER', 'secret') };
+    for (const handle of ['99.FAR/page', '99.FAR/page?publicOnly=false'])
+      expect((await read(handle, login)).body).toContain('https://example.org/far');
+    expect(far.asked).toBe(1);
+  });
+
   test('follows a referral even when a server is configured but not responsible', async () => {
     const { read } = await start(
       { UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]) },
