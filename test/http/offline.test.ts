@@ -67,6 +67,8 @@ describe('proxy with a seed file and no upstream', () => {
     const { status, headers } = await proxy.ask(PATH);
     expect(status).toBe(200);
     expect(headers['cache-status']).toMatch(/^handle-resolver-proxy; hit; ttl=[1-9]\d+$/);
+    const { resolver, refOf } = proxy.app.host;
+    expect(resolver.fromMemory(refOf(HANDLE)), 'the next read needs no load').toBeDefined();
     expect((await proxy.ask(`${PATH}?auth=true`)).text).toContain('https://example.org/seed');
     await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     expect((await proxy.ask(PATH)).status, 'a purge still deletes it').toBe(400);

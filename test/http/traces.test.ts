@@ -202,7 +202,9 @@ describe('tracing', () => {
     collector.hold();
     const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
     await proxy.ask(PATH);
+    const startedAt = performance.now();
     await proxy.close();
+    expect(performance.now() - startedAt, 'before the request times out').toBeLessThan(4500);
     expect(await metric(proxy, DROPPED)).toBe(2);
   });
 

@@ -82,6 +82,15 @@ describe('traffic rules', () => {
     });
   });
 
+  test('count a lookup of a prefix as a miss, also while an entry has its name', async () => {
+    const proxy = await start([{ name: 'tested', match: { reads: 'hits' }, answer: 403 }]);
+    const read = async (path: string) => (await proxy.ask(path)).status;
+    expect([await read('/api/handles/21.T11998/'), await read('/api/handles/21.T11998/')]).toEqual([
+      404, 403,
+    ]);
+    expect(await read('/hrls/handles/21.T11998')).not.toBe(403);
+  });
+
   test('match a POST of a native message as a redirect without the native protocol', async () => {
     const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
     const proxy = await startProxy(
