@@ -37,6 +37,8 @@ export function createMessageApplier(
     callAll(banned, '');
   };
   const adoptBans = (known: KnownBans): void => {
+    // At the start, the list has bans of any age.
+    const isFirst = floor === undefined;
     // Bans up to the floor are no longer listed: this process may have missed some of them.
     if (known.floor !== floor) distrust();
     // Ban numbers of a different server run are not comparable with the known numbers.
@@ -47,6 +49,7 @@ export function createMessageApplier(
     for (const each of known.bans) {
       if (!bans.add(each)) continue;
       ban(each);
+      if (!isFirst) callAll(purged, each.prefix);
       void noteBan(each);
     }
   };

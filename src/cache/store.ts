@@ -84,7 +84,7 @@ export const createStoreEvents = () => ({
   invalidated: hookList<(key: string) => void>(),
   /** The same for all records whose keys start with `prefix`. */
   banned: hookList<(prefix: string) => void>(),
-  /** An operator has purged all records whose keys start with `prefix`, through any instance, just now. */
+  /** An operator has purged all records whose keys start with `prefix`, through any instance, while this process runs. */
   purged: hookList<(prefix: string) => void>(),
   /** A write or an operator has deleted entries of this instance. It is acknowledged once the promises settle. */
   deleted: hookList<(deleted: Deleted) => Promise<void>>(),

@@ -16,14 +16,16 @@ function open(deleted: StoreEvents['deleted'] = []) {
   const now = (): number => clock.now;
   const memory = new MemoryStore({ bounds, now });
   const gone = { keys: [] as string[], prefixes: [] as string[] };
+  const purged: string[] = [];
   const applied = createMessageApplier(memory, {
     ...createStoreEvents(),
     deleted,
     invalidated: [(key) => gone.keys.push(key)],
     banned: [(prefix) => gone.prefixes.push(prefix)],
+    purged: [(prefix) => purged.push(prefix)],
   });
   const put = (key: string): boolean => memory.set(key, entryOf(key), memory.get(key).ticket);
-  return { ...applied, memory, put, gone, clock };
+  return { ...applied, memory, put, gone, purged, clock };
 }
 
 const ban = (number: number, prefix = 'A', isSoft = false): Message & { kind: 'ban' } => ({
@@ -129,6 +131,14 @@ describe('invalidation message applier', () => {
       bans: [{ number: 8, prefix: 'A', isSoft: false }],
     });
     expect(memory.peek('A')).toBeUndefined();
+  });
+
+  test('reports purges that this process has missed, but not those from before its start', () => {
+    const { apply, purged } = open();
+    const listed = ['A', 'B'].map((prefix, at) => ({ number: 8 + at, prefix, isSoft: false }));
+    void apply({ kind: 'bans', run: 'one', seq: 8, floor: 0, bans: listed.slice(0, 1) });
+    void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: listed });
+    expect(purged).toEqual(['B']);
   });
 
   test('marks all entries stale when missed bans are no longer listed', () => {
