@@ -5,6 +5,7 @@ import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
+import { gate } from '../support/gate.js';
 import { createLoneResolver, startMemory } from '../support/lone-resolver.js';
 
 const NOW = 1_000_000;
@@ -51,6 +52,23 @@ describe('stale entry while the upstream fails', () => {
     fail(new ServiceError('UPSTREAM_FAILED'));
     expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
   });
+});
+
+test('a load in flight that may have missed a change is not joined', async () => {
+  const { world, resolver } = start();
+  const { opened, open } = gate();
+  const [found, loads] = [world.load(), [] as number[]];
+  world.load = () => {
+    loads.push(world.trustedSince);
+    return opened.then(() => found);
+  };
+  const read = () => resolver.resolve(HANDLE, { authoritative: false });
+  const reads = [read(), read()];
+  world.trustedSince = NOW + 1;
+  reads.push(read());
+  open();
+  await Promise.all(reads);
+  expect(loads).toEqual([0, NOW + 1]);
 });
 
 describe('entry stored between the lookups in memory and in the store', () => {
