@@ -6,6 +6,7 @@ import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type LoggedChange, RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
+import type { OriginServer } from '../upstream/contract.js';
 import { type WriteAnswer, allowsDeletion, judgeWrite } from './decisions.js';
 import type { HandleLock, Held } from './lock.js';
 import { type OriginRecord, type SendRequest, writableServer } from './origin-record.js';
@@ -48,6 +49,7 @@ interface WriteEffect {
 /**
  * Sends requests to the Handle server under a fence, sequentially until one is refused. Resolves to the last
  * response, with the outcome of all requests; undefined if nothing was sent, or if the record was found to be stored.
+ * Settles once all instances have acknowledged the change or lost their lease; only then may the caller get its reply.
  */
 export type SendWrite = <Answer extends WriteAnswer>(
   requests: readonly SendRequest<Answer>[],
@@ -114,99 +116,75 @@ function concurrentModification(): never {
   throw new ServiceError('CONCURRENT_MODIFICATION', { detail: 'concurrent modification' });
 }
 
-function createSendWrite<Body, Current, Result>(
+/** Creates the function that sends the requests of a write; `held` is its lock, if it needs one. */
+export function createSendWrite<Body, Current, Result>(
   { cache: { store }, hooks, refOf }: Host,
   { req, context, origin }: Write<Body, Current, Result>,
-  held: Held | undefined,
+  held?: Held,
 ): SendWrite {
-  return async function send(requests, { indexes, isStored } = {}) {
-    const { handle } = origin;
-    const server = writableServer(origin);
-    const last = await sendFenced(await store.fence(handle.key), requests, {
-      assertHeld: held?.assertHeld,
-      isStored,
-      forgetMinted: (minted) => store.forget(refOf(minted).key),
-      async onChanged({ isAccepted, answer }, outcome) {
-        if (hooks.changed.length === 0) return;
-        // `isStored` is defined only for creations.
-        const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
-        const change: LoggedChange = {
-          operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
-          handle: answer?.minted ?? handle.text,
-          indexes,
-          identity: origin.identity,
-          isConfirmed: isAccepted,
-          interface: context.family,
-          outcome,
-          requestId: requestIdOf(context),
-        };
-        await Promise.all(hooks.changed.map((record) => record([change])));
-      },
-    });
-    if (last?.status === 401 || last?.status === 403) {
-      held?.onRefused();
-      if (ignoresLogin(req, last)) server.onIgnoredLogin?.();
+  async function settle(fence: Fence, { outcome, answer }: Sent<WriteAnswer>): Promise<void> {
+    try {
+      await fence[outcome]();
+    } finally {
+      // A minted handle may be cached as not found.
+      if (answer?.minted !== undefined) await store.forget(refOf(answer.minted).key);
     }
-    return last;
-  };
-}
-
-/** Whether the server has ignored a login, as over plain HTTP (recording "create: Basic over plain http"). */
-const ignoresLogin = ({ headers }: IncomingMessage, { responseCode }: WriteAnswer): boolean =>
-  headers.authorization !== undefined && responseCode === RESPONSE_CODE.authenticationNeeded;
-
-interface Settlement {
-  assertHeld?: (() => void) | undefined;
-  isStored?: WriteEffect['isStored'];
-  /** Invalidates a minted handle, which may be cached as not found. */
-  forgetMinted?: (handle: string) => Promise<void>;
-  /** Called after the settlement if the record was changed, or may have been. Never throws. */
-  onChanged?: (sent: Sent<WriteAnswer>, outcome: LoggedChange['outcome']) => Promise<void>;
-}
-
-/**
- * Sends the requests under the fence until one is refused, then settles the fence by their combined outcome.
- * While the fence is raised, earlier loads are not stored. Settles once all instances have acknowledged the
- * change or lost their lease; only then may the caller get its reply.
- *
- * @returns the last response, with the outcome of all requests; undefined if nothing was sent, or if the record was found
- * to be stored
- */
-export async function sendFenced<Answer extends WriteAnswer>(
-  fence: Fence,
-  requests: readonly SendRequest<Answer>[],
-  settlement: Settlement = {},
-): Promise<Judged<Answer> | undefined> {
-  const sent = await sendSequentially(fence, requests, settlement);
-  const { outcome, answer, failed } = sent;
-  try {
-    await settle(fence, sent, settlement);
-    if (failed !== undefined) throw failed.failure;
-  } catch (failure) {
-    throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
-  } finally {
-    // After the settlement, even if it failed, so that a subscriber to changes reads the new record.
-    if (outcome !== 'unchanged' && !wasMissing(sent)) await settlement.onChanged?.(sent, outcome);
   }
-  return answer && { ...answer, outcome };
+
+  function reportRefusal({ status, responseCode }: WriteAnswer, server: OriginServer): void {
+    if (status !== 401 && status !== 403) return;
+    held?.onRefused();
+    // The server has ignored the login, as over plain HTTP (recording "create: Basic over plain http").
+    const isIgnored =
+      req.headers.authorization !== undefined && responseCode === RESPONSE_CODE.authenticationNeeded;
+    if (isIgnored) server.onIgnoredLogin?.();
+  }
+
+  async function recordChange(
+    { isAccepted, answer }: Sent<WriteAnswer>,
+    outcome: LoggedChange['outcome'],
+    { indexes, isStored }: WriteEffect,
+  ): Promise<void> {
+    if (hooks.changed.length === 0) return;
+    // `isStored` is defined only for creations.
+    const isNew = isStored !== undefined || (answer?.status === 201 && indexes === undefined);
+    const change: LoggedChange = {
+      operation: req.method === 'DELETE' ? 'delete' : isNew ? 'create' : 'update',
+      handle: answer?.minted ?? origin.handle.text,
+      indexes,
+      identity: origin.identity,
+      isConfirmed: isAccepted,
+      interface: context.family,
+      outcome,
+      requestId: requestIdOf(context),
+    };
+    await Promise.all(hooks.changed.map((record) => record([change])));
+  }
+
+  return async function send(requests, effect = {}) {
+    const server = writableServer(origin);
+    // While the fence is raised, earlier loads are not stored.
+    const fence = await store.fence(origin.handle.key);
+    const sent = await sendSequentially(fence, requests, held?.assertHeld, effect.isStored);
+    const { outcome, answer, failed } = sent;
+    try {
+      await settle(fence, sent);
+      if (failed !== undefined) throw failed.failure;
+    } catch (failure) {
+      throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
+    } finally {
+      // After the settlement, even if it failed, so that a subscriber to changes reads the new record.
+      if (outcome !== 'unchanged' && !wasMissing(sent)) await recordChange(sent, outcome, effect);
+    }
+    if (answer === undefined) return undefined;
+    reportRefusal(answer, server);
+    return { ...answer, outcome };
+  };
 }
 
 /** Whether the handle did not exist: a 404 invalidates the entry, but changes nothing at the Handle server. */
 const wasMissing = ({ isAccepted, answer }: Sent<WriteAnswer>): boolean =>
   !isAccepted && answer?.status === 404;
-
-/** Settles once no instance serves the record before the write, or the absence of a minted one. */
-async function settle(
-  fence: Fence,
-  { outcome, answer }: Sent<WriteAnswer>,
-  { forgetMinted }: Settlement,
-): Promise<void> {
-  try {
-    await fence[outcome]();
-  } finally {
-    if (answer?.minted !== undefined) await forgetMinted?.(answer.minted);
-  }
-}
 
 interface Sent<Answer> {
   /** The outcome of all requests together. */
@@ -221,7 +199,8 @@ interface Sent<Answer> {
 async function sendSequentially<Answer extends WriteAnswer>(
   fence: Fence,
   requests: readonly SendRequest<Answer>[],
-  { assertHeld, isStored }: Settlement,
+  assertHeld: Held['assertHeld'],
+  isStored: WriteEffect['isStored'],
 ): Promise<Sent<Answer>> {
   let sent: Sent<Answer> = { outcome: 'unchanged', isAccepted: false };
   for (const [at, send] of requests.entries()) {

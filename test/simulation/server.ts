@@ -1,5 +1,6 @@
 // A process that serves requests: production cache, resolver and write path on simulated servers.
 import { partial } from '../support/partial.js';
+import { createSend } from '../support/send-write.js';
 import { type Cache, type RedisOptions, assembleCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
@@ -9,7 +10,6 @@ import { createHooks } from '../../src/hooks.js';
 import { handleRef, recordKey } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
-import { sendFenced } from '../../src/write/write.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
@@ -109,7 +109,8 @@ export class Server {
       version = await this.#upstream.write(this.process, handle);
       return { status: version === undefined ? 403 : 200 };
     };
-    await sendFenced(await this.cache.store.fence(recordKey(handle, false)), [forward]);
+    const { store } = this.cache;
+    await createSend((key) => store.fence(key), handleRef(handle, false))([forward]);
     return version;
   }
 

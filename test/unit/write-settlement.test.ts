@@ -1,8 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
+import type { Fence } from '../../src/cache/store.js';
 import { ServiceError } from '../../src/errors.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
-import { sendFenced } from '../../src/write/write.js';
 import { gate } from '../support/gate.js';
+import { createSend } from '../support/send-write.js';
 
 /** Creates a fence that records its settlement, which rejects with `failing` if given. */
 function createFence(failing?: Error) {
@@ -22,6 +23,10 @@ function createFence(failing?: Error) {
   };
 }
 
+/** Returns the send function of a write under this fence. */
+const sendUnder = (fence: Fence, onChanged?: () => Promise<void>) =>
+  createSend(() => Promise.resolve(fence), undefined, onChanged && [onChanged]);
+
 const responded = (status: number) => (): Promise<WriteAnswer> => Promise.resolve({ status });
 
 describe('fence settlement', () => {
@@ -31,7 +36,7 @@ describe('fence settlement', () => {
     [502, 'unknown'],
   ])('occurs once after a %i response, as %s', async (status, outcome) => {
     const { fence, settled } = createFence();
-    await sendFenced(fence, [responded(status)]);
+    await sendUnder(fence)([responded(status)]);
     expect(settled).toEqual([outcome]);
   });
 
@@ -49,7 +54,7 @@ describe('fence settlement', () => {
       requests++;
       return Promise.resolve({ status });
     });
-    await sendFenced(fence, steps);
+    await sendUnder(fence)(steps);
     expect([settled, requests]).toEqual([[outcome], sent]);
   });
 
@@ -61,7 +66,7 @@ describe('fence settlement', () => {
       done.push('send');
       return responded(200)();
     };
-    await sendFenced({ ...fence, extend }, [send, send]);
+    await sendUnder({ ...fence, extend })([send, send]);
     expect(done).toEqual(['send', 'extend', 'send']);
   });
 
@@ -73,7 +78,7 @@ describe('fence settlement', () => {
   ])(
     'resolves to the outcome of all requests, %s, with the last response of %j',
     async (outcome, statuses) => {
-      const last = await sendFenced(createFence().fence, statuses.map(responded));
+      const last = await sendUnder(createFence().fence)(statuses.map(responded));
       expect([last?.outcome, last?.status]).toEqual([outcome, statuses.at(-1)]);
     },
   );
@@ -81,7 +86,7 @@ describe('fence settlement', () => {
   test('failure after a request that may have been executed relays no Retry-After', async () => {
     const upstreamAnswer = { status: 503, members: {}, namesHandle: false, retryAfter: '17' };
     const failure = new ServiceError('UPSTREAM_BUSY', { upstreamAnswer });
-    await expect(sendFenced(createFence().fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
+    await expect(sendUnder(createFence().fence)([() => Promise.reject(failure)])).rejects.toMatchObject({
       retryAfterSeconds: undefined,
       upstreamAnswer: { status: 503, members: {}, namesHandle: false },
     });
@@ -99,8 +104,8 @@ describe('fence settlement', () => {
     'records %i changes after the responses %j (found to be stored: %s)',
     async (recorded, statuses, isStored) => {
       const onChanged = vi.fn(() => Promise.resolve());
-      const settlement = { onChanged, isStored: () => Promise.resolve(isStored) };
-      await sendFenced(createFence().fence, statuses.map(responded), settlement);
+      const send = sendUnder(createFence().fence, onChanged);
+      await send(statuses.map(responded), { isStored: () => Promise.resolve(isStored) });
       expect(onChanged).toHaveBeenCalledTimes(recorded);
     },
   );
@@ -108,7 +113,7 @@ describe('fence settlement', () => {
   test('occurs once as unknown when there is no response, and suggests no retry', async () => {
     const { fence, settled } = createFence();
     const failure = new ServiceError('UPSTREAM_TIMEOUT');
-    await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
+    await expect(sendUnder(fence)([() => Promise.reject(failure)])).rejects.toMatchObject({
       code: 'UPSTREAM_TIMEOUT',
       retryAfterSeconds: undefined,
     });
@@ -118,14 +123,14 @@ describe('fence settlement', () => {
   test('occurs once, as unchanged, for an unsent write', async () => {
     const { fence, settled } = createFence();
     const failure = new ServiceError('UPSTREAM_CONNECT_FAILED');
-    await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);
+    await expect(sendUnder(fence)([() => Promise.reject(failure)])).rejects.toBe(failure);
     expect(settled).toEqual(['unchanged']);
   });
 
   test('is not repeated as unknown when the change is unconfirmed', async () => {
     const failure = new ServiceError('INVALIDATION_UNCONFIRMED');
     const { fence, settled } = createFence(failure);
-    await expect(sendFenced(fence, [responded(200)])).rejects.toMatchObject({
+    await expect(sendUnder(fence)([responded(200)])).rejects.toMatchObject({
       code: 'INVALIDATION_UNCONFIRMED',
       retryAfterSeconds: undefined,
     });
@@ -142,7 +147,7 @@ describe('fence settlement', () => {
         await recording.opened;
         settled.push('recorded');
       };
-      const sent = sendFenced(fence, [responded(200)], { onChanged }).catch(() => undefined);
+      const sent = sendUnder(fence, onChanged)([responded(200)]).catch(() => undefined);
       const replied = sent.then(() => settled.push('replied'));
       await expect.poll(() => settled).toEqual(['changed', 'recording']);
       recording.open();
