@@ -24,7 +24,7 @@ import {
   limitResponseTime,
 } from './connections.js';
 import { boundUnreadBody } from './discard.js';
-import { countUnsentResponses, createUnsentCount } from './unsent.js';
+import { UnsentCount } from './unsent.js';
 
 export interface ClientConnections {
   isTrustedProxy: IsTrustedProxy;
@@ -63,9 +63,13 @@ export function createHttpServer(
   server.setTimeout(Math.max(limits.idleTimeoutMs, ...writesMs));
   limitResponseTime(server, limits.responseTimeoutMs);
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf: httpUseOf });
-  const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
+  const count = new UnsentCount(unsent, context, 'http');
+  function onWritten(this: ServerResponse): void {
+    if (this.socket !== null) count.countWritten(this.socket, this);
+  }
   handleInOrder(server, http.maxBodyBytes, (req, res) => {
-    countUnsent(res);
+    // `end` has written everything when it emits `prefinish` (test/unit/node-internals).
+    res.on('prefinish', onWritten);
     listener(req, res);
   });
   server.on('clientError', answerParseError);

@@ -8,7 +8,7 @@ import { type Handler, type RequestContext, rawHandleOfV2 } from '../http/contex
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import { type RoutedPath, defineRoutes, restOf } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
-import { createHoldFor } from '../server/unsent.js';
+import { UnsentCount } from '../server/unsent.js';
 import { type V2Request, type V2, type V2Call, type V2Writes, readV2Login, sendV2 } from './call.js';
 import { listCollection, sendPrefixes } from './collection.js';
 import { mint } from './mint.js';
@@ -31,8 +31,8 @@ type V2Id = (typeof v2Routes)[number]['id'];
 
 export function createV2(config: Config, host: Host, writes: V2Writes): Handler {
   const freshness = recordFreshness(config);
-  const holdFor = createHoldFor(host.unsent, host);
-  const v2: V2 = { ...writes, config, host, freshness, holdFor, identities: new Map(config.v2.identities) };
+  const unsent = new UnsentCount(host.unsent, host, 'http');
+  const v2: V2 = { ...writes, config, host, freshness, unsent, identities: new Map(config.v2.identities) };
   /** Checks 401, 404 and 405, in this order; the route's function checks 415, 413, 400, 412 and 403. */
   return async function answerV2(req, res, context) {
     const { method, headers } = req;

@@ -17,7 +17,7 @@ import { readBasic } from '../http/identity.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps } from '../http/request-work.js';
-import type { HoldFor } from '../server/unsent.js';
+import type { UnsentCount } from '../server/unsent.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';
@@ -38,7 +38,7 @@ export interface V2 extends V2Writes {
   /** Identities by the login name that `v2.identities` maps to them. */
   identities: ReadonlyMap<string, string>;
   freshness: Freshness;
-  holdFor: HoldFor;
+  unsent: UnsentCount;
 }
 
 /** A request with or without a login. */

@@ -143,7 +143,7 @@ async function sendRecords(call: V2Call, handles: readonly string[]): Promise<vo
     const detail = `give a limit of at most ${maxHandles}`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
-  const hold = call.v2.holdFor(call.res);
+  const hold = call.v2.unsent.countStream(call.res);
   let bytes = 0;
   const charge = (entry: string): Buffer => {
     const part = Buffer.from(entry);

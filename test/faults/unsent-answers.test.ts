@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import { createMemoryBudget } from '../../src/http/request-body.js';
-import { createHoldFor, createUnsentCount } from '../../src/server/unsent.js';
+import { UnsentCount } from '../../src/server/unsent.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../../src/dev-server/seed.js';
@@ -105,10 +105,10 @@ describe('budget for unsent responses', () => {
     vi.spyOn(context.metrics, 'countDroppedConnection').mockImplementation(
       (reason) => void dropped.push(reason),
     );
-    const count = createUnsentCount(unsent, context, 'http');
+    const count = new UnsentCount(unsent, context, 'http');
     const ask = () => {
       const connection = fakeConnection();
-      count(connection.socket, connection.ended);
+      count.countWritten(connection.socket, connection.ended);
       return connection;
     };
     return { unsent, dropped, ask };
@@ -151,7 +151,9 @@ describe('budget for unsent responses', () => {
     vi.spyOn(unsent, 'add').mockImplementation((bytes) => void held.push((total += bytes)));
     vi.spyOn(unsent, 'free').mockImplementation((bytes) => void (total -= bytes));
     const { ended, socket } = fakeConnection();
-    const hold = createHoldFor(unsent, testContext())(Object.assign(ended, { socket }) as never);
+    const hold = new UnsentCount(unsent, testContext(), 'http').countStream(
+      Object.assign(ended, { socket }) as never,
+    );
     for (const bytes of [300_000, 200_000, 64 * 1024, 100_000]) hold(bytes);
     expect([held, total]).toEqual([[300_000, 200_000, 100_000], 100_000]);
     ended.emit('close');
@@ -163,7 +165,7 @@ describe('budget for unsent responses', () => {
     const { unsent } = startCount(1);
     const { socket, ended } = fakeConnection();
     Object.assign(socket, { writableLength: 64 * 1024 });
-    createUnsentCount(unsent, testContext(), 'http')(socket, ended);
+    new UnsentCount(unsent, testContext(), 'http').countWritten(socket, ended);
     expect(unsent.holders.size).toBe(0);
   });
 });

@@ -30,7 +30,7 @@ import { type RunSteps, signalOfLeaving } from '../../http/request-work.js';
 import type { Listener } from '../../http/route-table.js';
 import { readPlainHandle, readRecordQuery, type RecordQuery } from '../../http/target.js';
 import type { Resolution, StaleReason } from '../../resolver/resolution.js';
-import { createHoldFor, type HoldFor } from '../../server/unsent.js';
+import { UnsentCount } from '../../server/unsent.js';
 import { runToEnd, type Steps } from '../../time-slicer.js';
 import type { Caller } from '../../upstream/caller.js';
 import { ERRORS, METRICS } from './plugin.js';
@@ -50,9 +50,9 @@ export function start(host: Host): Started {
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
   // All batches together use at most half of the slots; the rest remain free for single reads.
   const streamElements = createStreamElements(part(4), part(2), serverOf);
-  const holdFor = createHoldFor(host.unsent, host);
+  const unsent = new UnsentCount(host.unsent, host, 'http');
   return {
-    handlers: (parts) => createBatchHandlers(parts, createAnswerBatch(host, parts, streamElements, holdFor)),
+    handlers: (parts) => createBatchHandlers(parts, createAnswerBatch(host, parts, streamElements, unsent)),
   };
 }
 
@@ -96,7 +96,7 @@ function createAnswerBatch(
   host: Host,
   { settings, charge, refusalOfHandle }: HandlerParts,
   streamElements: StreamElements,
-  holdFor: HoldFor,
+  unsent: UnsentCount,
 ): AnswerBatch {
   return async function answerBatch(req, res, { handles, query }) {
     // The request itself has already been charged.
@@ -124,7 +124,7 @@ function createAnswerBatch(
       refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
     });
     const left = signalOfLeaving(res);
-    const holdUnsent = holdFor(res);
+    const holdUnsent = unsent.countStream(res);
     // Held until the end of the batch, in addition to its elements.
     const besideBytes = charsIn(handles) + (isGzip ? GZIP_BYTES : 0);
     const hold = (bytes: number): void => {

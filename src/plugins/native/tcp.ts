@@ -7,7 +7,7 @@ import { firstOf } from '../../hooks.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
 import { type Use, boundConnections } from '../../server/connections.js';
 import { discardRest } from '../../server/discard.js';
-import { createUnsentCount } from '../../server/unsent.js';
+import { UnsentCount } from '../../server/unsent.js';
 import type { AdmitMessage, Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import {
@@ -56,11 +56,11 @@ export function createTcpServer(
 
 function createTcpAnswer(host: Host, native: NativeAnswer, onMessage: (address: string) => void) {
   const { hooks, slicer } = host;
-  const countUnsent = createUnsentCount(host.unsent, host, 'native-tcp');
+  const unsent = new UnsentCount(host.unsent, host, 'native-tcp');
   const report = createMessageReport(host);
   function send(socket: Socket, bytes: Buffer): void {
     socket.end(bytes);
-    countUnsent(socket, socket);
+    unsent.countWritten(socket, socket);
   }
   function respond(socket: Socket, client: string, work: () => ReturnType<NativeAnswer['answer']>): void {
     const inTurn = async (): Promise<AnsweredMessage> => slicer.run(work, { client });
