@@ -104,7 +104,6 @@ export interface FailedCall {
 export type RenderError = (failure: ServiceError, call: FailedCall) => ErrorReply;
 
 export interface ErrorReply extends TextReply {
-  status: number;
   /** Status that decides the result of the request, if not `status`. */
   resultStatus?: number;
 }

@@ -22,43 +22,46 @@ export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 
 /** The form in which a caller sees a record. */
-interface RecordForm {
+export interface RecordForm {
   /** The handle as spelled by the caller. */
   handle: string;
   selection: Selection;
   format: Format;
 }
 
-export interface EncodedForm extends RecordForm {
-  encoding: Encoding;
-}
-
 /** Computes the ETag of a record in the given form, in steps. */
-export function* recordEtag(record: RecordContent, form: EncodedForm): Steps<string> {
+export function* recordEtag(record: RecordContent, form: RecordForm, encoding: Encoding): Steps<string> {
   const { text } = yield* renderRecord(record, form);
   yield;
-  return etagOf(text, form.encoding);
+  return etagOf(text, encoding);
 }
 
-/** A body as it is sent, before compression. */
-interface Rendered {
+/** A body as it is sent, before compression, with what its header lines depend on. */
+interface Content {
+  /** Clients can revalidate content with status 200. */
   status: number;
   contentType: string;
   text: string;
+  /** Request headers that the content depends on, in addition to the common ones. */
+  varies?: readonly string[] | undefined;
+  /** Header lines of the record, as alternating names and values. */
+  lines?: readonly string[] | undefined;
+  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
+  gzipMinBytes?: number | undefined;
 }
 
 /** Renders a record in the given form, in steps. */
 export function* renderRecord(
   record: RecordContent,
   { handle, selection, format }: RecordForm,
-): Steps<Rendered> {
+): Steps<Content> {
   const body = bodyOfRecord(record, handle, yield* selectJson(record, selection));
   yield;
   return yield* renderBody(body, format);
 }
 
 /** Renders a body in steps: indented for `pretty` if that is not too long, wrapped as JSONP for a callback. */
-export function* renderBody({ status, json }: Body, format: Format): Steps<Rendered> {
+export function* renderBody({ status, json }: Body, format: Format): Steps<Content> {
   const text = format.pretty ? yield* indentJson(json) : json;
   yield;
   const { contentType, before, after } = frameOf(format);
@@ -87,18 +90,6 @@ export interface Representation {
   ofBody: HeaderLines;
 }
 
-interface TextOptions {
-  /** Request headers that the content depends on, in addition to the common ones. */
-  varies?: readonly string[] | undefined;
-  /** Header lines of the record, as alternating names and values. */
-  lines?: readonly string[] | undefined;
-  /** Minimum body length for compression (bytes); without it, the text is not compressed. */
-  gzipMinBytes?: number | undefined;
-}
-
-/** Parts of a representation. Clients can revalidate one with status 200. */
-type Content = Rendered & TextOptions;
-
 /** Creates the representation that a request accepts; returns a promise only for compression. */
 function represent(req: IncomingMessage, content: Content): Representation | Promise<Representation> {
   const body = toBytes(content.text);
@@ -113,8 +104,8 @@ function represent(req: IncomingMessage, content: Content): Representation | Pro
 /** Creates the representation of a body that is rendered first, in steps. */
 export function* representInSteps(
   req: IncomingMessage,
-  rendering: Steps<Rendered>,
-  { lines, gzipMinBytes }: TextOptions,
+  rendering: Steps<Content>,
+  { lines, gzipMinBytes }: { lines?: readonly string[] | undefined; gzipMinBytes?: number | undefined },
 ): Steps<Representation | Promise<Representation>> {
   const { status, contentType, text } = yield* rendering;
   yield;
@@ -190,12 +181,7 @@ export interface Reply extends ReplyHead, Body {
   gzipMinBytes?: number;
 }
 
-export interface TextReply extends ReplyHead, TextOptions {
-  contentType: string;
-  text: string;
-  /** Default: 200. */
-  status?: number;
-}
+export interface TextReply extends ReplyHead, Content {}
 
 /**
  * Sends a representation, or 304 if the caller already has it (RFC 9110 §15.4.5), in a single write at the end of
@@ -232,7 +218,7 @@ const endOfTurn = (): Promise<void> =>
 
 /** Sends text, or 304 if the client has the current ETag. */
 export async function sendText(req: IncomingMessage, res: ServerResponse, reply: TextReply): Promise<void> {
-  await sendMade(req, res, reply, await represent(req, { status: 200, ...reply }));
+  await sendMade(req, res, reply, await represent(req, reply));
 }
 
 /** Sends JSON in the requested format. */

@@ -7,7 +7,7 @@ import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
-import { type EncodedForm, recordEtag } from '../http/reply.js';
+import { type Encoding, type RecordForm, recordEtag } from '../http/reply.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import type { RecordRead } from '../upstream/contract.js';
@@ -18,7 +18,11 @@ interface Members {
 }
 
 /** Computes the ETag of a 200 response, including JSONP, in steps; undefined if it contains no record. */
-export function* etagOfResponse(body: Buffer, form: EncodedForm): Steps<string | undefined> {
+export function* etagOfResponse(
+  body: Buffer,
+  form: RecordForm,
+  encoding: Encoding,
+): Steps<string | undefined> {
   let record: RecordContent | undefined;
   try {
     const json = extractObject(body.toString());
@@ -26,7 +30,7 @@ export function* etagOfResponse(body: Buffer, form: EncodedForm): Steps<string |
   } catch {
     return undefined;
   }
-  return record && (yield* recordEtag(record, form));
+  return record && (yield* recordEtag(record, form, encoding));
 }
 
 /**
@@ -132,8 +136,8 @@ function* holdsFor(
   const excludesTags = namesTags(headers['if-none-match']);
   if (record === undefined || !(excludesTags || namesTags(headers['if-match']))) return holds();
   for (const pretty of [false, true]) {
-    const form = { handle, selection, format: { pretty }, encoding: 'identity' } as const;
-    etags.push(yield* recordEtag(record, form));
+    const form = { handle, selection, format: { pretty } };
+    etags.push(yield* recordEtag(record, form, 'identity'));
     if (!excludesTags && holds()) return true;
   }
   return holds();

@@ -12,7 +12,7 @@ import { VARY } from '../http/cache-headers.js';
 import { type RequestContext, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
-import type { Encoding, EncodedForm } from '../http/reply.js';
+import type { RecordForm } from '../http/reply.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
 import { assertPlain, isOfSessions, originForm, readHandle, readRecordQuery } from '../http/target.js';
@@ -64,7 +64,7 @@ export function createForward(
     const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzipEncoded(response.headers) ? 'gzip' : 'identity';
     const etag =
-      decoded && (await context.runSteps(etagOfResponse(decoded, formOf(context, encoding)), decoded.length));
+      decoded && (await context.runSteps(etagOfResponse(decoded, formOf(context), encoding), decoded.length));
     await forwardResponse(response, res, { body, etag });
   };
 }
@@ -115,11 +115,10 @@ const isRecord = (
 
 const isGzipEncoded = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
 
-const formOf = ({ handle, parameters, format }: RequestContext, encoding: Encoding): EncodedForm => ({
+const formOf = ({ handle, parameters, format }: RequestContext): RecordForm => ({
   handle: handle?.text ?? '',
   selection: readRecordQuery(parameters),
   format,
-  encoding,
 });
 
 /**

@@ -67,7 +67,8 @@ export function createRedirect(
     (contentType: string, text: string): Handler =>
     (req, res) => {
       const headers = { ...redirects.securityHeaders, ...redirects.redirectFreshness(Infinity) };
-      return sendText(req, res, { contentType, text, headers, gzipMinBytes: config.http.gzipMinBytes });
+      const { gzipMinBytes } = config.http;
+      return sendText(req, res, { status: 200, contentType, text, headers, gzipMinBytes });
     };
   const handlers: Record<string, Handler> = {
     redirect: createRoute(redirects, refusalOfHandle, pages && sendFile(HTML_TYPE, pages.front)),

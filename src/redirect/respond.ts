@@ -157,6 +157,7 @@ async function sendLinkset(
   const { req, redirects, query } = request;
   const contentType = linksetType(query, req.headers.accept);
   await sendCompressible(request, {
+    status: 200,
     contentType,
     text: write(contentType),
     headers: { ...pageHeaders(request), ...redirects.securityHeaders },
@@ -237,7 +238,7 @@ async function sendRecordPage(
   const text = await context.runSteps(making, entry.values.length);
   const lines = combineHeaderLines(links.flatMap((each) => each.onPage?.() ?? []));
   const headers = { ...redirects.securityHeaders, ...pageHeaders(request), ...Object.fromEntries(lines) };
-  await sendCompressible(request, { contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
+  await sendCompressible(request, { status: 200, contentType: HTML_TYPE, text, headers, varies: ['Accept'] });
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
@@ -254,5 +255,5 @@ async function sendLocations(
   response: { contentType: string; text: string },
 ): Promise<void> {
   const headers = { ...redirectHead(request).headers, ...request.redirects.securityHeaders };
-  await sendCompressible(request, { ...response, headers });
+  await sendCompressible(request, { status: 200, ...response, headers });
 }

@@ -45,9 +45,9 @@ function createOpenApi(
     if (url !== undefined) {
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     } else if (path.endsWith('.json')) {
-      await sendText(req, res, { contentType: JSON_TYPE, text, headers, gzipMinBytes });
+      await sendText(req, res, { status: 200, contentType: JSON_TYPE, text, headers, gzipMinBytes });
     } else {
-      const reply = { contentType: HTML_TYPE, text: renderPage(page), gzipMinBytes };
+      const reply = { status: 200, contentType: HTML_TYPE, text: renderPage(page), gzipMinBytes };
       await sendText(req, res, { ...reply, headers: { ...securityHeaders, ...headers } });
     }
   };

@@ -46,7 +46,7 @@ function createPrefixPage(counts: PageCounts, { settings }: HandlerParts): Liste
     const isJson = name.endsWith('.json') || prefersJson(req.headers.accept);
     const text = isJson ? JSON.stringify(figures) : renderPage(renderFigures(figures));
     const contentType = isJson ? JSON_TYPE : HTML_TYPE;
-    await sendText(req, res, { contentType, text, headers, varies: ['Accept'], gzipMinBytes });
+    await sendText(req, res, { status: 200, contentType, text, headers, varies: ['Accept'], gzipMinBytes });
   };
 }
 
