@@ -30,8 +30,16 @@ export async function buildRecord(
   const admin = automaticAdmin(call.v2.config.v2.admin, prefixOf(handle), identity);
   const stored = current?.values ?? [];
   const values = await call.run(toRecord(inputs, { index, admin, permissions }, stored), chars);
-  const write = { handle, values, current: stored, identity, automatic: admin, chars };
-  await assertOwnership(write, call.run, (group) => readGroup(call, group));
+  await assertOwnership({
+    handle,
+    values,
+    current: stored,
+    identity,
+    automatic: admin,
+    chars,
+    run: call.run,
+    readGroup: (group) => readGroup(call, group),
+  });
   return values;
 }
 
@@ -56,7 +64,7 @@ async function readGroup(call: V2Call, handle: string): Promise<readonly HandleV
   return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 
-interface OwnershipInput {
+export interface OwnershipInput {
   handle: string;
   /** Record after the write. */
   values: readonly HandleValue[];
@@ -66,12 +74,10 @@ interface OwnershipInput {
   /** Administrator in the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;
   chars: number;
+  run: RunSteps;
+  /** Returns the values of a group record; empty if it does not exist, undefined if it is on a different server. */
+  readGroup: (handle: string) => Promise<readonly HandleValue[] | undefined>;
 }
-
-/**
- * Returns the values of a group record; empty if it does not exist, undefined if it is on a different server.
- */
-export type ReadGroup = (handle: string) => Promise<readonly HandleValue[] | undefined>;
 
 /** Rights that each suffice to change the record, or to obtain the right to change it. */
 const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
@@ -88,19 +94,15 @@ const MAX_MEMBERS = 2048;
  *
  * @throws ServiceError V2_LOCKOUT
  */
-export async function assertOwnership(
-  input: OwnershipInput,
-  run: RunSteps,
-  readGroup: ReadGroup,
-): Promise<void> {
-  if (await remainsOwned(input, run, readGroup)) return;
+export async function assertOwnership(input: OwnershipInput): Promise<void> {
+  if (await remainsOwned(input)) return;
   const { index, handle } = input.identity;
   const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
   throw new ServiceError('V2_LOCKOUT', { detail });
 }
 
-async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: ReadGroup): Promise<boolean> {
-  const { handle, values, current, identity, automatic, chars } = input;
+async function remainsOwned(input: OwnershipInput): Promise<boolean> {
+  const { values, current, identity, automatic, chars, run } = input;
   const admins = await run(adminsOf(values), chars);
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   const isAutomatic = (admin: ValueReference): boolean =>
@@ -109,8 +111,7 @@ async function remainsOwned(input: OwnershipInput, run: RunSteps, readGroup: Rea
   const before = await run(adminsOf(current), chars);
   const kept = new Set(admins.map(adminKey));
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
-  const prefixHandle = `0.NA/${prefixOf(handle)}`;
-  return isMember(changers, { run, readGroup, identity, prefixHandle, visited: new Set() });
+  return isMember(changers, input);
 }
 
 function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
@@ -123,18 +124,13 @@ function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
   return admins;
 }
 
-interface MemberSearch {
-  run: RunSteps;
-  readGroup: ReadGroup;
-  identity: ValueReference;
-  prefixHandle: string;
-  /** Visited groups, because groups may reference each other. */
-  visited: Set<string>;
-}
-
-/** Searches HS_VLIST groups for the caller, depth-first. */
-async function isMember(groups: readonly ValueReference[], search: MemberSearch): Promise<boolean> {
-  const { identity, prefixHandle, run, readGroup, visited } = search;
+/** Searches HS_VLIST groups for the caller, depth-first. `visited`: groups, which may reference each other. */
+async function isMember(
+  groups: readonly ValueReference[],
+  input: OwnershipInput,
+  visited = new Set<string>(),
+): Promise<boolean> {
+  const { handle, identity, run, readGroup } = input;
   for (const group of groups) {
     const key = referenceKey(group, true);
     if (visited.size === MAX_GROUPS) return false;
@@ -142,10 +138,10 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
     visited.add(key);
     const record = await readGroup(group.handle);
     // A prefix record administers all handles under its prefix.
-    if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
+    if (record === undefined && isSameHandle(group.handle, `0.NA/${prefixOf(handle)}`)) return true;
     const members = await run(membersIn(record ?? [], group), Infinity);
     if (includesIdentity(members, identity)) return true;
-    if (await isMember(members, search)) return true;
+    if (await isMember(members, input, visited)) return true;
   }
   return false;
 }

@@ -17,18 +17,16 @@ describe('ePIC v2 write over a record with thousands of administrators', () => {
     const foldsFor = async (count: number): Promise<number> => {
       const folds = vi.spyOn(String.prototype, 'toUpperCase');
       const values = admins(count);
-      await assertOwnership(
-        {
-          handle: '21.T1/x',
-          values: [...values].reverse(),
-          current: values,
-          identity,
-          automatic: identity,
-          chars: 0,
-        },
-        runToEnd,
-        () => Promise.resolve([]),
-      );
+      await assertOwnership({
+        handle: '21.T1/x',
+        values: [...values].reverse(),
+        current: values,
+        identity,
+        automatic: identity,
+        chars: 0,
+        run: runToEnd,
+        readGroup: () => Promise.resolve([]),
+      });
       const { length } = folds.mock.calls;
       folds.mockRestore();
       return length;

@@ -2,8 +2,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';
-import { type ReadGroup, assertOwnership } from '../../src/v2/ownership.js';
+import { type OwnershipInput, assertOwnership } from '../../src/v2/ownership.js';
 import { adminValue, textValue } from '../support/v2-values.js';
+
+type ReadGroup = OwnershipInput['readGroup'];
 
 const identity = { handle: '21.T1/USER01', index: 300 };
 const stranger = { handle: '21.T1/USER02', index: 300 };
@@ -21,11 +23,16 @@ const writing = (
     readRecord = () => Promise.resolve([]),
   }: { current?: HandleValue[]; readRecord?: ReadGroup } = {},
 ) =>
-  assertOwnership(
-    { handle: '21.T1/x', values, current, identity, automatic, chars: 0 },
-    runToEnd,
-    readRecord,
-  );
+  assertOwnership({
+    handle: '21.T1/x',
+    values,
+    current,
+    identity,
+    automatic,
+    chars: 0,
+    run: runToEnd,
+    readGroup: readRecord,
+  });
 
 const weak = (admin: ValueReference): HandleValue => ({
   index: 100,
