@@ -30,7 +30,6 @@ const WORKING_MS = 1000;
  * sent: a client that keeps requesting a few broken records must not open the breaker for all.
  */
 export class ServerHealth {
-  readonly #clock: Context['clock'];
   readonly #report: ReturnType<typeof createHealthReport> | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
@@ -45,10 +44,9 @@ export class ServerHealth {
   /** Without `keys`, changes are neither logged nor shown in metrics. */
   constructor(
     private readonly settings: ServerSettings,
-    context: Context,
+    private readonly context: Context,
     keys: ServerKeys | undefined,
   ) {
-    this.#clock = context.clock;
     this.#report = keys && createHealthReport(settings.url, keys, context);
     this.#failures = createFailureCount(settings.breaker.failures);
     this.#trials = createTrials(settings.breaker);
@@ -57,7 +55,7 @@ export class ServerHealth {
   /** @throws ServiceError UPSTREAM_BACKOFF during a pause */
   assertNotPaused(): void {
     if (this.#pausedUntil === undefined) return;
-    const retryAfterMs = this.#pausedUntil - this.#clock.now();
+    const retryAfterMs = this.#pausedUntil - this.context.clock.now();
     if (retryAfterMs <= 0) {
       this.#pausedUntil = undefined;
       return;
@@ -81,10 +79,10 @@ export class ServerHealth {
   /** Starts a pause if the response requests one, and returns its length (ms). */
   pauseIfBusy(response: ResponseHead): number | undefined {
     if (!isTooBusy(response.status)) return undefined;
-    const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), this.#clock.wall());
+    const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), this.context.clock.wall());
     if (requestedMs === undefined) return undefined;
     const pauseMs = Math.min(requestedMs, this.settings.maxRetryAfterMs);
-    this.#pausedUntil = this.#clock.now() + pauseMs;
+    this.#pausedUntil = this.context.clock.now() + pauseMs;
     return pauseMs;
   }
 
@@ -94,7 +92,7 @@ export class ServerHealth {
     this.#failures.clear();
     this.#setBreaker('closed');
     this.#report?.succeeded();
-    this.#succeededAt = this.#clock.now();
+    this.#succeededAt = this.context.clock.now();
   }
 
   failed({ key, isTrial, successesBefore }: Attempt, failure: ServiceError): void {
@@ -106,7 +104,7 @@ export class ServerHealth {
 
   /** Tries the server last for `upstream.retryAfter`, or until it succeeds. */
   avoid(): void {
-    this.#avoidedUntil = this.#clock.now() + this.settings.retryAfterMs;
+    this.#avoidedUntil = this.context.clock.now() + this.settings.retryAfterMs;
   }
 
   get isAvoided(): boolean {
@@ -119,13 +117,13 @@ export class ServerHealth {
    */
   mayBeFirst(): boolean {
     if (this.#avoidedUntil === undefined) return true;
-    if (this.#clock.now() < this.#avoidedUntil) return false;
+    if (this.context.clock.now() < this.#avoidedUntil) return false;
     this.avoid();
     return true;
   }
 
   #admitTrial(key: string): void {
-    const retryAfterMs = this.#trials.admit(key, this.#failures.has(key), this.#clock.now());
+    const retryAfterMs = this.#trials.admit(key, this.#failures.has(key), this.context.clock.now());
     if (retryAfterMs > 0) {
       throw new ServiceError('UPSTREAM_BACKOFF', { cause: this.#lastFailure, retryAfterMs });
     }
@@ -141,7 +139,7 @@ export class ServerHealth {
       return;
     }
     const broken = this.#failures.brokenScope();
-    const isWorking = this.#clock.now() - this.#succeededAt < WORKING_MS;
+    const isWorking = this.context.clock.now() - this.#succeededAt < WORKING_MS;
     if (broken === 'connection' || (broken !== undefined && !isWorking)) this.#open(broken);
   }
 
@@ -159,7 +157,9 @@ export class ServerHealth {
 
   #open(by: FailureScope): void {
     this.#openedBy = by;
-    this.#trials.begin(this.#clock.now() + (by === 'connection' ? this.settings.breaker.openForMs : 0));
+    this.#trials.begin(
+      this.context.clock.now() + (by === 'connection' ? this.settings.breaker.openForMs : 0),
+    );
     this.#setBreaker('open');
   }
 

@@ -5,7 +5,6 @@ import type { Deleted } from '../../cache/store.js';
 import { ServiceError } from '../../errors.js';
 import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
-import type { Logger } from '../../observe/logger.js';
 import type { Metrics } from '../../observe/metrics.js';
 import type { Started } from '../../plugin.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
@@ -72,7 +71,6 @@ function reasonOf(error: unknown): string {
  * repeated once: a cache that stops after the headers of a response, and resumes, may ban before it stores the response.
  */
 class Front {
-  readonly #log: Logger;
   readonly #count: ReturnType<Metrics['counterOf']>;
   readonly #outgoing = createSender();
   readonly #bans = new SerialFlight<boolean>();
@@ -85,11 +83,10 @@ class Front {
 
   constructor(
     private readonly url: string,
-    { log, metrics }: Host,
+    private readonly host: Host,
     private readonly settings: FrontsConfig['fronts'],
   ) {
-    this.#log = log;
-    this.#count = metrics.counterOf(METRICS.bans);
+    this.#count = host.metrics.counterOf(METRICS.bans);
     void this.banKey(EVERYTHING);
   }
 
@@ -140,7 +137,7 @@ class Front {
 
   #confirm(): void {
     this.#count({ result: 'confirmed' });
-    if (this.#isFailing) this.#log.info({ front: this.url }, 'cache in front emptied, it confirms bans');
+    if (this.#isFailing) this.host.log.info({ front: this.url }, 'cache in front emptied, it confirms bans');
     this.#isBehind = this.#isFailing = false;
   }
 
@@ -148,7 +145,7 @@ class Front {
     if (this.#isClosed) return;
     this.#count({ result: 'unconfirmed' });
     const details = { front: this.url, reason: reasonOf(error), remedy: REMEDY };
-    if (!this.#isFailing) this.#log.warn(details, 'cache in front does not confirm bans, retrying');
+    if (!this.#isFailing) this.host.log.warn(details, 'cache in front does not confirm bans, retrying');
     this.#isBehind = this.#isFailing = true;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.banKey(EVERYTHING), this.settings.retryMs).unref();
