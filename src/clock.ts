@@ -144,3 +144,11 @@ export function untilDeadline<T>(
     promise.then(settle(resolve), settle(reject));
   });
 }
+
+/** Waits until a promise has settled, but at most `timeoutMs`. Never rejects. */
+export const waitAtMost = (
+  promise: Promise<unknown>,
+  timeoutMs: number,
+  clock: { after: Clock['after'] },
+): Promise<unknown> =>
+  untilDeadline(promise, timeoutMs, () => new Error('late'), clock).catch(() => undefined);

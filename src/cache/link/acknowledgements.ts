@@ -1,8 +1,7 @@
 // The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md,
 // "Write".
-import { type Clock, pause, untilDeadline } from '../../clock.js';
+import { type Clock, pause, waitAtMost } from '../../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
-import { timeoutError } from '../redis/errors.js';
 import type { MemberList } from './member-list.js';
 
 /** Received acknowledgements, by call. They may arrive before the member list is known. */
@@ -65,7 +64,7 @@ export async function awaitAcknowledgements(
   const ids = [...before.ends.keys()];
   const all = acknowledgements.waitForAll(call, ids);
   // Each lease is renewed or ends within this time, so the lists before and after show which members renewed.
-  const isOver = untilDeadline(all, LEASE_WAIT_MS, timeoutError, clock).catch(() => undefined);
+  const isOver = waitAtMost(all, LEASE_WAIT_MS, clock);
   await Promise.all([isOver, before.incompleteForMs > 0 && pause(clock, before.incompleteForMs)]);
   const missing = acknowledgements.missing(call, ids);
   if (missing.length === 0) return [];

@@ -1,5 +1,5 @@
 // The Redis membership of this instance: lease, publications, acknowledgements. See ../coherence/README.md.
-import { type Clock, oneAtATime, repeat, untilDeadline } from '../../clock.js';
+import { type Clock, oneAtATime, repeat, untilDeadline, waitAtMost } from '../../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
 import {
@@ -188,8 +188,7 @@ export class Member {
     this.#isClosed = true;
     this.#cancelTick();
     this.#lease.end();
-    if (commands.isConnected() && !this.#hasToReport())
-      await untilDeadline(this.#list.leave(), LEASE_MS, timeoutError, clock).catch(() => undefined);
+    if (commands.isConnected() && !this.#hasToReport()) await waitAtMost(this.#list.leave(), LEASE_MS, clock);
     this.#subscriptions.close();
   }
 
@@ -201,7 +200,7 @@ export class Member {
   async #nextReturn(): Promise<void> {
     const returned = new Promise<boolean>((resolve) => this.#awaitingReturn.add(resolve));
     void this.renewNow();
-    await untilDeadline(returned, LEASE_MS, timeoutError, this.deps.clock).catch(() => undefined);
+    await waitAtMost(returned, LEASE_MS, this.deps.clock);
   }
 
   /** Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. */

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
-import { onceAMinute, untilDeadline } from '../../clock.js';
+import { onceAMinute, waitAtMost } from '../../clock.js';
 import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
@@ -48,7 +48,7 @@ export function start(host: Host, settings: ChangesConfig): Started {
         // The webhook posts what the feed has just received.
         await webhook?.close();
       };
-      await untilDeadline(closeAll(), CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
+      await waitAtMost(closeAll(), CLOSE_MS, clock);
       for (const [destination, { length: lost }] of queues)
         if (lost > 0) host.log.error({ destination, lost }, 'changes lost');
     },

@@ -2,7 +2,7 @@
 // response is 2xx.
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, backoffMs, untilDeadline } from '../../clock.js';
+import { type Clock, backoffMs, untilDeadline, waitAtMost } from '../../clock.js';
 import { createSender } from '../../upstream/connections.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';
@@ -68,7 +68,7 @@ export function createWebhook(
     /** Attempts to post the remaining changes within a second. */
     async close(): Promise<void> {
       closing.abort();
-      await untilDeadline(running, CLOSE_MS, () => new Error('late'), clock).catch(() => undefined);
+      await waitAtMost(running, CLOSE_MS, clock);
       await outgoing.close();
     },
   };
