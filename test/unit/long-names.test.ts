@@ -90,8 +90,8 @@ test('a name that is set or deleted again counts once', () => {
   map.set('21.T1/B', true);
   map.delete('21.T1/B');
   expect([map.has('21.T1/A'), map.has('21.T1/B')]).toEqual([true, false]);
-  const pending = new PendingInvalidations(2);
-  for (let at = 0; at < 9; at++) {
+  const pending = new PendingInvalidations();
+  for (let at = 0; at < 60_000; at++) {
     pending.add({ kind: 'forget', key: '21.T1/A' });
     pending.add({ kind: 'forget', key: '21.T1/B' });
     expect(pending.take(9)).toHaveLength(2);

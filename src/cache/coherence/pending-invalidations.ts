@@ -14,8 +14,6 @@ export class PendingInvalidations {
   #count = 0;
   #bans: BanChange[] = [];
 
-  constructor(private readonly maxKeys = MAX_KEYS) {}
-
   get size(): number {
     return this.#keys.size + this.#bans.length;
   }
@@ -32,7 +30,7 @@ export class PendingInvalidations {
     const { key } = change;
     if (!this.#keys.has(key)) this.#count += entriesOf(key);
     if (!isSoft || !this.#keys.has(key)) this.#keys.set(key, isSoft ? 'soften' : 'forget');
-    if (this.#count <= this.maxKeys) return;
+    if (this.#count <= MAX_KEYS) return;
     this.#keys.clear();
     this.#count = 0;
     this.#addBan(BAN_ALL);

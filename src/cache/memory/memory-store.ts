@@ -1,5 +1,4 @@
 // The memory tier: entries by key, with the fences, bans and invalidations that apply to them.
-import type { LRUCache } from 'lru-cache';
 import { boundedMap } from '../bounded-map.js';
 import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
@@ -277,15 +276,11 @@ export class MemoryStore {
 export class InvalidationLog {
   #moment = 0;
   #floor = 0;
-  readonly #moments: LRUCache<string, number>;
-
-  constructor(maxKeys = 100_000) {
-    this.#moments = boundedMap(maxKeys, {
-      dispose: (moment, _key, reason) => {
-        if (reason === 'evict') this.#floor = Math.max(this.#floor, moment);
-      },
-    });
-  }
+  readonly #moments = boundedMap<number>(100_000, {
+    dispose: (moment, _key, reason) => {
+      if (reason === 'evict') this.#floor = Math.max(this.#floor, moment);
+    },
+  });
 
   /** Returns the current moment, the ticket of a load that starts now. */
   currentMoment(): number {

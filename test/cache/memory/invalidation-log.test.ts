@@ -20,10 +20,15 @@ describe('invalidation log', () => {
   });
 
   test('rejects every older ticket after it had to drop a key', () => {
-    const log = new InvalidationLog(2);
+    const log = new InvalidationLog();
     const before = log.currentMoment();
-    for (const key of ['A', 'B', 'C']) log.add(key);
+    log.add('A');
+    const between = log.currentMoment();
+    for (let at = 0; at < 99_999; at++) log.add(`B${at}`);
+    expect(log.isInvalidatedSince('OTHER', before)).toBe(false);
+    log.add('C');
     expect(log.isInvalidatedSince('A', before)).toBe(true);
+    expect(log.isInvalidatedSince('A', between)).toBe(false);
     expect(log.isInvalidatedSince('OTHER', before)).toBe(true);
     expect(log.isInvalidatedSince('OTHER', log.currentMoment())).toBe(false);
   });
