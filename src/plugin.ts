@@ -42,18 +42,16 @@ export interface AdminInterfaces {
   adminHandlers: AdminHandlers;
 }
 
-interface StartedInterfaces {
+/** The function of an enabled plugin for each hook that it needs, and its interfaces. */
+export type Started = {
+  readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined;
+} & {
   readonly handlers?: CreateHandlers;
   readonly adminHandlers?: AdminHandlers;
   /** Creates the admin listener. */
   readonly admin?: (interfaces: AdminInterfaces) => RequestListener;
   readonly listeners?: readonly PluginListener[];
-}
-
-/** The function of an enabled plugin for each hook that it needs, and its interfaces. */
-export type Started = {
-  readonly [Name in keyof Hooks]?: Hooks[Name][number] | undefined;
-} & StartedInterfaces;
+};
 
 export interface PluginModule<Settings extends Config> {
   /** Kinds of servers, which exist before the parts of `Host`. */

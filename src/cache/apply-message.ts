@@ -4,12 +4,6 @@ import { type Ban, Bans, type NumberedBan } from './coherence/bans.js';
 import { type Deliver, type KeyChange, type KnownBans, isInvalidation } from './coherence/message.js';
 import type { Deleted, StoreEvents } from './store.js';
 
-interface MessageApplier {
-  apply: Deliver;
-  /** Returns the bans listed in Redis; undefined until they have been read. */
-  bans: () => Bans | undefined;
-}
-
 const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'forget']);
 
 /** Maximum number of recorded bans: more than can arrive while the list is read from Redis. */
@@ -18,7 +12,7 @@ const MAX_ARRIVED = 10_000;
 export function createMessageApplier(
   memory: MemoryStore,
   { invalidated, banned, purged, deleted, written }: StoreEvents,
-): MessageApplier {
+) {
   const noteDeleted = (about: Deleted): ReturnType<Deliver> =>
     deleted.length === 0 ? undefined : Promise.all(deleted.map((note) => note(about)));
   let bans = new Bans();
@@ -77,7 +71,9 @@ export function createMessageApplier(
     return undefined;
   };
 
-  return { apply, bans: () => (floor === undefined ? undefined : bans) };
+  /** Returns the bans listed in Redis; undefined until they have been read. */
+  const listedBans = (): Bans | undefined => (floor === undefined ? undefined : bans);
+  return { apply, bans: listedBans };
 }
 
 function callAll<T>(functions: readonly ((about: T) => void)[], about: T): void {

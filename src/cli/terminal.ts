@@ -54,13 +54,8 @@ export function printSection(heading: string, rows: Rows): string {
   return [heading, ...lines.map((line) => `  ${line}`)].join('\n');
 }
 
-interface Counter {
-  add: (more: number) => void;
-  stop: () => void;
-}
-
 /** Prints progress every two seconds, with the remaining time if `total` is known. */
-export function startCounter(noun: string, total?: number): Counter {
+export function startCounter(noun: string, total?: number) {
   const startedAt = Date.now();
   let count = 0;
   const timer = setInterval(() => {
@@ -70,10 +65,10 @@ export function startCounter(noun: string, total?: number): Counter {
     printNote(`${counted}, ${Math.round(rate)}/s${left}`);
   }, 2000).unref();
   return {
-    add(more) {
+    add(more: number): void {
       count += more;
     },
-    stop() {
+    stop(): void {
       clearInterval(timer);
     },
   };

@@ -23,13 +23,11 @@ const PALETTE = {
   'on-level': ['#fff', '#0f1419'],
 } as const;
 
-type Mode = 0 | 1;
-
 /**
  * Returns the CSS variables of a mode. Links use `page.accentColor` only in light mode, because it is
  * unreadable on dark backgrounds.
  */
-function coloursOf(mode: Mode, accent: string | undefined): string {
+function coloursOf(mode: 0 | 1, accent: string | undefined): string {
   const own = accent === undefined ? [] : [`--accent:${accent}`, '--on-accent:#fff'];
   if (accent !== undefined && mode === 0) own.push(`--link:${accent}`);
   return [...Object.entries(PALETTE).map(([name, pair]) => `--${name}:${pair[mode]}`), ...own].join(';');

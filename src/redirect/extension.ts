@@ -87,8 +87,6 @@ export interface StartedRequest {
   find?: () => Promise<Finding | undefined>;
 }
 
-type StartRequest = (request: RedirectRequest) => StartedRequest | Promise<StartedRequest>;
-
 /** Returns what a redirect by URL values depends on besides its record; undefined if more may affect it. */
 type DependencyOf = (handle: HandleRef, now: number) => Dependency | undefined;
 
@@ -157,7 +155,7 @@ export interface RedirectExtension {
    */
   readonly pattern?: RegExp;
   readonly dependencyOf?: DependencyOf | undefined;
-  readonly startRequest?: StartRequest;
+  readonly startRequest?: (request: RedirectRequest) => StartedRequest | Promise<StartedRequest>;
   readonly readLinks?: ReadLinks | undefined;
   readonly pages?: Pages;
 }

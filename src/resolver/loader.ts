@@ -239,11 +239,11 @@ export function exceptServiceError(failure: unknown): void {
 /** Maximum number of failed keys; above it, the oldest failed key may be loaded again. */
 const MAX_FAILURES = 100_000;
 
-/** The error that all readers share; true if it says nothing about the handle. */
-type KnownFailure = ServiceError | true;
-
-/** Recent failures of loads. Until one expires, its handle is not requested again (RFC 8767 §5, RFC 9520 §3.2). */
-class FailureCache extends ExpiringMap<KnownFailure> {
+/**
+ * Recent failures of loads: the error that all readers share, or true if it says nothing about the handle. Until one
+ * expires, its handle is not requested again (RFC 8767 §5, RFC 9520 §3.2).
+ */
+class FailureCache extends ExpiringMap<ServiceError | true> {
   /** @throws ServiceError the failure that all readers of the key share */
   assertNone(key: string): void {
     const failure = this.get(key);

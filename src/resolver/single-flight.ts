@@ -26,17 +26,12 @@ export class SingleFlight<L extends { answer: Promise<unknown> }> {
   }
 }
 
-interface SerialWork<T> {
-  hasBegun: boolean;
-  done: Promise<T>;
-}
-
 /**
  * Runs the work of a key serially. Callers share the next run, because a run in progress may predate the
  * reason for their call.
  */
 export class SerialFlight<T = void> {
-  readonly #last = new Map<string, SerialWork<T>>();
+  readonly #last = new Map<string, { hasBegun: boolean; done: Promise<T> }>();
 
   join(key: string, start: () => Promise<T>): Promise<T> {
     const last = this.#last.get(key);

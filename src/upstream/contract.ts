@@ -47,14 +47,11 @@ export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;
   /**
-   * Called before and after a write, and after a purge: for a while only the primary is asked. Undefined if there is no other
-   * server.
+   * Called before and after a write, and after a purge: for a while only the primary is asked for the key, or the keys with
+   * the prefix. Undefined if there is no other server.
    */
-  preferPrimary: ((changed: ChangedKeys) => void) | undefined;
+  preferPrimary: ((changed: { key: string } | { prefix: string }) => void) | undefined;
 }
-
-/** The key of a changed record, or the prefix of the keys of a purge. */
-type ChangedKeys = { key: string } | { prefix: string };
 
 /** Reads a handle, itself or by `next`: the later functions, and then the servers. @throws ServiceError UPSTREAM_* */
 export type AroundRead = (read: HandleRead, next: () => Promise<Outcome>) => Promise<Outcome>;

@@ -92,9 +92,6 @@ function signedPost(entries: readonly LogEntry[], secret: string, now: number) {
 
 // A bounded queue that delivers lines in order and retries after a failure.
 
-/** Delivers a batch of lines. @throws any error; the batch is then retried */
-type DeliverLines = (lines: readonly string[]) => Promise<void>;
-
 export interface DeliveryCallbacks {
   /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;
@@ -126,8 +123,9 @@ export class DeliveryQueue {
   #retry: NodeJS.Timeout | undefined;
   #isFailing = false;
 
+  /** `deliver`: delivers a batch; after an error, the batch is retried. */
   constructor(
-    private readonly deliver: DeliverLines,
+    private readonly deliver: (lines: readonly string[]) => Promise<void>,
     private readonly callbacks: DeliveryCallbacks,
   ) {}
 

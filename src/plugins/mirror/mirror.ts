@@ -146,13 +146,13 @@ const MAX_INT = 2 ** 31 - 1;
 const UNDERSTOOD: ReadonlySet<string> = new Set(['prefix', 'page', 'pageSize', 'pretty', 'callback']);
 const NUMBER = /^\d{1,9}$/;
 
-/** `isPublic` is whether the list is for anyone. */
-type FoundList = MirroredList & { isPublic: boolean };
-
-/** Returns the page to serve from the mirror; undefined if the request must be forwarded. */
+/**
+ * Returns the page to serve from the mirror; undefined if the request must be forwarded. `isPublic`: whether the list is
+ * for anyone.
+ */
 export function mirroredPage(
   { method, hasLogin, parameters }: ListRequest,
-  list: FoundList | undefined,
+  list: (MirroredList & { isPublic: boolean }) | undefined,
 ): ListPage | undefined {
   if (list === undefined || !list.isPublic || !list.isWhole || !list.isCurrent) return undefined;
   if (hasLogin || (method !== 'GET' && method !== 'HEAD')) return undefined;

@@ -7,9 +7,6 @@ import { ServiceError } from '../../errors.js';
 import { refOfKey } from '../../handle/handle.js';
 import { type HandleList, ListRefused } from './names.js';
 
-/** Lists the handles; `previous` contains the keys of the last list. */
-type ReadList = (previous: ReadonlySet<string>) => Promise<HandleList>;
-
 /** The last list, for clients. */
 export interface MirroredList {
   handles: HandleList['handles'];
@@ -51,7 +48,11 @@ export class PrefixMirror {
     private readonly host: Host,
     private readonly prefix: string,
     intervalMs: number,
-    private readonly work: { readList: ReadList; onUnexpected: (error: unknown) => void },
+    private readonly work: {
+      /** Lists the handles; `previous` contains the keys of the last list. */
+      readList: (previous: ReadonlySet<string>) => Promise<HandleList>;
+      onUnexpected: (error: unknown) => void;
+    },
   ) {
     this.#pause = createPause(host.clock);
     this.#cycleMs = intervalMs / 2;

@@ -21,19 +21,17 @@ export interface Referral {
   handle: string | undefined;
 }
 
-/** Reads a prefix or service record on behalf of a read; undefined if it does not exist. */
-type FindReferral = (handle: string, read: HandleRead) => Promise<Referral | undefined>;
-
 /** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;
 
 /**
- * Creates the function that reads referred handles. `serverAt` returns the server at an address from the prefix
+ * Creates the function that reads referred handles. `findReferral` reads a prefix or service record on behalf of a read,
+ * undefined if it does not exist. `serverAt` returns the server at an address from the prefix
  * record of `prefix`.
  */
 export function createReferrals(
   { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
-  findReferral: FindReferral,
+  findReferral: (handle: string, read: HandleRead) => Promise<Referral | undefined>,
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
 ) {
   /** Reads that have not ended, by prefix. */

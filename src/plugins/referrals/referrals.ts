@@ -1,5 +1,6 @@
 // Finds prefix records through the cache, and reads handles from the servers that they name.
-import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
+import { lookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
@@ -181,14 +182,8 @@ function isTrusted(socket: TLSSocket, publicKey: SiteAddress['publicKey']): bool
   return named?.kty === 'RSA' && named.n === n && named.e === e;
 }
 
-type LookupCallback = (
-  error: NodeJS.ErrnoException | null,
-  address: string | LookupAddress[],
-  family?: number,
-) => void;
-
 /** Resolves an untrusted host name to its public addresses only. */
-function lookupPublic(host: string, options: LookupOptions, found: LookupCallback): void {
+const lookupPublic: LookupFunction = (host, options, found) => {
   lookup(host, { ...options, all: true }, (error, addresses) => {
     const allowed = error ? [] : addresses.filter(({ address }) => !isPrivate(address));
     const [first] = allowed;
@@ -196,7 +191,7 @@ function lookupPublic(host: string, options: LookupOptions, found: LookupCallbac
     else if (options.all === true) found(null, allowed);
     else found(null, first.address, first.family);
   });
-}
+};
 
 const privateAddress = (host: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${host} is in a private network`), { code: PRIVATE_ADDRESS });
