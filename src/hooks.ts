@@ -112,7 +112,7 @@ export interface SearchService {
 }
 
 /** A request to the public listener that is judged before it is answered. */
-interface JudgedRequest {
+export interface JudgedRequest {
   req: IncomingMessage;
   res: ServerResponse;
   /** `handleNamedBy` reads its handle, because no handler has parsed it yet. */

@@ -5,7 +5,7 @@ import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { compileGlobs, type HandleRef, upperAscii } from '../../handle/handle.js';
-import type { Judgement, RequestJudge } from '../../hooks.js';
+import type { Judgement, JudgedRequest, RequestJudge } from '../../hooks.js';
 import { type RequestContext, handleNamedBy } from '../../http/context.js';
 import { maybe, maybeAll } from '../../maybe.js';
 import type { Resolver } from '../../resolver/resolver.js';
@@ -238,43 +238,40 @@ const isOfHandles = ({ match }: TrafficRule): boolean =>
 const concernsHits = ({ match, limit, answer, log, shadow, robot }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 
-function readFacts(
-  { req, place, address }: Parameters<RequestJudge['judge']>[0],
-  { refOf, resolver }: Host,
-): TrafficFacts {
-  const { method = '', headers } = req;
-  const named = handleNamedBy(place);
-  const facts: TrafficFacts = {
-    address,
+function readFacts(request: JudgedRequest, { refOf, resolver }: Host): TrafficFacts {
+  const { method = '', headers } = request.req;
+  const named = handleNamedBy(request.place);
+  const handle = named.handle === undefined ? undefined : refOf(named.handle);
+  return {
+    address: request.address,
     userAgent: headers['user-agent'] ?? '',
     method,
     credentials: headers.authorization,
     interface: named.interface,
-    handle: named.handle === undefined ? undefined : refOf(named.handle),
-    reads: undefined,
+    handle,
+    reads: readsOf(request, named.interface, handle, resolver),
   };
-  return { ...facts, reads: readsOf(place, facts, resolver) };
 }
 
 /**
  * Classifies a read. Reads with credentials, authoritative reads and lists count as misses, because they go
  * to the Handle server, and so do batches, because any of their handles may need it.
  */
-function readsOf(place: RequestContext, facts: TrafficFacts, resolver: Resolver): TrafficFacts['reads'] {
+function readsOf(
+  { req: { method, headers }, place }: JudgedRequest,
+  of: InterfaceName,
+  handle: HandleRef | undefined,
+  resolver: Resolver,
+): TrafficFacts['reads'] {
   if (place.route?.interface === 'batch') return 'misses';
-  if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
-  if (facts.credentials !== undefined || facts.interface === 'list') return 'misses';
-  if (needsServer(place)) return 'misses';
-  return isInMemory(facts.handle, resolver) ? 'hits' : 'misses';
+  if (method !== 'GET' && method !== 'HEAD') return undefined;
+  if (headers.authorization !== undefined || of === 'list' || needsServer(place)) return 'misses';
+  return handle !== undefined && resolver.fromMemory(handle) !== undefined ? 'hits' : 'misses';
 }
 
 /** Whether a read is authoritative, or about a prefix. */
 const needsServer = ({ route, parameters }: RequestContext): boolean =>
   parameters.has('auth') || parameters.has('cert') || route?.path.endsWith('{prefix}') === true;
-
-/** Whether an anonymous read of the handle would hit in memory now. */
-const isInMemory = (handle: HandleRef | undefined, resolver: Resolver): boolean =>
-  handle !== undefined && resolver.fromMemory(handle) !== undefined;
 
 type Matches = (facts: TrafficFacts) => boolean;
 
