@@ -201,12 +201,17 @@ function restate({ index, type, data, permissions, ttl, references }: HandleValu
 export function* canonicalForm({ value, data, refs }: DecodedValue): Steps<string[]> {
   const { index, type, ttl, permissions } = value;
   const { ttl_type, ttl: life } = showTtl(ttl);
-  const sorted = yield* sortInSteps(refs, (one, other) => (one < other ? -1 : Number(one > other)));
   const start = JSON.stringify([index, type]).slice(0, -1);
   const middle = JSON.stringify([ttl_type, life]).slice(1, -1);
   const digits = JSON.stringify(lastFourPermissions(permissions));
-  const list = yield* writeInPieces(sorted, JSON.stringify);
+  const list =
+    refs.length <= GROUP_SIZE ? [JSON.stringify(refs.toSorted())] : yield* writeSortedInPieces(refs);
   return [`${start},"`, ...splitText(data), `",${middle},`, ...list, `,${digits}]`];
+}
+
+function* writeSortedInPieces(texts: readonly string[]): Steps<string[]> {
+  const sorted = yield* sortInSteps(texts, (one, other) => (one < other ? -1 : Number(one > other)));
+  return yield* writeInPieces(sorted, JSON.stringify);
 }
 
 /** Characters of a piece, whose escaping and hashing take a fraction of a millisecond. */
