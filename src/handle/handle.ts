@@ -131,11 +131,11 @@ export function recordKey(handle: string, caseSensitive: boolean): string {
 export const GLOBAL_PREFIX = '0.NA';
 const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
-/** Characters of a name that count as one entry: usual names are shorter, but anyone may send names and logins of kilobytes. */
+/**
+ * Characters of a name that count as one entry where names are bounded in number: usual names are shorter, but anyone may
+ * send names and logins of kilobytes.
+ */
 export const CHARS_PER_ENTRY = 256;
-
-/** Returns the number of entries that a name counts as where names are bounded in number. */
-export const entriesOf = ({ length }: string): number => 1 + Math.floor(length / CHARS_PER_ENTRY);
 
 /** Upper-cases ASCII letters only. */
 export function upperAscii(text: string): string {
