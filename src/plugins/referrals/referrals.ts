@@ -1,7 +1,6 @@
 // Finds prefix records through the cache, and reads handles from the servers that they name.
 import { lookup } from 'node:dns';
-import type { LookupFunction } from 'node:net';
-import { isIP } from 'node:net';
+import { type LookupFunction, isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
