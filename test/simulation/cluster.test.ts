@@ -2,20 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { ignoreListAge } from './mutation-tools.js';
-import { World } from './world.js';
+import { createScene } from './scene.js';
 
 const OUTAGE_MS = 12_000;
 
 /** Loses the member list while both instances are disconnected. @returns the time until the first has a lease */
 async function msUntilLease(): Promise<number> {
-  const world = await World.create(1, () => ({
-    instances: 2,
-    disconnectedWrites: 'wait',
-    disconnectedMaxAgeMs: 0,
-    commandTimeoutMs: 200,
-    keptLines: 0,
-    isCluster: true,
-  }));
+  const { world } = await createScene({ isCluster: true });
   const { instances, redis, simulation } = world;
   const { scheduler, network } = simulation;
   const [returning] = instances as [(typeof instances)[0]];

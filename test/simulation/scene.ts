@@ -1,4 +1,4 @@
-// Two instances, a writer and a reader, in a world without random faults.
+// Two instances in a world without random faults; most tests take one as writer, the other as reader.
 import { expect } from 'vitest';
 import type { Instance } from './instance.js';
 import { World } from './world.js';
@@ -13,13 +13,14 @@ export interface Scene {
   reader: Instance;
 }
 
-export async function createScene(): Promise<Scene> {
+export async function createScene(more: { isCluster?: true } = {}): Promise<Scene> {
   const world = await World.create(1, () => ({
     instances: 2,
     disconnectedWrites: 'wait',
     disconnectedMaxAgeMs: 0,
     commandTimeoutMs: 200,
     keptLines: 0,
+    ...more,
   }));
   const [writer, reader] = world.instances as [Instance, Instance];
   const [handle] = world.handles as [string];

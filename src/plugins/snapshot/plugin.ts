@@ -44,7 +44,7 @@ const SECTIONS = {
   },
   seed: {
     file: filePath.describe(
-      'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; with `upstream.url: none`, and without `upstream.followReferrals`, they are fresh.',
+      'Export file (`handle-resolver-proxy export`) to load at startup. Its records are served stale while the upstream fails; those that no server has (`upstream.url: none`, `kind: none`) are fresh.',
     ),
   },
 };
