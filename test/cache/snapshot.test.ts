@@ -167,8 +167,8 @@ describe('snapshot', () => {
       memory.forget('21.T1/0');
       void first.snapshot.recordDeletion({ key: '21.T1/0' });
     });
-    await first.snapshot.start();
     await first.snapshot.recordDeletion({ key: '21.T1/1' });
+    await first.snapshot.start();
     await expect.poll(() => first.written).toMatchObject([{ records: 2000 }]);
     expect(readdirSync(folder)).toEqual(['snapshot', 'snapshot.deleted']);
     const restored = memoryOf(0);
