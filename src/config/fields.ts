@@ -52,6 +52,12 @@ export const fixed = <T>(value: T): z.ZodType<T> => mark(z.custom<T>(), { fixed:
 /** Error for any other value in place of a mapping. */
 export const MAPPING = 'give a mapping of keys';
 
+/** Returns the error of a mapping, which for an unknown key is the names of the known ones. */
+export const mappingError =
+  (names: readonly string[], error = MAPPING) =>
+  ({ code }: { code?: string | undefined }): string =>
+    code === 'unrecognized_keys' ? names.join(', ') : error;
+
 /** Builds a mapping that rejects unknown keys. Parsed durations and sizes have their unit in the name. */
 export const mapping = <T extends Shape>(shape: T) => {
   const keys: Record<string, z.ZodType> = {};
@@ -65,7 +71,7 @@ export const mapping = <T extends Shape>(shape: T) => {
       named.push([name, nameWithUnit(name, marks)]);
     }
   }
-  return z.strictObject(keys as T, { error: MAPPING }).transform((given) => {
+  return z.strictObject(keys as T, { error: mappingError(Object.keys(keys)) }).transform((given) => {
     const values: Readonly<Record<string, unknown>> = given;
     const parsedKeys = named.map(([name, withUnit]) => [withUnit, values[name]] as const);
     return Object.fromEntries([...parsedKeys, ...constants]) as WithUnits<z.output<z.ZodObject<T>>>;

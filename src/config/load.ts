@@ -239,11 +239,24 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
     const isOther = other !== undefined && sourceOf(key, given) === 'default';
     return [isOther ? problemAt(...other, given) : problemAt(key, issue.message, given)];
   }
+  // The key whose value is a list or mapping with this name.
+  const entryOf = knownKey(key, given);
   return issue.keys.slice(0, MAX_UNKNOWN).map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
-    const text = successorOf(unknown) ?? `unknown key${hintFor(unknown, given.keys)}`;
-    return { key: unknown, source: `file ${given.file ?? ''}`, text };
+    const hint =
+      entryOf === undefined ? hintFor(unknown, given.keys) : hintInEntry(name, issue.message.split(', '));
+    return {
+      key: unknown,
+      source: entryOf === undefined ? `file ${given.file ?? ''}` : sourceOf(key, given),
+      text: successorOf(unknown) ?? `unknown key${hint}`,
+    };
   });
+}
+
+/** Suggests the same name in a different letter case, or else lists the names that an entry of a list may have. */
+function hintInEntry(unknown: string, names: readonly string[]): string {
+  const meant = names.find((name) => name.toLowerCase() === unknown.toLowerCase());
+  return meant === undefined ? `; known: ${names.join(', ')}` : `; did you mean ${meant}?`;
 }
 
 /**

@@ -57,6 +57,26 @@ describe('configuration validation', () => {
     ]);
   });
 
+  it('names the source of an unknown key in a list, and suggests a key of its entry', () => {
+    const rules = '[{ name: a, Match: {}, match: { useragent: x }, limit: { perHour: 2, perMinute: 1 } }]';
+    const file = '(file /etc/proxy.yaml)';
+    const variable = '(variable TRAFFIC_RULES)';
+    for (const [given, source] of [
+      [{ yaml: `traffic: { rules: ${rules} }` }, file],
+      [{ env: { TRAFFIC_RULES: rules } }, variable],
+    ] as const) {
+      const at = '  traffic.rules.0';
+      expect(problemsFrom(given)).toEqual([
+        `${at}.match.useragent ${source}: unknown key; did you mean userAgent?`,
+        `${at}.limit.perHour ${source}: unknown key; known: perSecond, perMinute, burst, by`,
+        `${at}.Match ${source}: unknown key; did you mean match?`,
+      ]);
+    }
+    expect(problemsFrom({ yaml: 'upstreams: [{ prefixes: ["20.1"], uri: x }]' })).toContainEqual(
+      expect.stringMatching(/^ {2}upstreams\.0\.uri \(file .*\): unknown key; known: prefixes, .*url/),
+    );
+  });
+
   it.each(['cache: 256MiB', 'cache: [1]'])(
     'reports a value in place of a section (%s), even with a variable for a nested key',
     (yaml) => {

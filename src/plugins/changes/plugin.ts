@@ -86,7 +86,7 @@ export const changes: Plugin<ChangesConfig> = {
     ],
   ],
   startProblems: ({ changes: { file } }) => [
-    ['changes.file', folderProblem(file, 'the change file cannot be written, ')],
+    ['changes.file', folderProblem(file, 'the change file cannot be written,')],
   ],
   metrics: METRICS,
   adminRoutes: defineRoutes({}, { 'GET /changes': { id: 'changes', isRoutine: true } }),

@@ -69,7 +69,7 @@ export const snapshot: Plugin<SnapshotConfig> = {
   sections: SECTIONS,
   startProblems: ({ cache, seed }) => [
     ['seed.file', accessProblem(seed.file, 'give a file of handle-resolver-proxy export')],
-    ['cache.snapshot.file', folderProblem(cache.snapshot.file, 'the snapshot cannot be written, ')],
+    ['cache.snapshot.file', folderProblem(cache.snapshot.file, 'the snapshot cannot be written,')],
   ],
   metrics: METRICS,
   adminRoutes: defineRoutes({}, { 'GET /export': 'exportRecords', 'POST /import': 'importRecords' }),

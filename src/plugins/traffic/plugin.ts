@@ -9,6 +9,7 @@ import {
   flag,
   items,
   mapping,
+  mappingError,
   mappings,
   oneOf,
   reloadable,
@@ -112,16 +113,17 @@ const match = section({
 
 const requests = wholeNumber({ min: 1, max: 100_000_000, byDefault: 1 }).unwrap().optional();
 
+const LIMIT_MEMBERS = {
+  perSecond: requests,
+  perMinute: requests,
+  burst: requests,
+  by: oneOf(LIMIT_KEYS, 'address'),
+};
+
 const limit = z
-  .strictObject(
-    {
-      perSecond: requests,
-      perMinute: requests,
-      burst: requests,
-      by: oneOf(LIMIT_KEYS, 'address'),
-    },
-    { error: 'give a mapping such as { perMinute: 600 }' },
-  )
+  .strictObject(LIMIT_MEMBERS, {
+    error: mappingError(Object.keys(LIMIT_MEMBERS), 'give a mapping such as { perMinute: 600 }'),
+  })
   .refine(({ perSecond, perMinute }) => (perSecond === undefined) !== (perMinute === undefined), {
     error: 'give either perSecond or perMinute',
   });
