@@ -14,6 +14,7 @@ import {
   type HandleJson,
   type UpstreamResponse,
   assertHandle,
+  describeResponse,
   headerOf,
   invalidResponse,
   isTooBusy,
@@ -176,8 +177,16 @@ function parseReply(reply: UpstreamReply): HandleJson {
 
 export function tooBusy(reply: UpstreamReply, members?: HandleJson): ServiceError {
   const { status, pauseMs: retryAfterMs } = reply;
-  const upstreamAnswer = members && ownAnswer(reply, members);
-  return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, upstreamAnswer });
+  const remedy =
+    status === 429
+      ? 'lower upstream.concurrency'
+      : 'see the log of the server, or of the gateway in front of it';
+  return new ServiceError('UPSTREAM_BUSY', {
+    detail: `HTTP ${status}`,
+    diagnosis: { cause: `the server is busy or read-only (${describeResponse(reply)})`, remedy },
+    retryAfterMs,
+    upstreamAnswer: members && ownAnswer(reply, members),
+  });
 }
 
 function* readRecord(reply: UpstreamReply, members: HandleJson): Steps<Outcome> {

@@ -82,6 +82,12 @@ describe('diagnosis of a failing Handle server', () => {
       { status: 502, body: '<h1>Bad gateway</h1>' },
       /upstream\.url is the address of a Handle server .*, not of a gateway/,
     ],
+    [
+      'a 503 of a gateway',
+      { status: 503, body: '<title>Down for maintenance</title>' },
+      /see the log of the server, or of the gateway in front of it/,
+    ],
+    ['a 429', { status: 429, body: { responseCode: 3 } }, /lower upstream\.concurrency/],
   ])('includes a remedy for %s', async (_what, answer: Answer, remedy) => {
     const { proxy, named } = await startLogged();
     mockUpstream(answer);

@@ -89,7 +89,13 @@ describe('snapshot file', () => {
     mockUpstream();
     // Even root cannot create a file in /sys.
     const proxy = await startLogged('/sys/snapshot', fixed({ cache: { snapshot: { everyMs: 1000 } } }));
-    await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
+    await expect
+      .poll(() => proxy.lines('snapshot not written'))
+      .toEqual([
+        expect.objectContaining({
+          remedy: expect.stringContaining('folder of cache.snapshot.file') as string,
+        }),
+      ]);
     await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     expect((await proxy.ask(PATH)).status).toBe(200);
     expect(await proxy.app.context.metrics.exposition()).toContain('\nhandle_proxy_snapshot_failing 1\n');

@@ -104,7 +104,7 @@ export class Hub {
       // The write is not sent, so nothing else lowers its fence.
       const { key, fence } = change;
       void this.deps.deliver({ kind: 'unchanged', key, fence });
-      throw notConfirmed();
+      throw notConfirmed(AWAY);
     }
     const applied = this.deps.deliver(change);
     if (isInvalidation(change)) await this.#publishAgain(change, remote);
@@ -119,12 +119,12 @@ export class Hub {
     pending.add(change);
     if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;
     for (let returns = 0; await member.waitForReturn(UNKNOWN_TO_OTHERS_MS); returns++) {
-      if (returns === MAX_RETURNS) throw notConfirmed();
+      if (returns === MAX_RETURNS) throw notConfirmed('Redis was lost again each time it returned');
       const published = await member.publish(change);
       if (await published?.acknowledged) return;
       pending.add(change);
     }
-    if (disconnectedWrites === 'reject') throw notConfirmed();
+    if (disconnectedWrites === 'reject') throw notConfirmed(AWAY);
   }
 }
 
@@ -132,4 +132,7 @@ export class Hub {
 const withMember = (change: Change, member: string): Change =>
   'fence' in change ? { ...change, fence: `${member}/${change.fence}` } : change;
 
-const notConfirmed = (): ServiceError => new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
+const AWAY = 'Redis is unavailable';
+
+const notConfirmed = (detail: string): ServiceError =>
+  new ServiceError('INVALIDATION_UNCONFIRMED', { detail, retryAfterMs: 1000 });

@@ -108,15 +108,15 @@ const REMEDIES: Readonly<Record<string, string>> = {
   MISCONF: 'see the log of Redis: it cannot save its data',
 };
 
-/**
- * Returns the remedy for an error reply; undefined for connection errors. `key`: configuration key of the
- * address.
- */
+/** Returns the remedy for an error reply or a failed connection, if known. `key`: configuration key of the address. */
 export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   if (/unknown command ['`]sentinel/i.test(reason))
     return 'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels';
   if (/\bunknown (?:redis )?command\b|invalid command passed/i.test(reason)) return UNKNOWN_COMMAND;
+  if (/\b(?:ENOTFOUND|EAI_AGAIN)\b/.test(reason)) return `check the host name in ${key}`;
+  if (/\bE(?:CONNREFUSED|CONNRESET|TIMEDOUT|HOSTUNREACH|NETUNREACH)\b/.test(reason))
+    return `check that Redis runs at ${key}, and that this machine can reach it`;
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   const ofCluster = key === 'redis.cluster' ? ' +spublish +ssubscribe +cluster|slots +cluster|info' : '';
   return REMEDIES[word]?.replace('{key}', key).replace('{of cluster}', ofCluster);

@@ -31,6 +31,12 @@ const READ_BYTES = 256 * 1024;
 
 const NOT_WRITTEN = 'snapshot not written';
 
+/** Returns the fields of the log line for a snapshot that cannot be written. */
+const notWritten = (error: unknown) => ({
+  reason: errorText(error),
+  remedy: 'make room in the folder of cache.snapshot.file, and let this user write there',
+});
+
 interface SnapshotPlan {
   file: string;
   everyMs: number;
@@ -69,7 +75,7 @@ export class Snapshot {
   ) {
     this.#deletions = new DeletionLog(options.file, {
       onLate: (error) => {
-        this.#warn(NOT_WRITTEN, { reason: errorText(error) });
+        this.#warn(NOT_WRITTEN, notWritten(error));
       },
       onFailed: async (error) => {
         this.#reportNotWritten(error);
@@ -158,7 +164,7 @@ export class Snapshot {
   }
 
   #reportNotWritten(error: unknown): void {
-    this.#report(NOT_WRITTEN, { reason: errorText(error) });
+    this.#report(NOT_WRITTEN, notWritten(error));
   }
 
   /** Logs the first of consecutive failures of a kind. */

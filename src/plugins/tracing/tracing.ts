@@ -22,7 +22,8 @@ export function start(
   }
   function onDropped(count: number, err: unknown): void {
     // Logs once per outage, not per batch.
-    if (!isFailing) log.warn({ err }, 'trace export failed');
+    if (!isFailing)
+      log.warn({ err, remedy: 'check that a collector responds at tracing.endpoint' }, 'trace export failed');
     isFailing = true;
     dropped += count;
     metrics.countDroppedTelemetry('trace', count);

@@ -101,7 +101,10 @@ export class LimitedNetworks {
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
     // The next refresh would otherwise restore the limit.
     if (shared !== undefined && removed === undefined)
-      throw new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
+      throw new ServiceError('INVALIDATION_UNCONFIRMED', {
+        detail: 'Redis is unavailable',
+        retryAfterMs: 1000,
+      });
     const isKnown = this.find(network) !== undefined;
     this.#drop(network);
     return isKnown || (removed ?? 0) > 0;
