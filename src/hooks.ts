@@ -169,7 +169,9 @@ export const createHooks = () => ({
   /** Creates what a plugin adds to redirects, at the start and at each reload. */
   redirect: hookList<(settings: Config) => RedirectExtension>(),
   /**
-   * Returns headers of a response that depends on the stored records of these handles alone: the JSON of a record, a redirect.
+   * Returns headers of a response that depends on the stored records of these handles alone: the JSON of a record (one handle), a
+   * redirect (two: the handle, and the record of its prefix). A prepared response repeats them until its entry changes: for a
+   * header that changes with time, also return a `dependencyOf` that ends then (hook `redirect`); a record has no such bound.
    * Not called for an alias, a target chosen by the request, a page, a 404 of a redirect, an error, an answer that is not stored,
    * a forwarded read (login, list) or ePIC v2. An invalid header value, such as a character above U+00FF, makes the response a 500.
    */

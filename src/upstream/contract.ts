@@ -180,7 +180,12 @@ interface ReadsOnly {
 export interface SourceProtocol {
   /** Returns the request for a record, or the outcome if none is needed. */
   read: (handle: HandleRef, authoritative: boolean) => SourceRequest | Outcome;
-  /** @throws ServiceError UPSTREAM_* for a failure */
+  /**
+   * Interprets a response; a body of an unexpected form is `invalidResponse` (response.ts). Any other exception is a 500, without
+   * a stale record.
+   *
+   * @throws ServiceError UPSTREAM_* for a failure
+   */
   outcomeOf: (reply: UpstreamReply) => Work<Outcome>;
   /** Returns the requests that check whether the address belongs to a server of this kind. */
   probe: (probeHandle: string) => ProbeQuestion;
