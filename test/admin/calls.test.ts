@@ -29,6 +29,12 @@ describe('admin API', () => {
     expect(await look()).toMatchObject({ copies: [{ state: 'stale', ttlSeconds: 0, hits: 2 }] });
   });
 
+  test('says under a name that is not loopback that it needs a token there', async () => {
+    const { app } = await startProxy();
+    const { text } = await request(app.admin).get('/stats').set('Host', 'proxy.example.org').expect(403);
+    expect(text).toContain('set admin.token');
+  });
+
   test('counts requests, results and top handles in the statistics', async () => {
     const upstream = mockUpstream((target) =>
       target.includes('none') ? notFound(`${HANDLE}-none`) : recordOrFail(target),

@@ -1,6 +1,7 @@
 // The login with which the handles of a mirrored prefix are listed.
 import nock from 'nock';
 import { describe, expect, it } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
 import { problemsFrom } from '../support/load-config.js';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -33,6 +34,22 @@ describe('mirror', () => {
     const list = mockList(url, { badheaders: ['authorization'] });
     await startMirror(url);
     await expect.poll(() => list.isDone()).toBe(true);
+  });
+
+  it.each([
+    [401, 'check mirror.user and mirror.password'],
+    [403, 'list_handles'],
+    [501, 'remove the prefix'],
+  ])('logs a remedy when its list is refused with %s', async (status, remedy) => {
+    const url = 'https://upstream.test:8000';
+    nock(url).get('/api/handles').query(true).reply(status, { responseCode: 400 }).persist();
+    const lines: string[] = [];
+    const destination = { write: (line: string) => void lines.push(line) };
+    const env = { UPSTREAM_URL: url, MIRROR_PREFIXES: '21.t1', ...LOGIN };
+    await startProxy(env, { logger: createLogger({ level: 'warn', destination }) });
+    await expect
+      .poll(() => lines.find((line) => line.includes('mirrored prefix not listed')))
+      .toContain(remedy);
   });
 
   it.each([{ MIRROR_USER: '300:21.T1/ADMIN' }, { MIRROR_PASSWORD: 'secret' }])(

@@ -174,10 +174,11 @@ const handleInQuery = ({ query: { handle } }: Request): unknown =>
 /** Creates the access check. If no token is configured, it allows only requests to a loopback host. */
 function createAccessCheck(token: string | undefined): (req: Request, res: Response) => void {
   const isExpected = token === undefined ? undefined : secretEquals(token);
+  const remedy = token === undefined ? '; set admin.token to use it under a name that is not loopback' : '';
   return function assertAccess(req, res) {
     if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
       throw new ServiceError(ERRORS.ADMIN_CROSS_ORIGIN, {
-        detail: 'the Origin or Host does not match the admin listener',
+        detail: `the Origin or Host does not match the admin listener${remedy}`,
       });
     }
     if (isExpected === undefined || isExpected(givenToken(req))) return;

@@ -63,7 +63,14 @@ class BoundedNames {
 }
 
 /** Thrown if the server refuses to list. The message contains the status and the response code. */
-export class ListRefused extends Error {}
+export class ListRefused extends Error {
+  constructor(
+    message: string,
+    readonly remedy?: string,
+  ) {
+    super(message);
+  }
+}
 
 /**
  * Lists the handles. If no pass is whole, returns the handles of all passes and of the last list.
@@ -123,11 +130,18 @@ function handlesIn({ status, responseCode, members, handles }: ListAnswer) {
   const isFailure = status >= 500 && status !== NOT_IMPLEMENTED;
   throw isFailure || isTooBusy(status)
     ? new ServiceError('UPSTREAM_FAILED', { detail })
-    : new ListRefused(detail);
+    : new ListRefused(detail, REMEDIES[status]);
 }
 
 /** Status of a server without lists. */
 const NOT_IMPLEMENTED = 501;
+
+/** Remedies by the status of a refusal. */
+const REMEDIES: Readonly<Record<number, string>> = {
+  401: 'check mirror.user and mirror.password, or set them',
+  403: 'give mirror.user the right to list handles (list_handles in an HS_ADMIN of the prefix)',
+  [NOT_IMPLEMENTED]: 'remove the prefix from mirror.prefixes: its server has no lists',
+};
 
 /** Handles per turn of the event loop, which takes a few milliseconds. */
 const NAMES_PER_TURN = 2000;

@@ -145,7 +145,8 @@ export class PrefixMirror {
       this.#pause.extend();
       // Clients get the refusal too.
       if (failure instanceof ListRefused) this.markChanged();
-      const line = { prefix: this.prefix, reason: failure.message };
+      const remedy = failure instanceof ListRefused ? failure.remedy : undefined;
+      const line = { prefix: this.prefix, reason: failure.message, remedy };
       if (!this.#isListFailing) this.host.log.warn(line, 'mirrored prefix not listed');
       this.#isListFailing = true;
     }
