@@ -31,10 +31,13 @@ const READ_BYTES = 256 * 1024;
 
 const NOT_WRITTEN = 'snapshot not written';
 
-/** Returns the fields of the log line for a snapshot that cannot be written. */
+/** Returns the fields of the log line. A full disk or a missing right has a remedy, a lack of time at a stop none. */
 const notWritten = (error: unknown) => ({
   reason: errorText(error),
-  remedy: 'make room in the folder of cache.snapshot.file, and let this user write there',
+  ...(error instanceof Error &&
+    'syscall' in error && {
+      remedy: 'make room in the folder of cache.snapshot.file, and let this user write there',
+    }),
 });
 
 interface SnapshotPlan {
