@@ -1,10 +1,12 @@
 // Records restored from a snapshot are served stale until they are loaded again. Records that were written or
 // purged since the snapshot are not restored.
 import { join } from 'node:path';
+import request from 'supertest';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import type { Proxy } from '../support/proxy.js';
 import { newFolder } from '../support/folder.js';
+import { recordLine } from '../support/record-files.js';
 import { snapshotOf, startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, recordOf, urlValue } from '../support/upstream.js';
 import { jsonAnswer, mockWrites } from '../support/writes.js';
@@ -93,4 +95,33 @@ describe('proxy restarted with a snapshot', () => {
     await proxy.line('snapshot loaded');
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
+
+  test.each([
+    ['before 1970', '1969-12-31T23:59:59.999Z', 'requestedAt'],
+    ['of the year -1', '-000001-01-01T00:00:00.000Z', 'requestedAt'],
+    ['at the end of all dates', '+275760-09-13T00:00:00.000Z', 'staleAt'],
+    ['after the year 9999', '+010000-01-01T00:00:00.000Z', 'deleteAt'],
+  ])(
+    'has no imported record with a time %s, which would end exports and damage the file',
+    async (_, time, member) => {
+      const file = join(newFolder(), 'snapshot');
+      await snapshotOf(file);
+      const before = await startLogged(file);
+      await before.line('snapshot loaded');
+      const wrong = {
+        ...(JSON.parse(recordLine('21.T11998/WRONG')) as object),
+        deleteAt: time,
+        [member]: time,
+      };
+      const lines = [JSON.stringify(wrong), recordLine('21.T11998/RIGHT')].join('\n');
+      const imported = await request(before.app.admin).post('/import').type('text').send(lines);
+      expect(imported.body).toMatchObject({ restored: 1, rejected: 1 });
+      const exported = await request(before.app.admin).get('/export?prefix=21.T11998').buffer();
+      expect(exported.text).toContain('21.T11998/RIGHT');
+      await before.close();
+      const proxy = await startLogged(file);
+      expect(await proxy.line('snapshot loaded')).toMatchObject({ records: 2, restored: 2 });
+      expect(proxy.lines('snapshot rejected')).toEqual([]);
+    },
+  );
 });

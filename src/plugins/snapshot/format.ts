@@ -195,7 +195,7 @@ export function parseRecordLine(line: string, refOf: (text: string) => HandleRef
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isLineHandle(handle)) return undefined;
   const [requestedAt, staleAt, deleteAt] = ['requestedAt', 'staleAt', 'deleteAt'].map((name) =>
-    typeof times[name] === 'string' ? Date.parse(times[name]) : NaN,
+    readTime(times[name]),
   ) as [number, number, number];
   if (!Array.isArray(values) || !values.every(isLineValue)) return undefined;
   if ([requestedAt, staleAt, deleteAt].some(Number.isNaN)) return undefined;
@@ -210,6 +210,15 @@ export function parseRecordLine(line: string, refOf: (text: string) => HandleRef
       ...{ requestedAt, staleAt, deleteAt },
     },
   };
+}
+
+/** The end of the year 9999: with `cache.staleIfError` added, the end of all dates could not be written. */
+const LAST_TIME = Date.UTC(10_000);
+
+/** Reads a time; NaN if it is none of the years 1970 to 9999. */
+function readTime(given: unknown): number {
+  const time = typeof given === 'string' ? Date.parse(given) : NaN;
+  return time >= 0 && time < LAST_TIME ? time : NaN;
 }
 
 function parseObject(line: string): Record<string, unknown> {
