@@ -72,7 +72,7 @@ interface BoundListener {
 }
 
 /**
- * Unused: no byte received. Idle: all requests answered. Busy: a response is pending. Receiving: part of a
+ * Unused: no request received. Idle: all requests answered. Busy: a response is pending. Receiving: part of a
  * request received; closable, because nothing was executed and the client can try a different site.
  */
 export type Use = 'unused' | 'idle' | 'receiving' | 'busy';

@@ -103,10 +103,13 @@ export function createAdminServer(listener: RequestListener, context: Context): 
   return repair(server);
 }
 
-/** Returns a connection's use. Node creates the response as soon as the request headers have arrived. */
+/**
+ * Returns a connection's use. Node creates the response as soon as the request headers have arrived. What a plugin has read
+ * ahead of the first request is no use.
+ */
 function httpUseOf(socket: Socket): Use {
   if (currentResponse(socket) !== undefined) return 'busy';
-  return socket.bytesRead === 0 ? 'unused' : 'idle';
+  return socket.bytesWritten === 0 ? 'unused' : 'idle';
 }
 
 function handleInOrder(server: Server, maxBodyBytes: number, listener: RequestListener): void {

@@ -280,6 +280,32 @@ describe('bounds of connections with a header', () => {
     }
   });
 
+  it('server.maxConnections closes a connection with a header and no request before a used connection', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+    try {
+      mockUpstream();
+      const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
+      const [used, other] = [await openSocket(proxy.url), await openSocket(proxy.url)];
+      for (const socket of [used, other]) expect((await exchangeOn(socket, V1 + GET)).status).toBe(200);
+      // Times of use are sampled near the bound.
+      vi.advanceTimersByTime(1000);
+      other.destroy();
+      await expect.poll(proxy.connections).toBe(1);
+      vi.advanceTimersByTime(60_000);
+      const silent = await openSocket(proxy.url);
+      silent.write(V1);
+      await expect.poll(() => silent.bytesWritten).toBe(V1.length);
+      // A connection counts once its header has been read.
+      for (let times = 0; times < 5; times++) await turn();
+      vi.advanceTimersByTime(3000);
+      expect((await exchangeOn(await openSocket(proxy.url), V1 + GET)).status).toBe(200);
+      expect(await closed(silent)).toBe('');
+      expect((await exchangeOn(used, GET)).status).toBe(200);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('at most some wait for their header, and those that have it are not among them', async () => {
     mockUpstream();
     const proxy = await start(fixed({ proxyProtocol: { maxWaiting: 2 } }));
