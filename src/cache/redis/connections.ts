@@ -8,6 +8,7 @@ import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
 import { LEASE_MS } from '../coherence/lease.js';
+import { CHANNEL_LOST } from './errors.js';
 
 /** Loads ioredis on first use, because importing it slows down every start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -334,7 +335,7 @@ export async function openSubscription(
  */
 async function pingInOrder(connection: Redis): Promise<void> {
   const reply: unknown = await connection.ping('');
-  if (typeof reply === 'number') throw new Error('the server has stopped serving a channel');
+  if (typeof reply === 'number') throw new Error(CHANNEL_LOST);
 }
 
 async function closed(connection: Redis): Promise<never> {

@@ -52,6 +52,9 @@ export class TroubleReporter {
   }
 }
 
+/** Reason of a cluster that has moved a channel to a different node. */
+export const CHANNEL_LOST = 'the server has stopped serving a channel';
+
 /**
  * Returns the error message without command arguments: a Redis that does not support AUTH quotes the
  * password.
@@ -64,12 +67,17 @@ export function redisReason(error: unknown): string {
   const [, first = ''] = /^Protocol error, got "(.)/s.exec(text) ?? [];
   if (first === 'H') return 'a web server responds there, not Redis';
   if (first !== '') return 'another service responds there, not Redis';
-  return text
-    .replace(/[,.]? with args beginning with.*$/s, '')
-    .replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '')
-    .replace(/^ERR (?=The user executing the script can't run this command)/, 'NOPERM ')
-    .replace(/Retrying from scratch after \d+ms\. /, '')
-    .slice(0, MAX_REASON_LENGTH);
+  return (
+    text
+      .replace(/[,.]? with args beginning with.*$/s, '')
+      .replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '')
+      .replace(/^ERR (?=The user executing the script can't run this command)/, 'NOPERM ')
+      .replace(/Retrying from scratch after \d+ms\. /, '')
+      // ioredis meets an unsubscription that nobody has asked for, one for each channel.
+      .replace(/^Command queue state error\..* sunsubscribe,.*$/s, CHANNEL_LOST)
+      .replace(/^MOVED \d+ /, 'MOVED to ')
+      .slice(0, MAX_REASON_LENGTH)
+  );
 }
 
 export const EVICTION_REMEDY = 'set maxmemory-policy to noeviction or volatile-lru';
