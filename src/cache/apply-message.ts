@@ -50,7 +50,7 @@ export function createMessageApplier(
 
   const applyBan = (message: NumberedBan): ReturnType<Deliver> => {
     // The list from Redis may already have contained this ban, but nothing has waited for its note.
-    if (!bans.has(message.number)) ban(message);
+    if (!bans.has(message)) ban(message);
     callAll(purged, message.prefix);
     recordArrival(arrived, message);
     bans.add(message);

@@ -74,6 +74,32 @@ describe('proxy with a seed file and no upstream', () => {
     expect((await proxy.ask(PATH)).status, 'a purge still deletes it').toBe(400);
   });
 
+  /** More prefixes than Redis lists, and than memory once had bans. */
+  const others = Array.from({ length: 250 }, (_, at) => `99.${at}`);
+
+  test('serves a record after purges of many other prefixes', async () => {
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
+    await whenRead(proxy);
+    for (const prefix of others) await proxy.app.operations.purge({ prefix: `${prefix}/`, isSoft: false });
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
+  test('serves a record next to a table of many moved prefixes, each of which is purged at the start', async () => {
+    const upstreams = [
+      { prefixes: ['21.T11998'], kind: 'none' },
+      { prefixes: ['99.*'], kind: 'template', url: 'https://journal.example.org/{suffix}' },
+    ];
+    const lines = others.map((prefix) => `${prefix}/*,https://new.example.org/{suffix}`);
+    const proxy = await startProxy({
+      UPSTREAMS: JSON.stringify(upstreams),
+      SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`),
+      MOVED_FILE: fileOf(`${lines.join('\n')}\n`),
+    });
+    await whenRead(proxy);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect((await proxy.ask('/99.7/a')).headers['location']).toBe('https://new.example.org/a');
+  });
+
   test('is not ready without records, and names them, when its seed file is not an export', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf('noise\n') });
     proxy.app.addStartChecks();

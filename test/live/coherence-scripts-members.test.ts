@@ -2,7 +2,7 @@
 import { partial } from '../support/partial.js';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { MAX_BANS } from '../../src/cache/coherence/bans.js';
+import { MAX_LISTED_BANS } from '../../src/cache/coherence/bans.js';
 import { LEASE_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { asStale } from '../../src/cache/entry.js';
@@ -18,11 +18,11 @@ type Three = [One, One, One];
 describeScripts('Redis scripts for bans and members', (world) => {
   test('list bans up to a maximum, above a floor set by the last dropped ban', async () => {
     const numbers: number[] = [];
-    for (let at = 0; at <= MAX_BANS; at++)
+    for (let at = 0; at <= MAX_LISTED_BANS; at++)
       numbers.push(await world.scripts.publish(ban(`21.T1/${at} `, at % 2 === 1)));
     const { bans: known } = await world.scripts.enter('', 'era');
     expect(known.floor).toBe(numbers[0]);
-    expect(known.bans).toHaveLength(MAX_BANS);
+    expect(known.bans).toHaveLength(MAX_LISTED_BANS);
     expect(known.bans).toContainEqual({ number: numbers[1], prefix: '21.T1/1 ', isSoft: true });
     expect(known.bans).toContainEqual({ number: numbers[2], prefix: '21.T1/2 ', isSoft: false });
   });
@@ -30,10 +30,10 @@ describeScripts('Redis scripts for bans and members', (world) => {
   test('count the ban of a new era towards the maximum', async () => {
     await world.scripts.enter('', 'one');
     const first = await world.scripts.publish(ban('21.T1/first'));
-    for (let at = 1; at < MAX_BANS; at++) await world.scripts.publish(ban(`21.T1/${at} `));
+    for (let at = 1; at < MAX_LISTED_BANS; at++) await world.scripts.publish(ban(`21.T1/${at} `));
     const { bans: known } = await world.scripts.enter('at another server', 'two');
     expect(known.floor).toBe(first);
-    expect(known.bans).toHaveLength(MAX_BANS);
+    expect(known.bans).toHaveLength(MAX_LISTED_BANS);
     expect(known.bans).toContainEqual({ number: known.seq, prefix: '', isSoft: true });
   });
 

@@ -1,5 +1,6 @@
 // Bans, as in Varnish: a ban purges all keys with a prefix, and is applied lazily when an entry is used.
 import { type Times, asStale } from '../entry.js';
+import { PrefixMap } from '../../handle/prefix-map.js';
 
 /** A ban of all keys with a prefix; an empty prefix matches every key. */
 export interface Ban {
@@ -13,37 +14,46 @@ export interface NumberedBan extends Ban {
   number: number;
 }
 
-/** Maximum number of bans: each load, and each use of an older entry, is checked against all newer bans. */
-export const MAX_BANS = 200;
+/** Maximum number of bans that Redis lists, and that wait for Redis. */
+export const MAX_LISTED_BANS = 200;
+/** Maximum number of banned prefixes: each takes some 200 bytes until the process ends. */
+export const MAX_BANNED = 10_000;
+
+/** The numbers of the latest bans of a prefix; 0 for none. */
+interface BanNumbers {
+  hard: number;
+  soft: number;
+}
 
 /**
- * A bounded list of bans. Above the maximum, the oldest ban becomes the floor: all older entries count as
- * banned.
+ * The latest bans of each prefix. Above the maximum, the oldest becomes the floor: all older entries count as banned. A
+ * record without a server is then lost, because nothing can bring it back.
  */
 export class Bans {
-  /** Oldest first. */
-  #bans: NumberedBan[] = [];
-  #floor = { hard: 0, soft: 0 };
+  /** The prefix with the latest ban last. */
+  readonly #byPrefix = new PrefixMap<BanNumbers>();
+  readonly #floor: BanNumbers = { hard: 0, soft: 0 };
+  #latest = 0;
 
   /** `run`: the server run that assigned the numbers. */
   constructor(readonly run = '') {}
 
   get latest(): number {
-    return this.#bans.at(-1)?.number ?? Math.max(this.#floor.hard, this.#floor.soft);
+    return this.#latest;
   }
 
-  has(number: number): boolean {
-    return this.#bans.some((known) => known.number === number);
+  has({ prefix, isSoft, number }: NumberedBan): boolean {
+    return this.#byPrefix.get(prefix)?.[isSoft ? 'soft' : 'hard'] === number;
   }
 
   /** Adds a ban. Returns false if it is known, or covered by a newer ban or by the floor. */
   add(ban: NumberedBan): boolean {
     if (this.#isCovered(ban)) return false;
-    this.#bans = [...this.#bans.filter((known) => !covers(ban, known)), ban];
-    this.#bans.sort((one, other) => one.number - other.number);
-    if (this.#bans.length <= MAX_BANS) return true;
-    const dropped = this.#bans.shift();
-    if (dropped) this.#floor[dropped.isSoft ? 'soft' : 'hard'] = dropped.number;
+    const { prefix, isSoft, number } = ban;
+    this.#latest = Math.max(this.#latest, number);
+    const { hard, soft } = this.#byPrefix.get(prefix) ?? { hard: 0, soft: 0 };
+    this.#byPrefix.set(prefix, isSoft ? { hard, soft: number } : { hard: number, soft });
+    if (this.#byPrefix.size > MAX_BANNED) this.#dropOldest();
     return true;
   }
 
@@ -54,42 +64,45 @@ export class Bans {
    */
   raiseFloor(number: number): void {
     this.#floor.hard = Math.max(this.#floor.hard, number);
-    this.#bans = this.#bans.filter((known) => known.number > number);
+    this.#latest = Math.max(this.#latest, number);
+    for (const [prefix, { hard, soft }] of this.#byPrefix.entries())
+      if (Math.max(hard, soft) <= number) this.#byPrefix.delete(prefix);
   }
 
   /** Whether a ban above this number matches the key. */
   isBannedSince(key: string, number: number): boolean {
-    if (number < this.#floor.hard || number < this.#floor.soft) return true;
-    for (let at = this.#bans.length - 1; at >= 0; at--) {
-      const ban = this.#bans[at];
-      if (ban === undefined || ban.number <= number) return false;
-      if (key.startsWith(ban.prefix)) return true;
-    }
+    if (number < Math.max(this.#floor.hard, this.#floor.soft)) return true;
+    if (number >= this.#latest) return false;
+    for (const { hard, soft } of this.#byPrefix.matching(key)) if (Math.max(hard, soft) > number) return true;
     return false;
   }
 
   /** Applies the bans above `number` to an entry. Returns undefined if a hard ban deletes it. */
   apply<T extends Times>(key: string, entry: T, number: number): T | undefined {
     if (number < this.#floor.hard) return undefined;
-    if (number >= this.latest) return entry;
-    let allowed = number < this.#floor.soft ? asStale(entry) : entry;
-    for (const ban of this.#bans) {
-      if (ban.number <= number || !key.startsWith(ban.prefix)) continue;
-      if (!ban.isSoft) return undefined;
-      allowed = asStale(allowed);
+    if (number >= this.#latest) return entry;
+    let isStale = number < this.#floor.soft;
+    for (const { hard, soft } of this.#byPrefix.matching(key)) {
+      if (hard > number) return undefined;
+      isStale ||= soft > number;
     }
-    return allowed;
+    return isStale ? asStale(entry) : entry;
   }
 
-  #isCovered(ban: NumberedBan): boolean {
-    if (ban.number <= Math.max(this.#floor.hard, this.#floor.soft)) return true;
-    return this.#bans.some((known) => known.number === ban.number || covers(known, ban));
+  #dropOldest(): void {
+    const [[prefix, numbers] = ['', this.#floor] as const] = this.#byPrefix.entries();
+    this.#byPrefix.delete(prefix);
+    this.#floor.hard = Math.max(this.#floor.hard, numbers.hard);
+    this.#floor.soft = Math.max(this.#floor.soft, numbers.soft);
+  }
+
+  #isCovered({ prefix, isSoft, number }: NumberedBan): boolean {
+    if (number <= Math.max(this.#floor.hard, this.#floor.soft)) return true;
+    for (const { hard, soft } of this.#byPrefix.matching(prefix))
+      if (number <= (isSoft ? Math.max(hard, soft) : hard)) return true;
+    return false;
   }
 }
-
-/** Whether `ban` makes the older ban redundant. */
-const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
-  ban.number > older.number && includes(ban, older);
 
 /** Whether `ban` makes `other` redundant if both are published at the same time. */
 export const includes = (ban: Ban, other: Ban): boolean =>

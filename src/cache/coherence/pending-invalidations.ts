@@ -1,7 +1,7 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next
 // lease.
 import { entriesOf } from '../bounded-map.js';
-import { MAX_BANS, includes } from './bans.js';
+import { MAX_LISTED_BANS, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
@@ -43,7 +43,7 @@ export class PendingInvalidations {
   #addBan(ban: BanChange): void {
     if (this.#bans.some((known) => includes(known, ban))) return;
     this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
-    if (this.#bans.length <= MAX_BANS) return;
+    if (this.#bans.length <= MAX_LISTED_BANS) return;
     this.#bans = [{ ...BAN_ALL, isSoft: this.#bans.every(({ isSoft }) => isSoft) }];
   }
 

@@ -1,6 +1,6 @@
 // Publishes changes and bans, reads group numbers, and enters eras.
 import { groupsOf } from '../../time-slicer.js';
-import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
+import { type NumberedBan, MAX_LISTED_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, fieldsOf, formatChange } from '../coherence/message.js';
 import { BAN, CHANGE, ENTER, SYNC } from './coherence-scripts.js';
@@ -24,7 +24,7 @@ export async function publishChange(
   if (change.kind === 'ban') {
     const state = commands.bansName;
     const channel = channels.ofGroup('bans');
-    const args = [runOf(commands, state), `${name} ${key}`, MAX_BANS, channel, channels.publish, text];
+    const args = [runOf(commands, state), `${name} ${key}`, MAX_LISTED_BANS, channel, channels.publish, text];
     return { seq: Number(await commands.script(BAN, [state], args)), isStored: false };
   }
   const group = groupOf(key);
@@ -73,7 +73,7 @@ export async function enterEra(
   const name = commands.bansName;
   const run = runOf(commands, name);
   const text = formatChange(BAN_EARLIER_ERAS, { member, call: '' });
-  const args = [run, from, next, channels.ofGroup('bans'), channels.publish, text, MAX_BANS];
+  const args = [run, from, next, channels.ofGroup('bans'), channels.publish, text, MAX_LISTED_BANS];
   const fields = (await commands.script(ENTER, [name], args)) as string[];
   const known: KnownBans = { kind: 'bans', run, seq: 0, floor: 0, bans: [] };
   let era = '';

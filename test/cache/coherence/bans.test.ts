@@ -1,7 +1,7 @@
 // Bans: purges of many keys in one step.
 import { fc, test as propertyTest } from '../../support/property.js';
 import { describe, expect, test } from 'vitest';
-import { Bans, MAX_BANS, type NumberedBan } from '../../../src/cache/coherence/bans.js';
+import { Bans, MAX_BANNED, type NumberedBan } from '../../../src/cache/coherence/bans.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
 
 const ban = (number: number, prefix: string, isSoft = false): NumberedBan => ({ number, prefix, isSoft });
@@ -60,7 +60,7 @@ describe('ban', () => {
 
   test('applies to every key once it has been dropped from the full list', () => {
     const bans = new Bans();
-    for (let number = 1; number <= MAX_BANS + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
+    for (let number = 1; number <= MAX_BANNED + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toBeUndefined();
     expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
     expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
@@ -68,7 +68,7 @@ describe('ban', () => {
 
   test('marks every key stale once it has been dropped from the full list, if it was soft', () => {
     const bans = new Bans();
-    for (let number = 1; number <= MAX_BANS + 1; number++)
+    for (let number = 1; number <= MAX_BANNED + 1; number++)
       bans.add(ban(number, `21.T1/${number}-`, number === 1));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toEqual(stale);
     expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
@@ -124,13 +124,13 @@ describe('ban list', () => {
 
   test('stores one ban for a repeatedly purged prefix', () => {
     const bans = new Bans();
-    for (let number = 1; number <= 2 * MAX_BANS; number++) expect(bans.add(ban(number, 'A'))).toBe(true);
+    for (let number = 1; number <= 2 * MAX_BANNED; number++) expect(bans.add(ban(number, 'A'))).toBe(true);
     expect(bans.apply('B', entry, 0)).toEqual(entry);
   });
 
   test('accepts a new ban even if the oldest ban must be dropped', () => {
     const bans = new Bans();
-    for (let number = 1; number <= MAX_BANS + 1; number++)
+    for (let number = 1; number <= MAX_BANNED + 1; number++)
       expect(bans.add(ban(number, `${number}-`))).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 // Pending invalidations: made during a Redis outage, and not yet published.
 import { describe, expect, test } from 'vitest';
-import { MAX_BANS } from '../../../src/cache/coherence/bans.js';
+import { MAX_LISTED_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 
@@ -76,7 +76,7 @@ describe('pending invalidations', () => {
     ['soft if all of them are soft', true],
   ])('become one ban on every key beyond the Redis ban limit (%s)', (_what, isSoft) => {
     const pending = new PendingInvalidations();
-    for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
+    for (let at = 0; at <= MAX_LISTED_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
     expect(pending.take(1000)).toEqual([ban('', isSoft)]);
   });
 
