@@ -79,6 +79,22 @@ describe('a disk that does not respond', () => {
     responding.open();
   });
 
+  test('finds the purged prefix of a handle without comparing it with all of them', async () => {
+    const log = new DeletionLog(join(newFolder(), 'snapshot'), {
+      onLate: () => undefined,
+      onFailed: () => Promise.resolve(),
+    });
+    const prefixes = Array.from({ length: 5000 }, (_, at) => `21.T1/${at}@`);
+    await Promise.all(prefixes.map((prefix) => log.add({ prefix })));
+    const isDeleted = await log.read();
+    const [compared, cut] = [vi.spyOn(String.prototype, 'startsWith'), vi.spyOn(String.prototype, 'slice')];
+    const found = ['21.T1/4711@x', '21.T1/5000@x', '21.T1/4711'].map(isDeleted);
+    const steps = compared.mock.calls.length + cut.mock.calls.length;
+    vi.restoreAllMocks();
+    expect(found).toEqual([true, false, false]);
+    expect(steps).toBeLessThan(20);
+  });
+
   test('has at most 10,000 deletions waiting, and more count as a deletion of all', async () => {
     const file = join(newFolder(), 'snapshot');
     const responding = holdDisk();

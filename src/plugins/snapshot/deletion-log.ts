@@ -1,10 +1,12 @@
 // The on-disk log of deletions since the snapshot, so that a restore brings no deleted record back.
 import { randomUUID } from 'node:crypto';
-import { readFile, readdir, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { readdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { untilDeadline } from '../../clock.js';
+import { PrefixMap } from '../../handle/prefix-map.js';
 import type { Deleted } from '../../cache/store.js';
 import { APPEND } from '../../config/given-files.js';
+import { readFileLines } from '../../handle/streams.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
 import { afterHalves } from '../../upstream/exchange.js';
 
@@ -90,14 +92,14 @@ export class DeletionLog {
   /** Reads all logs. @throws Error when a log cannot be read */
   async read(): Promise<IsDeleted> {
     const keys = new Set<string>();
-    const prefixes: string[] = [];
+    const prefixes = new PrefixMap<true>();
     for (const file of await this.#files()) {
-      for (const deleted of await readDeletions(file)) {
+      for await (const deleted of readDeletions(file)) {
         if ('key' in deleted) keys.add(deleted.key);
-        else prefixes.push(deleted.prefix);
+        else prefixes.set(deleted.prefix, true);
       }
     }
-    return (key) => keys.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
+    return (key) => keys.has(key) || prefixes.matching(key).next().value === true;
   }
 
   async #files(): Promise<string[]> {
@@ -109,16 +111,13 @@ export class DeletionLog {
   }
 }
 
-/** Returns none if a concurrent snapshot has removed the log. */
-async function readDeletions(file: string): Promise<Deleted[]> {
-  const text = await readLog(file).catch(exceptMissing);
-  return (text ?? '').split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
-}
-
-async function readLog(file: string): Promise<string> {
-  // Reading a named pipe would block a thread.
-  if (!(await stat(file)).isFile()) throw new Error('it is not a regular file');
-  return readFile(file, 'utf8');
+/** Yields none if a concurrent snapshot has removed the log. */
+async function* readDeletions(file: string): AsyncGenerator<Deleted, void> {
+  try {
+    for await (const line of readFileLines(file)) if (line !== '') yield parseLine(line);
+  } catch (error) {
+    exceptMissing(error);
+  }
 }
 
 /** Parses a line. A damaged line may have named any key, so it deletes all keys. */
