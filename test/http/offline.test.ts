@@ -100,6 +100,29 @@ describe('proxy with a seed file and no upstream', () => {
     expect((await proxy.ask('/99.7/a')).headers['location']).toBe('https://new.example.org/a');
   });
 
+  test('serves a record whatever else clients read, because nothing could bring it back', async () => {
+    const upstreams = [
+      { prefixes: ['21.T11998'], kind: 'none' },
+      { prefixes: ['99'], kind: 'template', url: 'https://journal.example.org/{suffix}' },
+    ];
+    const SEED_FILE = fileOf(`${recordLine(HANDLE)}\n`);
+    const proxy = await startProxy({
+      UPSTREAMS: JSON.stringify(upstreams),
+      SEED_FILE,
+      CACHE_MAX_BYTES: '64KiB',
+    });
+    await whenRead(proxy);
+    const evicted = async (): Promise<number> => {
+      const { values } = await proxy.metric('handle_proxy_cache_evictions_total');
+      return values.find(({ labels }) => labels['store'] === 'found')?.value ?? 0;
+    };
+    // A name that is read again is no newcomer.
+    for (let at = 0; (await evicted()) < 200; at++)
+      for (let times = 0; times < 2; times++)
+        expect((await proxy.ask(`/api/handles/99/${at}`)).status).toBe(200);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
   test('is not ready without records, and names them, when its seed file is not an export', async () => {
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf('noise\n') });
     proxy.app.addStartChecks();

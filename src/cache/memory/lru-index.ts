@@ -28,6 +28,9 @@ type Slot = number | string;
 
 type List = LRUCache<Slot, number>;
 
+/** `unserved`: records that no server has. They count as records, and are never evicted. */
+type ListOfRows = ListName | 'unserved';
+
 interface ListedRow {
   list: List;
   slot: Slot;
@@ -60,7 +63,7 @@ interface LruIndexOptions {
  * records. A record starts among the newcomers, and its first use moves it to the other records.
  */
 export class LruIndex {
-  #lists: Record<ListName, List>;
+  #lists: Record<ListOfRows, List>;
   /** The row that changes its list, and so is not freed. */
   #moving: number | undefined;
   /**
@@ -90,8 +93,7 @@ export class LruIndex {
 
   #find(key: string): ListedRow | undefined {
     const hash = hashOf(key) | 0;
-    const { found, newcomers, notFound } = this.#lists;
-    for (const list of [found, newcomers, notFound]) {
+    for (const list of Object.values(this.#lists)) {
       const at = list.peek(hash);
       if (at !== undefined && this.options.rows.hasKey(at, key)) return { list, slot: hash, at };
       const own = list.peek(key);
@@ -109,17 +111,16 @@ export class LruIndex {
   }
 
   /** Adds a row to a list. Returns false, and frees the row, if the entry exceeds the list's size limit. */
-  set(key: string, at: number, name: ListName): boolean {
+  set(key: string, at: number, name: ListOfRows): boolean {
     const known = this.#find(key);
-    const { found } = this.#lists;
-    const home = name === 'newcomers' && known?.list === found ? found : this.#lists[name];
+    const isRecord = known !== undefined && known.list !== this.#lists.notFound;
+    const home = name === 'newcomers' && isRecord ? known.list : this.#lists[name];
     const slot = slotIn(home, key, known);
     home.set(slot, at);
-    const isKept = home.peek(slot) === at;
-    if (!isKept) this.options.rows.drop(at);
+    if (home.peek(slot) !== at) this.options.rows.drop(at);
     if (name !== 'notFound') this.#evictRecords(home);
     else if (home.size > this.options.bounds.notFound.maxEntries) home.pop();
-    return isKept;
+    return home.peek(slot) === at;
   }
 
   /** Advances the tick once per entries / 64 stores, by the entries of the list. */
@@ -131,7 +132,7 @@ export class LruIndex {
 
   /**
    * Evicts newcomers while they exceed their share, otherwise the least recently used record, but not the record that
-   * was just stored in `home`.
+   * was just stored in `home`, unless those without a server leave no room for it.
    */
   #evictRecords(home: List): void {
     const { maxEntries } = this.options.bounds.found;
@@ -144,7 +145,7 @@ export class LruIndex {
         newcomers.calculatedSize > found.maxSize * NEWCOMER_SHARE;
       const canEvict = (list: List): boolean => list.size > (list === home ? 1 : 0);
       const isFromNewcomers = !canEvict(found) || (isAboveShare && canEvict(newcomers));
-      (isFromNewcomers ? newcomers : found).pop();
+      if (((isFromNewcomers ? newcomers : found).pop() ?? found.pop()) === undefined) return;
     }
   }
 
@@ -160,7 +161,7 @@ export class LruIndex {
   }
 
   /** Whether the row fits into its list without an eviction. */
-  hasRoom(at: number, name: ListName): boolean {
+  hasRoom(at: number, name: ListOfRows): boolean {
     const { found, notFound } = this.options.bounds;
     const { maxEntries } = name === 'notFound' ? notFound : found;
     const { entries, bytes } = this.#used(name);
@@ -168,19 +169,21 @@ export class LruIndex {
   }
 
   usage(): MemoryUsage[] {
+    const { unserved } = this.#lists;
     return (['found', 'newcomers', 'notFound'] as const).map((store) => {
       const { size, calculatedSize } = this.#lists[store];
-      return { store, entries: size, bytes: calculatedSize };
+      if (store !== 'found') return { store, entries: size, bytes: calculatedSize };
+      return { store, entries: size + unserved.size, bytes: calculatedSize + unserved.calculatedSize };
     });
   }
 
   /** Returns the entries and bytes that share a bound: those of all records, or of all not-found answers. */
-  #used(name: ListName): { entries: number; bytes: number } {
-    const { found, newcomers, notFound } = this.#lists;
+  #used(name: ListOfRows): { entries: number; bytes: number } {
+    const { found, newcomers, unserved, notFound } = this.#lists;
     if (name === 'notFound') return { entries: notFound.size, bytes: notFound.calculatedSize };
     return {
-      entries: found.size + newcomers.size,
-      bytes: found.calculatedSize + newcomers.calculatedSize,
+      entries: found.size + newcomers.size + unserved.size,
+      bytes: found.calculatedSize + newcomers.calculatedSize + unserved.calculatedSize,
     };
   }
 
@@ -188,15 +191,16 @@ export class LruIndex {
     return this.options.rows.bytes(at) + OVERHEAD_BYTES;
   }
 
-  #newLists(): Record<ListName, List> {
+  #newLists(): Record<ListOfRows, List> {
     return {
       found: this.#newList('found'),
       newcomers: this.#newList('newcomers'),
+      unserved: this.#newList('unserved'),
       notFound: this.#newList('notFound'),
     };
   }
 
-  #newList(name: ListName): List {
+  #newList(name: ListOfRows): List {
     const { rows, bounds, onEvict } = this.options;
     const share = name === 'notFound' ? NOT_FOUND_SHARE : 1 - NOT_FOUND_SHARE;
     return new LRUCache<Slot, number>({
@@ -206,7 +210,7 @@ export class LruIndex {
       dispose: (at, _slot, reason) => {
         if (at === this.#moving) return;
         rows.drop(at);
-        if (reason === 'evict') onEvict(name);
+        if (reason === 'evict' && name !== 'unserved') onEvict(name);
       },
     });
   }

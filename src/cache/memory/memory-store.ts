@@ -132,13 +132,14 @@ export class MemoryStore {
 
   /**
    * Restores an unrevalidated entry from a file. `kept`: memory already has an entry, or the key is fenced or
-   * was invalidated since the ticket was issued. Restored records are no newcomers: a file contains what was kept.
+   * was invalidated since the ticket was issued. Restored records are no newcomers: a file contains what was kept. Only a
+   * record without a server is fresh, and it is never evicted, because nothing could bring it back.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
     if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
       return 'kept';
-    const list = listOf(entry);
+    const list = entry.staleAt > this.#now() ? 'unserved' : listOf(entry);
     const at = this.#rows.add(key, entry, { since: this.#log.currentMoment(), tick: this.#index.tick });
     if (this.#index.hasRoom(at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);

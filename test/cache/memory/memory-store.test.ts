@@ -51,6 +51,20 @@ describe('memory store', () => {
     ]);
   });
 
+  test('stores nothing else while records without a server need all of the room', () => {
+    const store = open({ found: { maxEntries: 2 } });
+    for (const key of ['A', 'B']) expect(store.restore(key, entryOf(key), store.moment())).toBe('restored');
+    expect(store.restore('C', entryOf('C'), store.moment())).toBe('full');
+    for (let times = 0; times < 2; times++) expect(put(store, 'D')).toBe(false);
+    store.forget('A');
+    for (const key of ['D', 'E']) {
+      expect(put(store, key)).toBe(true);
+      expect(store.peek(key)).toBeDefined();
+    }
+    expect(['A', 'B', 'D', 'E'].filter((key) => store.peek(key) !== undefined)).toEqual(['B', 'E']);
+    expect(store.usage().map(({ entries }) => entries)).toEqual([2, 0, 0]);
+  });
+
   test('lets newcomers displace a tenth of the records that were read again', () => {
     const store = open({ found: { maxEntries: 100 } });
     const popular = Array.from({ length: 100 }, (_, at) => `POPULAR${at}`);
