@@ -19,7 +19,8 @@ export class PendingInvalidations {
   }
 
   /**
-   * Adds a change. Above the maximum, a ban of every key replaces the pending keys, which causes extra loads.
+   * Adds a change. Above the maximum, a soft ban of every key replaces the pending keys, which causes extra loads. A hard ban
+   * would delete every record in every instance, and anyone can add keys by authoritative reads.
    */
   add(change: Change): void {
     if (change.kind === 'ban') {
@@ -33,7 +34,7 @@ export class PendingInvalidations {
     if (this.#count <= MAX_KEYS) return;
     this.#keys.clear();
     this.#count = 0;
-    this.#addBan(BAN_ALL);
+    this.#addBan({ ...BAN_ALL, isSoft: true });
   }
 
   /**
