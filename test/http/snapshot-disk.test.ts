@@ -95,6 +95,22 @@ describe('a disk that does not respond', () => {
     expect(steps).toBeLessThan(20);
   });
 
+  test('has at most 32 MiB, and then counts as a deletion of all, until the next snapshot', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const log = new DeletionLog(file, { onLate: () => undefined, onFailed: () => Promise.resolve() });
+    const text = (): string => readFileSync(`${file}.deleted`, 'utf8');
+    const part = 'x'.repeat(2 ** 20);
+    for (let at = 0; at < 40; at++) await log.add({ key: `21.T1/${at}${part}` });
+    expect(text().length).toBeLessThan(33 * 2 ** 20);
+    expect(text().endsWith('}\n{"prefix":""}\n')).toBe(true);
+    expect((await log.read())('21.T1/OTHER')).toBe(true);
+    const forgetOlder = await log.startLog();
+    await log.add({ key: '21.T1/LATER' });
+    await forgetOlder();
+    expect(text()).toBe('{"key":"21.T1/LATER"}\n');
+    expect(['21.T1/LATER', '21.T1/OTHER'].map(await log.read())).toEqual([true, false]);
+  });
+
   test('has at most 10,000 deletions waiting, and more count as a deletion of all', async () => {
     const file = join(newFolder(), 'snapshot');
     const responding = holdDisk();

@@ -18,7 +18,15 @@ const WAIT_MS = 500;
 /** Maximum number of deletions that wait for the disk; more are logged as a deletion of all keys. */
 const MAX_WAITING = 10_000;
 
+/**
+ * Maximum characters of a log, which holds 400,000 usual handles: anyone can delete entries, also missing ones, by
+ * authoritative reads. A log that is longer ends with a deletion of all keys.
+ */
+const MAX_LOG_CHARS = 32 * 1024 ** 2;
+
 const EVERYTHING: Deleted = { prefix: '' };
+
+const lineOf = (deleted: Deleted): string => `${JSON.stringify(deleted)}\n`;
 
 interface LogFailures {
   /** The disk does not respond. The lines are still written if it does before the process ends. */
@@ -36,6 +44,8 @@ export class DeletionLog {
   readonly #appends = new SerialFlight();
   #waiting: Deleted[] = [];
   #isLate = false;
+  /** Characters of the current log. */
+  #logged = 0;
 
   constructor(
     snapshotFile: string,
@@ -66,9 +76,12 @@ export class DeletionLog {
   }
 
   async #append(): Promise<void> {
-    const lines = this.#waiting.splice(0).map((deleted) => `${JSON.stringify(deleted)}\n`);
+    const lines = this.#waiting.splice(0).map(lineOf).join('');
+    if (this.#logged > MAX_LOG_CHARS) return;
+    this.#logged += lines.length;
+    const text = this.#logged > MAX_LOG_CHARS ? lineOf(EVERYTHING) : lines;
     try {
-      await writeFile(this.#file, lines.join(''), { flag: APPEND, mode: 0o600 });
+      await writeFile(this.#file, text, { flag: APPEND, mode: 0o600 });
     } catch (error) {
       await this.failures.onFailed(error);
     }
@@ -81,6 +94,8 @@ export class DeletionLog {
    */
   async startLog(): Promise<() => Promise<void>> {
     const before = `${this.#file}.${randomUUID()}`;
+    // Before the new log starts, so that it misses no line.
+    this.#logged = 0;
     await rename(this.#file, before).catch(exceptMissing);
     const older = (await this.#files()).filter((file) => file !== this.#file);
     return async () => {
