@@ -93,7 +93,8 @@ export class LruIndex {
 
   #find(key: string): ListedRow | undefined {
     const hash = hashOf(key) | 0;
-    for (const list of Object.values(this.#lists)) {
+    const { found, newcomers, unserved, notFound } = this.#lists;
+    for (const list of [found, newcomers, unserved, notFound]) {
       const at = list.peek(hash);
       if (at !== undefined && this.options.rows.hasKey(at, key)) return { list, slot: hash, at };
       const own = list.peek(key);
