@@ -18,22 +18,11 @@ export interface Admission {
   refusalOf: ((req: IncomingMessage) => ServiceError | undefined) | undefined;
   /** Judges a request once, and returns its caller, which the context keeps. */
   admit: Admit;
-  /**
-   * Judges a native message that misses in memory, and returns its caller. Used only for TCP, because UDP
-   * addresses can be forged.
-   *
-   * @throws ServiceError of a judge
-   */
+  /** Judges a miss over TCP (UDP addresses can be forged). @throws ServiceError of a judge */
   admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
-  /**
-   * Judges a single handle of a judged request that names it in its body or names many handles. Undefined if
-   * no judge concerns handles.
-   */
+  /** Judges a handle that a judged request names in its body or among many; undefined if no judge does. */
   refusalOfHandle: RefusalOfHandle | undefined;
-  /**
-   * Charges a judged request with many handles for `more` additional ones. @throws ServiceError when it
-   * exceeds a limit
-   */
+  /** Charges a judged request for `more` handles. @throws ServiceError when it exceeds a limit */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 

@@ -65,10 +65,7 @@ export interface App {
   admin: RequestListener;
   /** Checks for `/readyz` on the admin listener. */
   readiness: Readiness;
-  /**
-   * Adds readiness checks for the first contact with Redis, and for an upstream or records to serve. Returns a function to
-   * call once the upstream has responded.
-   */
+  /** Adds checks for Redis and something to serve. Returns what to call once the upstream has responded. */
   addStartChecks: () => () => void;
   /** The admin API operations, for use without the listener. */
   operations: Operations;
@@ -77,10 +74,7 @@ export interface App {
   close: () => Promise<void>;
 }
 
-/**
- * Creates all parts of the proxy. @throws Error when the configuration names no upstream, or one of a kind that
- * no plugin reads
- */
+/** @throws Error when the configuration names no upstream, or one of a kind that no plugin reads */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const { plugins = PLUGINS } = deps;

@@ -12,19 +12,14 @@ const LIMITS = '/proc/self/limits';
 /** Files used by the process itself: Node.js, listeners, Redis, files of plugins, a reload. */
 const PROCESS_FILES = 40;
 
-/**
- * Reads the file limit, which Node.js has raised to the hard limit; undefined if it is unlimited or unknown.
- */
+/** Reads the file limit, which Node.js has raised to the hard limit; undefined if unlimited or unknown. */
 export function readFileLimit(): number | undefined {
   const limits = existsSync(LIMITS) ? readFileSync(LIMITS, 'utf8') : '';
   const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
   return limit === undefined ? undefined : Number(limit);
 }
 
-/**
- * Returns the number of files not used by clients: those of the process and the admin listener, and the
- * maximum connections to each server.
- */
+/** Returns the files of the process, of the admin listener, and of connections to servers. */
 function otherFiles(config: Config): number {
   const ofPlugins = PLUGINS.flatMap((plugin) => [
     plugin.connections?.(config) ?? 0,
@@ -45,10 +40,7 @@ export const wantedFiles = (config: Config): number =>
 const clientsOfPlugins = (config: Config): number =>
   PLUGINS.reduce((sum, { clients }) => sum + (clients?.most(config) ?? 0), 0);
 
-/**
- * Returns the number of files for clients: the remaining files, but at least half, because upstream pools are
- * rarely full.
- */
+/** Returns the files for clients: those that are left, but at least half, because pools are rarely full. */
 function clientFiles(config: Config, limit: number): number {
   const spare = Math.max(2, limit - PROCESS_FILES);
   return Math.max(limit - otherFiles(config), Math.floor(spare / 2));

@@ -7,11 +7,7 @@ import type { ClosedListener, ListenAddress, PluginListener } from '../hooks.js'
 /** An unusable listen address. */
 export class ListenError extends Error {}
 
-/**
- * Opens a listener. Returns its URL with the actual port.
- *
- * @throws ListenError when the address is unusable
- */
+/** Opens a listener. Returns its URL. @throws ListenError when the address is unusable */
 async function listen({ scheme, keys, at, socket }: ClosedListener): Promise<string> {
   const { host, port, reusePort = false } = at;
   // The Node.js 20 types do not include `reusePort`.

@@ -132,9 +132,7 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
 /** Interval between probes until the upstream or a secondary has responded. */
 const REPEAT_MS = 2000;
 
-/**
- * Interval between later probes of servers with TLS, because certificates expire or are renewed at runtime.
- */
+/** Interval between later probes of servers with TLS, because certificates expire or are renewed. */
 const CERTIFICATE_MS = 3_600_000;
 
 /**

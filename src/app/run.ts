@@ -35,10 +35,7 @@ export async function run({ config: file }: { config?: string } = {}): Promise<v
   await exitOnFailure(() => serveUntilSignal(processSources(file)));
 }
 
-/**
- * Writes the reason for a failed start to stderr and exits: with code 2 for a configuration error, otherwise
- * with 1.
- */
+/** Writes why a start failed to stderr, and exits with 2 for a configuration error, otherwise with 1. */
 export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -58,11 +55,7 @@ export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 
     : { text: `The proxy cannot start: ${reason}\n`, exitCode: 1 };
 }
 
-/**
- * Loads the configuration and opens the listeners.
- *
- * @throws ConfigError when the configuration is invalid
- */
+/** Loads the configuration and opens the listeners. @throws ConfigError when it is invalid */
 export function start(
   sources: ConfigSources,
   destination?: LogDestination,
@@ -112,10 +105,7 @@ function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): voi
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }
 
-/**
- * Maximum time for responses in flight after an uncaught exception, which leaves the process in an unknown
- * state.
- */
+/** Time for responses in flight after an uncaught exception, which leaves the process in an unknown state. */
 const AFTER_EXCEPTION_MS = 1000;
 
 /** Time for closing connections and writing the log after the last response. */
@@ -188,10 +178,7 @@ function exitAtOnce(signal: NodeJS.Signals): void {
 
 const POLL_MS = 250;
 
-/**
- * Stops when the parent process changes. npm sends SIGTERM only to the shell through which npx has started
- * the proxy, and the shell exits without forwarding it.
- */
+/** Stops when the parent changes: npx gets its SIGTERM in a shell, which exits without forwarding it. */
 function stopWithNpmShell({ npm_lifecycle_event: event }: NodeJS.ProcessEnv = process.env): void {
   if (event === undefined) return;
   const { ppid } = process;

@@ -115,10 +115,7 @@ function announce(config: Config, logger: Logger, addresses: Readonly<Record<str
 /** Reads the configuration. @throws ConfigError when it is invalid */
 type ReadConfig = () => StartConfig;
 
-/**
- * Creates the reload function, which keeps the running configuration if the new one is invalid. `apply` applies
- * the changed keys.
- */
+/** Creates the reload, which keeps the running configuration if the new one is invalid. */
 export function createReload(
   config: Config,
   logger: Logger,

@@ -10,10 +10,7 @@ export function createSystemdNotifier(
   logger: Logger,
   env: NodeJS.ProcessEnv,
 ): {
-  /**
-   * Reports startup, and feeds the watchdog from then on. systemd restarts a process that stops feeding its
-   * watchdog.
-   */
+  /** Reports startup, and feeds the watchdog from then on, or systemd would restart the process. */
   listening: () => void;
   stopping: () => void;
 } {
@@ -43,10 +40,7 @@ export function createSystemdNotifier(
 /** Maximum timer interval; setInterval would replace a longer interval with 1 ms. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * Returns half of the watchdog period (ms); undefined if the watchdog is off or for a different process
- * (sd_watchdog_enabled(3)).
- */
+/** Returns half of the watchdog period (ms); undefined without one for this process (sd_watchdog_enabled(3)). */
 export function watchdogIntervalMs(
   { WATCHDOG_USEC: period = '', WATCHDOG_PID: ofPid }: NodeJS.ProcessEnv,
   pid: number,

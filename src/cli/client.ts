@@ -20,11 +20,7 @@ const MAX_TEXT_BYTES = 64 * 1024 ** 2;
 /** Maximum time for a response, as in `fetch`. A purge may wait for other instances. */
 export const MAX_WAIT_MS = 5 * 60_000;
 
-/**
- * Calls the admin listener and returns the JSON object of its response, which has the given member.
- *
- * @throws Failure as `callAdmin` does, and for any other response
- */
+/** Returns the JSON object of a response, which has the member. @throws Failure for any other response */
 export async function askAdmin(
   options: AdminOptions,
   { path, member, ...call }: { path: string; member: string } & Pick<AdminCall, 'body' | 'signal'>,
@@ -179,11 +175,7 @@ const TOKEN_MISSING = new Failure(
 );
 const TOKEN_WRONG = new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
 
-/**
- * Requests a text of the public listener.
- *
- * @throws Failure with the address and the reason for a response that is missing, cut, too long or too slow
- */
+/** Requests a text of the public listener. @throws Failure unless it arrives whole, in time and in bounds */
 export async function fetchText(
   url: string,
   init: RequestInit = {},
@@ -197,10 +189,7 @@ export async function fetchText(
   return { response, text: await readText(streamBody(response, signal), url, MAX_TEXT_BYTES) };
 }
 
-/**
- * Streams a body until the signal is aborted. Once a response has begun, `fetch` no longer listens to its signal after a
- * garbage collection.
- */
+/** Streams a body until the signal is aborted, to which `fetch` may not listen once a response has begun. */
 export const streamBody = ({ body }: Response, signal: AbortSignal): Pieces =>
   body === null ? [] : (Readable.fromWeb(body, { signal }) as AsyncIterable<Uint8Array>);
 

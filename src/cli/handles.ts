@@ -10,9 +10,7 @@ import { EXIT, Failure, printNote } from './terminal.js';
 /** API path in a resolver URL. No handle starts like this, because `api` is not a prefix. */
 const API_PATH = /^api\/handles\//i;
 
-/**
- * Reads a bare handle, a URI (`hdl:…`) or a resolver URL. Only a URL is percent-encoded and may have a query.
- */
+/** Reads a bare handle, a URI (`hdl:…`) or a resolver URL, which alone is percent-encoded and has a query. */
 export function readHandleName(text: string): string {
   const name = handleInUrl(text);
   if (!/^\s*https?:/i.test(text)) return name;
@@ -51,10 +49,7 @@ export async function handlesUnderPrefix(file: string | undefined, source: ListS
   return [...unique];
 }
 
-/**
- * Requests pages up to the first that is partial or lists nothing new. A server without paging returns all handles in
- * each response.
- */
+/** Requests pages up to the first that is partial or lists nothing new: a server may ignore paging. */
 async function listPrefix(prefix: string, source: ListSource, unique: Set<string>): Promise<void> {
   const authorization = authorizationFor(source);
   const { proxy, pageSize } = source;

@@ -74,9 +74,7 @@ function purgeSelection(
   throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
 }
 
-/**
- * Prints limited networks and traffic rule counts; with `unblock`, lifts the limit of that network instead.
- */
+/** Prints limited networks and counts of traffic rules; with `unblock`, ends the limit of that network. */
 export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
   if (unblock !== undefined) {
     const path = `/traffic/blocked/${encodeURIComponent(unblock)}`;
@@ -139,10 +137,7 @@ export async function stats(options: JsonOption & { watch?: boolean }): Promise<
 
 const MAX_HANDLES = 10;
 
-/**
- * Formats the statistics. `perSecond` is the request rate since the previous reading, undefined for the
- * first.
- */
+/** Formats the statistics. `perSecond`: requests since the previous reading; undefined for the first. */
 function statsText(report: Stats, perSecond: number | undefined): string {
   const { version, uptimeSeconds, redis, requests, upstream, memory, topHandles } = report;
   const top = topHandles.slice(0, MAX_HANDLES);

@@ -279,10 +279,7 @@ const atAdmin = (command: Command): Command =>
     .addOption(address('admin', 'admin', 9090))
     .addHelpText('after', '\nEnvironment: ADMIN_TOKEN is the token of the admin listener (admin.token).');
 
-/**
- * Creates the `--proxy` or `--admin` option, also set by PROXY_URL or ADMIN_URL. Empty text selects the
- * default.
- */
+/** Creates `--proxy` or `--admin`, also set by PROXY_URL or ADMIN_URL. Empty text selects the default. */
 function address(name: 'proxy' | 'admin', listener: string, port: number): Option {
   const byDefault = `http://127.0.0.1:${port}`;
   return new Option(`--${name} <url>`, `address of the ${listener} listener`)

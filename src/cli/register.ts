@@ -271,10 +271,7 @@ interface PublicKeys {
   administrator: Buffer;
 }
 
-/**
- * Builds the files of a primary site. The registry receives only `sitebndl.zip`, whose entry names, and the
- * placeholder `YOUR_PREFIX`, match CNRI's set-up tool.
- */
+/** Builds the files of a primary site, with the names and `YOUR_PREFIX` of CNRI's set-up tool. */
 function siteFiles(service: Answers, serialNumber: number, keys: PublicKeys): NewFile[] {
   const site = siteOf(service, serialNumber, keys.server);
   const binary = encodeSite(site);

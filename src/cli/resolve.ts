@@ -159,10 +159,7 @@ const isElement = (element: Partial<Element> | null): element is Element =>
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
-/**
- * Prints one JSON line per handle in a pipe, one table per record on a terminal, or with `plain` one line per
- * value.
- */
+/** Prints a JSON line per handle in a pipe, a table on a terminal, or with `plain` a line per value. */
 function printElement(
   element: Element,
   record: RecordResponse | undefined,

@@ -13,10 +13,7 @@ export class Failure extends Error {
   }
 }
 
-/**
- * Prints a line; on a terminal, without control characters of the text, which a server or a record may have written. In a
- * pipe the text is data.
- */
+/** Prints a line; on a terminal without control characters, which a server or record may have written. */
 export const print = (text: string): boolean =>
   process.stdout.write(`${process.stdout.isTTY ? printableLines(text) : text}\n`);
 export const printNote = (text: string): boolean => process.stderr.write(`${printableLines(text)}\n`);

@@ -16,10 +16,7 @@ interface ExportOptions extends AdminOptions {
   output?: string;
 }
 
-/**
- * Writes a partial file, and renames it after the last record. Adds records from the partial files of
- * interrupted runs if the proxy has since dropped them.
- */
+/** Writes a partial file, adds records of interrupted runs that the proxy has lost since, and renames it. */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
   const response = await callExport({ admin }, prefix);
   const lines = streamExport(response);

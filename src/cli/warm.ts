@@ -103,16 +103,11 @@ async function readToEnd(body: ReturnType<typeof streamBody>): Promise<string> {
   return start;
 }
 
-/**
- * Returns the remaining TTL in seconds, or 0 for a stale response, which makes the handle due immediately.
- */
+/** Returns the remaining TTL in seconds; 0 for a stale response, whose handle is due immediately. */
 const freshSeconds = (headers: Headers): number =>
   Math.max(0, Number(OUR_TTL.exec(headers.get('Cache-Status') ?? '')?.[1] ?? 0));
 
-/**
- * Matches only this proxy's list member; caches in front add their own (RFC 9211 §2). A longer number would exceed the
- * times of a date.
- */
+/** Matches only our member (RFC 9211 §2); a longer number would exceed the times of a date. */
 const OUR_TTL = /(?:^|,)\s*handle-resolver-proxy;[^,]*\bttl=(-?\d{1,10})\b/;
 
 /** Counts failed handles as `left`, because the next run retries them. */
@@ -128,10 +123,7 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
 /** The state file, with a line per loaded handle. A run only appends, so a killed process loses little. */
 interface WarmState {
   isDue: (handle: string) => boolean;
-  /**
-   * Records when the handle is due again (`dueAt` in ms since the epoch), unless it cannot be a line of the file: it stays
-   * due then.
-   */
+  /** Records when the handle is due again (ms since the epoch), unless it cannot be a line of the file. */
   markDone: (handle: string, dueAt: number) => void;
   save: () => void;
 }

@@ -42,10 +42,7 @@ export const readWebUrl = (text: string): string | undefined => parseHttpUrl(tex
 export const readLinkUrl = (text: string): string | undefined =>
   /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 
-/**
- * Returns a redis(s) URL unchanged; undefined for any other URL, and for one with parts that would be ignored: a
- * query, or a path other than a database number.
- */
+/** Returns a redis(s) URL unchanged; undefined for one with a query or a path that would be ignored. */
 export function readRedisUrl(text: string): string | undefined {
   const url = parseUrl(text);
   if (url === undefined || !['redis:', 'rediss:'].includes(url.protocol) || url.hostname === '')
@@ -85,10 +82,7 @@ export const readHandlePattern = (text: string): string | undefined =>
 /** Named networks that Express accepts. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
 
-/**
- * Validates an IP address, a CIDR network or a named network. Rejects a network of all addresses: as a trusted proxy,
- * any client could claim any address.
- */
+/** Validates an address or network, except one of all addresses: any client could claim any address. */
 export const readNetwork = (text: string): string | undefined =>
   NETWORKS.includes(text) || (parseNetwork(text)?.bits ?? 0) > 0 ? text : undefined;
 
@@ -118,10 +112,7 @@ export function createNetworkTest(networks: readonly string[]): (address: string
 
 const isLoopbackV6 = createNetworkTest(['::1', '127.0.0.0/8']);
 
-/**
- * Whether the host is a loopback address or `localhost` (RFC 6761 §6.3). Other names may resolve to any
- * address.
- */
+/** Whether a host is a loopback address or `localhost` (RFC 6761 §6.3); other names may resolve anywhere. */
 export function isLoopback(host: string): boolean {
   // BlockList creates two objects for each check, and each miss is one.
   if (isIPv4(host)) return host.startsWith('127.');

@@ -287,10 +287,7 @@ export function readPrefixPattern(given: string): string | undefined {
 export const readPrefixName = (given: string): string | undefined =>
   given.includes('*') ? undefined : readPrefixPattern(given);
 
-/**
- * Parses a duration, `forever`, or a mapping from prefixes to either. The variable may contain the mapping as
- * JSON or YAML.
- */
+/** Parses a duration, `forever`, or a mapping of prefixes to either; a variable has it as JSON or YAML. */
 export const prefixPeriods = (byDefault: string) =>
   z
     .union([z.string(), z.record(z.string(), z.string())], { error: ERROR })

@@ -77,10 +77,7 @@ function defaultOf(schema: z.ZodType, key: string): ConfigKey['byDefault'] {
 /** Returns a key's variable, or the prefix of a section's variables. */
 export const variableOf = (key: string): string => SHORT_VARIABLES[key] ?? longVariableOf(key);
 
-/**
- * Returns the variable for the full path: `SERVER_PORT` for `server.port`, although its actual variable is
- * `PORT`.
- */
+/** Returns the variable for the full path: `SERVER_PORT` for `server.port`, which `PORT` sets. */
 export const longVariableOf = (key: string): string =>
   key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
 
@@ -93,10 +90,7 @@ export function isTree(value: unknown): value is Record<string, unknown> {
 export const valueAt = (tree: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), tree);
 
-/**
- * Returns a copy with one value set. Keeps a string or list in place of a section, so that validation reports
- * it.
- */
+/** Returns a copy with one value set. Keeps a text or list in place of a section, for validation. */
 export function withValue(tree: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
   if (name === undefined) return value;
   if (tree !== undefined && !isTree(tree)) return tree;

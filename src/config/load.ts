@@ -29,10 +29,7 @@ const line = ({ key, source, text }: ConfigProblem): string =>
   key === undefined ? `  ${source}: ${text}` : `  ${key} (${source}): ${text}`;
 
 export interface ConfigSources {
-  /**
-   * Usually `process.env`. Unknown variables are ignored. Empty variables are errors if the file sets their
-   * key, and ignored otherwise.
-   */
+  /** Usually `process.env`. An empty variable is an error if the file sets its key, else it is ignored. */
   env: Readonly<Record<string, string | undefined>>;
   /** Returns a file's text. */
   readFile: (path: string) => string;
@@ -76,9 +73,7 @@ export interface ExplainedKey {
 export interface StartConfig<Settings extends Config = Config> {
   config: Settings;
   keys: ExplainedKey[];
-  /**
-   * Variables with a section's prefix but no matching key: a start ignores them, `check-config` rejects them.
-   */
+  /** Variables with the prefix of a section but no key: ignored at a start, rejected by `check-config`. */
   ignored: ConfigProblem[];
   /** At a reload: what is wrong with keys that only a start applies, such as a certificate that has expired since. */
   atNextStart: ConfigProblem[];
@@ -259,10 +254,7 @@ function hintInEntry(unknown: string, names: readonly string[]): string {
   return meant === undefined ? `; known: ${names.join(', ')}` : `; did you mean ${meant}?`;
 }
 
-/**
- * Nests a dotted key or a variable; suggests the same name in a different section or letter case; or else lists the
- * section's keys.
- */
+/** Nests a dotted key or a variable, else suggests a similar name, else lists the keys of the section. */
 function hintFor(unknown: string, keys: readonly ConfigKey[]): string {
   const known = [
     ...new Set(keys.flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),

@@ -130,9 +130,7 @@ export function contrastOf(one: string, other: string): number {
   return (lighter + 0.05) / (darker + 0.05);
 }
 
-/**
- * The darkest text background on light pages. `test/property/page-colours` checks src/html/style against it.
- */
+/** The darkest text background on light pages, as `test/property/page-colours` checks. */
 const DARKEST_BACK = '#fdeceb';
 
 const hasContrast = (given: string): boolean =>

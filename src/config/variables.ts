@@ -54,10 +54,7 @@ const CONSTANTS: Readonly<Record<string, string>> = {
   'native.site.description': 'Caching resolver proxy',
 };
 
-/**
- * Removed keys and their replacements. A removed key prevents startup, because an upgrade must not silently
- * drop a limit.
- */
+/** Removed keys, which prevent a start, because an upgrade must not silently drop a limit. */
 const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'server.workers':
     'removed: an instance is one process; for more cores run several instances on one Redis, as config/examples/several-instances.md shows',
@@ -92,10 +89,7 @@ export const removedVariables = (env: Environment): ConfigProblem[] =>
     .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
 
-/**
- * Variables that have a section's prefix but no key: the outgoing proxy, systemd (`CacheDirectory=`), or our
- * own commands.
- */
+/** Variables of no key: the outgoing proxy, systemd (`CacheDirectory=`), our own commands. */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
 /** Returns variables with a section's prefix that set none of its keys. */
@@ -117,10 +111,7 @@ export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): 
 
 const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/;
 
-/**
- * Whether Kubernetes set the variable to describe a service; for a service `redis`, it sets `REDIS_…` in
- * every container.
- */
+/** Whether Kubernetes describes a service: it sets `REDIS_…` in every container for a service `redis`. */
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 

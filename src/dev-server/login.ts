@@ -28,9 +28,7 @@ export interface Keys {
   sessions: SessionStore;
 }
 
-/**
- * Returns an anonymous login. XMLHttpRequest gets no Basic challenge, which would open the browser's dialog.
- */
+/** XMLHttpRequest gets no Basic challenge, which would open the browser's dialog. */
 const anonymous = (headers: IncomingHttpHeaders): DemoLogin => ({
   failed: false,
   basic: headers['x-requested-with'] !== 'XMLHttpRequest',
@@ -46,9 +44,7 @@ export function readRequestLogin(headers: IncomingHttpHeaders, keys: Keys): Demo
   return { failed: true, basic: false };
 }
 
-/**
- * Verifies a Basic login. The user name is percent-encoded because a colon would end it. The password is raw.
- */
+/** Verifies a Basic login: a percent-encoded user name, because a colon would end it, and a raw password. */
 function basicLoginIn(encoded: string, { store }: Keys): DemoLogin {
   const decoded = Buffer.from(encoded, 'base64');
   const colon = decoded.indexOf(':');

@@ -49,9 +49,7 @@ function withEncoding(content: WireContent, status: number, { method, headers }:
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
 }
 
-/**
- * Answers a CORS preflight before any other step. A preflight that requests too much gets no CORS headers.
- */
+/** Answers a CORS preflight before any other step; without CORS headers if it requests too much. */
 export function preflight({ method, headers }: DemoRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;
@@ -129,9 +127,7 @@ export interface DemoTarget {
   query: string;
 }
 
-/**
- * Splits a raw target at its first `?`, and removes scheme and host of an absolute form (RFC 9112 §3.2.2).
- */
+/** Splits a raw target at its first `?`, without scheme and host of an absolute form (RFC 9112 §3.2.2). */
 export function splitTarget(target: string): DemoTarget {
   const origin = target.replace(/^https?:\/\/[^/?]*/i, '');
   const at = origin.indexOf('?');

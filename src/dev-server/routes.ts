@@ -128,9 +128,7 @@ function operate(call: DemoCall, rest: string, world: World): DemoReply {
   return refuseRequest(RESPONSE_CODE.invalidHandle, { message: 'Empty handle invalid' });
 }
 
-/**
- * Replaces the challenge of a servlet's 401 with the challenge that the login filter chose for this client.
- */
+/** Replaces the challenge of a servlet's 401 with that of the login filter for this client. */
 function withBasic(reply: DemoReply, { basic, session }: DemoLogin): DemoReply {
   return reply.challenge ? { ...reply, challenge: { basic, session } } : reply;
 }
@@ -160,9 +158,7 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
   html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
 });
 
-/**
- * Redirects `/<handle>` to the record's first public URL. Sends a page if none exists, or for `?noredirect`.
- */
+/** Redirects `/<handle>` to its first public URL; sends a page without one, and for `?noredirect`. */
 function redirectPage(
   { path, query }: DemoTarget,
   { store, now }: { store: RecordStore; now: () => number },
@@ -220,10 +216,7 @@ function hiddenRefusal(
   return mayRead ? undefined : refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
 }
 
-/**
- * Removes a handle or values. The login is checked before existence, and a foreign prefix is "not found"
- * (recordings "delete: …").
- */
+/** Checks the login before existence; a foreign prefix is "not found" (recordings "delete: …"). */
 function removeHandle({ handle, parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const indexes = parameters.getAll('index').map(parseJavaInt);
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });

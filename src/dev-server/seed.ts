@@ -33,9 +33,7 @@ export function textValue(index: number, type: string, value: string): Record<st
   return { index, type, data: { format: 'string', value } };
 }
 
-/**
- * Returns the usual HS_ADMIN value: the group at index 200 of the prefix handle has nearly all permissions.
- */
+/** The group at index 200 of the prefix handle has nearly all permissions. */
 export function adminValue(permissions = '011111110011'): Record<string, unknown> {
   const value = { handle: `0.NA/${DEMO_PREFIX}`, index: 200, permissions };
   return { index: 100, type: 'HS_ADMIN', data: { format: 'admin', value } };

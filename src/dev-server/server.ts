@@ -38,10 +38,7 @@ export interface DemoOptions {
 type SendReply = (answer: () => WireReply, response: ServerResponse) => void;
 
 export interface DemoServer {
-  /**
-   * Opens a listener. With port 0 the system chooses the port. Plain HTTP counts as secure, so that logins work on loopback;
-   * the real server ignores them.
-   */
+  /** Opens a listener. Plain HTTP counts as secure for logins on loopback; the real server ignores them. */
   listen: (port: number, host?: string) => Promise<{ url: string }>;
   /** Opens an additional plain HTTP listener that ignores logins, like the real server. */
   listenInsecurely: (port: number, host?: string) => Promise<{ url: string }>;

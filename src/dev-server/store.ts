@@ -106,10 +106,7 @@ export function createRights(store: RecordStore, serverAdmins: readonly ValueRef
 
 export const isAdminValue = ({ type }: StoredValue): boolean => type === 'HS_ADMIN';
 
-/**
- * Compares references. The suffix is case-sensitive here, though not in logins (recording "create: user
- * handle lower case").
- */
+/** Suffixes are case-sensitive here, not in logins (recording "create: user handle lower case"). */
 function isSameAdmin(admin: ValueReference, identity: ValueReference): boolean {
   const isSameHandle = foldHandle(admin.handle, true) === foldHandle(identity.handle, true);
   return isSameHandle && (admin.index === 0 || admin.index === identity.index);

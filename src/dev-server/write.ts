@@ -77,9 +77,7 @@ function mayWrite(
   return (rights & RIGHT.deleteHandle) !== 0 && mayCreate();
 }
 
-/**
- * Whether the identity may create the handle. Prefix handles and names without a slash need a server admin.
- */
+/** Whether the identity may create the handle; prefix handles need a server admin. */
 function mayCreateHandle(handle: string, identity: ValueReference, { store, rights }: World): boolean {
   if (rights.isServerAdmin(identity)) return true;
   const slash = handle.indexOf('/');

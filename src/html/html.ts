@@ -42,10 +42,7 @@ export const brandingOf = (config: Config): PageBranding => ({
   examplePrefix: ownPrefix(config),
 });
 
-/**
- * Returns the first ordinary prefix in `upstreams` (no wildcard, no `0.` prefix), or else the first in
- * `v2.prefixes`.
- */
+/** The first prefix in `upstreams` without wildcard or `0.`, else the first in `v2.prefixes`. */
 function ownPrefix({ upstreams, v2 }: Config): string | undefined {
   const isOrdinary = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isOrdinary) ?? v2.prefixes[0];
@@ -117,10 +114,7 @@ function renderFooter({ footer, footerLinks }: PageBranding): Html {
   }`;
 }
 
-/**
- * Builds headers that forbid framing and restrict loading. `sources` contains the allowed sources by
- * Content-Security-Policy directive.
- */
+/** Headers that forbid framing and restrict loading to the `sources` by directive of the policy. */
 export const securityHeaders = (sources: Record<string, string>): Record<string, string> => ({
   'Content-Security-Policy': [
     "default-src 'none'",

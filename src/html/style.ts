@@ -23,10 +23,7 @@ const PALETTE = {
   'on-level': ['#fff', '#0f1419'],
 } as const;
 
-/**
- * Returns the CSS variables of a mode. Links use `page.accentColor` only in light mode, because it is
- * unreadable on dark backgrounds.
- */
+/** The CSS variables of a mode. `page.accentColor` is unreadable for links on dark backgrounds. */
 function coloursOf(mode: 0 | 1, accent: string | undefined): string {
   const own = accent === undefined ? [] : [`--accent:${accent}`, '--on-accent:#fff'];
   if (accent !== undefined && mode === 0) own.push(`--link:${accent}`);

@@ -6,9 +6,7 @@ import type { Metrics } from './metrics.js';
 
 type Family = LabelValue<'interface'>;
 
-/**
- * Describes a hit for log and metrics. All hits of a prepared response share one object: copy it to keep it.
- */
+/** A hit for log and metrics. All hits of a prepared response share one object: copy it to keep it. */
 export interface PreparedHit {
   family: Family;
   /** HTTP method, or native operation. */
@@ -130,10 +128,7 @@ function createRequestLines(logger: Logger, now: () => number) {
     buffer = '';
   }
 
-  /**
-   * Appends a line. `requestId` is set only if the request had one, and is not escaped; `ms` is undefined for
-   * untimed hits.
-   */
+  /** Appends a line. `requestId`, if the request had one, is not escaped; `ms`: only of timed hits. */
   function log(line: PreparedHit, requestId: string | undefined, ms: number | undefined): void {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);

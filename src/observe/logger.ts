@@ -71,10 +71,7 @@ const SECRET_NAME = /authorization|cookie|passw|secret|token|credential|api-?key
  */
 const IN_URL = /((?::|%3a)(?:\/|%2f){2})(?:[^\s/%]|%(?!2f))*(?:@|%40)/gi;
 
-/**
- * Redacts the whole line, because credentials may be in the message, a child logger's bindings or an error.
- * pino's own redaction needs their exact paths.
- */
+/** Redacts whole lines: pino's own redaction needs the exact paths of credentials. */
 function redactLine(line: string): string {
   const redacted = redactJson(line);
   return redacted === line ? line : `${redacted}\n`;

@@ -42,10 +42,7 @@ const NATIVE: Statuses = {
   ...{ bypass: [1, 402], local: [1, 100], refused: [2, 301, 302, 303], invalid: [2, 4, 5], error: [2] },
 };
 
-/**
- * Series that exist from the start: the common statuses of each result. Other series appear with their
- * first response.
- */
+/** Series from the start: the common statuses of each result. Others appear with their first response. */
 const USUAL: Readonly<Record<LabelValue<'interface'>, Statuses>> = {
   record: {
     ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },

@@ -189,10 +189,7 @@ function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
   };
 }
 
-/**
- * Default prom-client gauges whose names end like a counter's, which promtool rejects; other default gauges
- * report the same numbers by type.
- */
+/** Default gauges with names of counters, which promtool rejects; others report the same numbers. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -208,10 +205,7 @@ function collectOnce(): Registry {
   return registry;
 }
 
-/**
- * Registers the metrics of the process. All registries share them, because each set runs a timer and observes
- * every garbage collection until the process ends.
- */
+/** Registers the metrics of the process, which are shared: each set runs a timer, and observes collections. */
 function registerProcessMetrics(registry: Registry): void {
   shared ??= collectOnce();
   for (const { name } of shared.getMetricsAsArray()) {

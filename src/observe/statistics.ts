@@ -143,10 +143,7 @@ export const percentilesOf = (histogram: Histogram): Percentiles => ({
   p99: quantile(histogram, 0.99),
 });
 
-/**
- * Interpolates a quantile (seconds) within its bucket. Returns the last bound for values beyond it, and null
- * if there are no measurements.
- */
+/** Interpolates a quantile (seconds) within its bucket; beyond the last bound, returns that bound. */
 function quantile({ count, buckets }: Histogram, rank: number): number | null {
   if (count === 0) return null;
   const wanted = rank * count;

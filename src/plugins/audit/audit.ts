@@ -95,10 +95,7 @@ function createCounts({ metrics, clock: { now } }: Host) {
   };
 }
 
-/**
- * Creates a function that runs at most `readsPerSecond` audits per second on average, and counts skipped
- * audits.
- */
+/** Creates a function that runs `readsPerSecond` audits per second on average, and counts skipped ones. */
 function createLimit({ readsPerSecond }: AuditConfig['audit'], host: Host, count: Count) {
   const { now } = host.clock;
   const onUnexpected = createReportUnexpected(host, 'unexpected error in the audit');

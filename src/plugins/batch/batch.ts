@@ -162,9 +162,7 @@ function sendArray(res: Writable, text: AsyncIterable<string | Buffer>, isGzip: 
   return isGzip ? pipeline(text, createGzip(FLUSH_EACH), res) : pipeline(text, res);
 }
 
-/**
- * Estimated size of an element with a short record (bytes), because the total length is not known in advance.
- */
+/** Usual bytes of an element, because the total length is not known in advance. */
 const USUAL_ELEMENT_BYTES = 500;
 
 const isWorthGzip = ({ headers }: IncomingMessage, handles: number, minBytes: number): boolean =>
@@ -173,10 +171,7 @@ const isWorthGzip = ({ headers }: IncomingMessage, handles: number, minBytes: nu
 /** Maximum number of handles per batch; smaller for GET, whose handles are in the request line. */
 const MAX_HANDLES = { GET: 100, POST: 1000 };
 
-/**
- * Maximum number of types and of indexes in a body, because each is compared with every value of every
- * handle.
- */
+/** Maximum types, and indexes, of a body: each is compared with every value of every handle. */
 const MAX_SELECTORS = 100;
 
 /** The handles, two lists of selectors, and the body itself. */
@@ -201,10 +196,7 @@ export const batchBody = z.strictObject({
   index: oneOrMore(z.union([z.int(), z.string()])),
 });
 
-/**
- * Reads a batch from the body and the query. @throws ServiceError BATCH_BAD_BODY, BATCH_TOO_LARGE,
- * BAD_PARAMETER
- */
+/** Reads a batch. @throws ServiceError BATCH_BAD_BODY, BATCH_TOO_LARGE, BAD_PARAMETER */
 function readBatchBody(body: unknown, query: string): BatchRequest {
   const parsed = batchBody.safeParse(body, FIRST_ISSUE);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);

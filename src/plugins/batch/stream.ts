@@ -95,10 +95,7 @@ interface BatchElement {
 const READY = Promise.resolve();
 const NOTHING: RenderedElement = { text: '', readChars: 0 };
 
-/**
- * The queue of unsent elements, with concurrent loads. Node's stream `map` does not fit: it is experimental,
- * and counts elements in memory as loads.
- */
+/** The queue of unsent elements; `map` of Node's streams is experimental, and counts them as loads. */
 class LookAhead {
   readonly #queue: BatchElement[] = [];
   #started = 0;

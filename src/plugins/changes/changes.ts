@@ -88,10 +88,7 @@ function createDeliveryCallbacks({ log, metrics, clock }: Host) {
   return { stampNow, callbacksFor };
 }
 
-/**
- * Returns a function that appends lines to a file. It reopens the file for each batch, so that it follows log
- * rotation.
- */
+/** Creates a function that appends lines, and reopens the file for each batch to follow log rotation. */
 function createAppendToFile(path: string): (lines: readonly string[]) => Promise<void> {
   let isTorn: boolean | undefined;
   return async function appendToFile(lines) {

@@ -18,10 +18,7 @@ const MAX_RANGE_CHARS = 64;
 /** Number of ranges parsed between yields. */
 const RANGES_PER_STEP = 200;
 
-/**
- * Parses comma-separated addresses and ranges. As in Java, an empty item means 127.0.0.1 (recordings
- * "addresses …").
- */
+/** Parses addresses and ranges. As in Java, an empty item means 127.0.0.1 (recordings "addresses …"). */
 export function* readRanges(text: string): Steps<AddressRanges> {
   const read = (some: readonly string[]): Interval[] =>
     some.map((range) => readRange(range.trim())).filter((range) => range !== undefined);

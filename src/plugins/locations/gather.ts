@@ -34,10 +34,7 @@ export interface GatheredLists {
   prefixIncluded: readonly HandleLists[][];
 }
 
-/**
- * Equals HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself
- * (showurls)").
- */
+/** HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself (showurls)"). */
 const MAX_LEVELS = 21;
 /** HDLProxy has no limit: a record that includes itself twice yields two million lists there. */
 const MAX_INCLUDED = 200;
@@ -156,10 +153,7 @@ const MAX_CHARS = 4 * 1024 * 1024;
 
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
-/**
- * Reads lists from other handles, each at most once per request. A missing, refused or unreadable handle yields no lists
- * (recordings "include: absent handle", …).
- */
+/** Reads lists once per request; without a readable record there are none ("include: absent handle", …). */
 export class ListReader {
   /** The records that contributed values. */
   readonly used: FromEntry[] = [];
@@ -211,10 +205,7 @@ export class ListReader {
     return this.#noted(record, namespaceOf(record?.entry));
   }
 
-  /**
-   * A prefix record without lists makes the redirect stale if it is stale itself, but never shortens the TTL of
-   * the redirect.
-   */
+  /** A prefix record without lists may make the redirect stale, but never shortens its TTL. */
   #noted(record: FromEntry | undefined, namespace: Namespace): Namespace {
     const counts = namespace.listHandles.length > 0 || record?.stale !== undefined;
     if (record !== undefined && counts) this.used.push(record);

@@ -38,10 +38,7 @@ export interface LocationList {
 /** Maximum address ranges per list. HDLProxy has no limit; a large university has some hundred networks. */
 const MAX_RANGES = 10_000;
 
-/**
- * Returns undefined for an invalid list or one over the limits. The root element may have any name (recording
- * "loc xml: root of another name").
- */
+/** Returns undefined for an invalid list; any root is valid (recording "loc xml: root of another name"). */
 export function* parseLocationList(text: string): Steps<LocationList | undefined> {
   const scanned = yield* scanDocument(text);
   if (scanned === undefined) return undefined;
@@ -98,10 +95,7 @@ function includeOf(kind: Include['kind'], text: string | undefined): Include | u
 
 const YES: readonly string[] = ['yes', 'true', '1'];
 
-/**
- * Accepts `yes`, `true` and `1` in any letter case; all other text means no (recording "legacy: showurls with
- * no_legacy="x"").
- */
+/** Any other text means no (recording "legacy: showurls with no_legacy="x""). */
 export const isYes = (text = ''): boolean => text.length <= 4 && YES.includes(text.toLowerCase());
 
 export type ParseLocationList = typeof parseLocationList;
@@ -152,10 +146,7 @@ export interface HandleLists {
   headers: readonly string[];
 }
 
-/**
- * Maximum elements across all lists of a redirect. HDLProxy has no limit: 200 includes of a large list yield
- * millions.
- */
+/** Maximum elements of all lists of a redirect; in HDLProxy, 200 includes of a large list yield millions. */
 export const MAX_ELEMENTS = 20_000;
 /** Fixed cost of a list, in addition to one element per location. */
 const ELEMENTS_PER_LIST = 20;
@@ -241,10 +232,7 @@ const MAX_ATTRIBUTES = 100;
 /** Number of characters scanned between yields. */
 const CHARS_PER_STEP = 4 * 1024;
 
-/**
- * Returns the first element with its children. Returns undefined for text without elements, with an
- * unterminated tag, with a document type, or over the limits.
- */
+/** Returns the first element with its children; undefined for a text that is rejected. */
 export function* scanDocument(text: string): Steps<ScannedDocument | undefined> {
   if (text.length > MAX_LIST_CHARS) return undefined;
   const tree = new OpenTree();

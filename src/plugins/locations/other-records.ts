@@ -42,10 +42,7 @@ interface Remembered extends OtherRecord {
 
 const MAX_REMEMBERED_BYTES = 8 * 1024 * 1024;
 
-/**
- * Avoids an upstream read of each refused or TTL-0 include on every redirect. Invalidating a handle drops its
- * result, as it drops a cache entry.
- */
+/** Avoids an upstream read of each refused or TTL-0 include on every redirect, until it is invalidated. */
 function createRememberedAnswers({ memory, trustedSince }: Cache) {
   const answers = new LRUCache<string, Remembered>({
     maxSize: MAX_REMEMBERED_BYTES,
@@ -108,10 +105,7 @@ export function createOtherRecords(
   return {
     known,
     ask,
-    /**
-     * Like `known`, but returns an expired refusal or failure once more while revalidating it in the
-     * background.
-     */
+    /** Like `known`, but returns an expired refusal or failure once more while it is read again. */
     knownOrDue(handle: HandleRef, options: ResolveOptions): OtherRecord | undefined {
       const found = known(handle);
       if (found !== undefined) return found;
@@ -163,10 +157,7 @@ export const NO_NAMESPACE: Namespace = {
   contact: '',
 };
 
-/**
- * Longer values count as broken, because every redirect of the prefix parses its value. Real values have
- * under 1,000 characters.
- */
+/** Longer values count as broken: each redirect of the prefix parses its value, of some 1,000 characters. */
 const MAX_CHARS = 16 * 1024;
 /** Equals the maximum number of included handles. */
 const MAX_LIST_HANDLES = 200;
@@ -174,10 +165,7 @@ const MAX_LIST_HANDLES = 200;
 /** Maximum length of the message and contact on a page. */
 const MAX_SHOWN_CHARS = 500;
 
-/**
- * Parses the HS_NAMESPACE value with the lowest index, even if it is broken. HDLProxy responds with 500 to an
- * empty value.
- */
+/** Parses the first HS_NAMESPACE, even if broken; HDLProxy responds with 500 to an empty one. */
 export function namespaceIn(values: readonly HandleValue[]): Namespace {
   const [first] = valuesOfType(values, 'HS_NAMESPACE').sort((one, other) => one.index - other.index);
   const text = (first && textOf(first)) ?? '';
@@ -250,10 +238,7 @@ export function createPrefixRecords(records: OtherRecords, listsOfFile: Readonly
       if (listOfFile === undefined) return { ...found, namespace };
       return { ...found, namespace: { ...namespace, listHandles: [], listOfFile } };
     },
-    /**
-     * Returns a dependency for prepared redirects; undefined if the record of the prefix or 0.NA/0.NA affects
-     * redirects or is unknown.
-     */
+    /** Returns a dependency for prepared redirects, unless a prefix record affects them or is unknown. */
     plainPrefixOf: (handle: HandleRef, now: number): Dependency | undefined => {
       const prefixHandle = prefixRecordOf(handle);
       const dependency = plainPrefixes.get(prefixHandle.key) ?? createPlainPrefix(prefixHandle);

@@ -12,9 +12,7 @@ export const ERRORS = defineErrors({
   REDIRECT_INACTIVE: { status: 404, responseCode: 100, title: 'This prefix is inactive' },
 });
 
-/**
- * Headers that the proxy sets itself, hop-by-hop headers, and headers that control reverse proxies in front.
- */
+/** Headers that the proxy sets itself, hop-by-hop headers, and headers that control proxies in front. */
 const OWN_HEADER =
   /^(?:location|set-cookie.*|cache-control|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
 

@@ -60,10 +60,7 @@ const DEFAULT_CHOOSE_BY = 'locatt,address,country,score,weighted';
 /** Maximum length read; longer values can only repeat names. */
 const MAX_CHOOSE_BY_CHARS = 1000;
 
-/**
- * Returns the selectors to apply before the weighted draw. Skips duplicate and unknown names (recordings
- * "choose_by …").
- */
+/** Returns the selectors before the weighted draw, without duplicates (recordings "choose_by …"). */
 export function readChooseBy(text: string | undefined): string[] {
   const names = (text ?? DEFAULT_CHOOSE_BY)
     .slice(0, MAX_CHOOSE_BY_CHARS)
@@ -108,10 +105,7 @@ const byAddress = (address: bigint | undefined): Narrow =>
 
 const byCountry = (wanted: string): Narrow => keepMatching('country', ({ country }) => country === wanted);
 
-/**
- * Keeps the locations with the highest score. Negative scores never win, so the result may be empty
- * (recording "score: all negative, no URL value").
- */
+/** Keeps the highest score; a negative one never wins (recording "score: all negative, no URL value"). */
 function selectByScore(candidates: Narrowed): Narrowed {
   const best = candidates.left.reduce((highest, location) => Math.max(highest, location.score), 0);
   const left = candidates.left.filter(({ score }) => score === best);
@@ -213,9 +207,7 @@ const BROWSER_TYPES: readonly string[] = [
 const isBrowserType = ({ name }: WeightedEntry): boolean =>
   BROWSER_TYPES.includes(name) || /^(?:image|audio|video)\/|\*/.test(name);
 
-/**
- * Splits a header as Java does: an empty header is one empty entry, and trailing empty entries are dropped.
- */
+/** Splits a header as Java does: an empty one is one empty entry; empty entries at the end are dropped. */
 function readPolicy(header: string | undefined): WeightedEntry[] {
   if (header === undefined) return [];
   const entries = header.split(',');
@@ -304,10 +296,7 @@ function legacyLocations(
   );
 }
 
-/**
- * Converts the URL values of a record without lists, of which the first is the target (recording "legacy: two
- * URL values alone, showurls").
- */
+/** The first URL value is the target (recording "legacy: two URL values alone, showurls"). */
 function plainLocations(values: readonly HandleValue[]): Steps<Candidate[]> {
   const urls = values.filter(isUrl);
   const shown = urls.length > 0 ? urls : values.filter(isUrlSubtype);

@@ -88,9 +88,7 @@ function pickLocation(
   });
 }
 
-/**
- * Returns undefined if the chosen location has no address (recording "loc xml: one location without href").
- */
+/** Returns undefined without an address (recording "loc xml: one location without href"). */
 function chosenBy(
   choice: Choice,
   locations: readonly Candidate[],
@@ -172,10 +170,7 @@ export function* responseHeaders(
   return withinBound(lines);
 }
 
-/**
- * Returns the lists of the handle, then included lists from the deepest level up, then those of the prefix
- * unless the record suppresses them.
- */
+/** Returns own lists, included ones from the deepest up, and those of the prefix unless suppressed. */
 function headerSources({ own, included, prefix, prefixIncluded }: GatheredLists): HandleLists[] {
   const record = [own, ...included.toReversed().flat()];
   const settings = createSettings([...own.lists, ...included.flat().flatMap(({ lists }) => lists)]);
@@ -296,10 +291,7 @@ function anchorOf(
   return anchor && parameter('anchor', targetOf(anchor, forms));
 }
 
-/**
- * Writes a quoted string (RFC 9110 section 5.6.4). HDLProxy does not escape quotes, so a quote in `rel` ends
- * the parameter early.
- */
+/** Writes a quoted string (RFC 9110 §5.6.4); in HDLProxy, a quote in `rel` ends the parameter. */
 function parameter(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   return `${name}="${toAscii(value).replace(/["\\]/g, '\\$&')}"`;
@@ -360,10 +352,7 @@ function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<stri
   return `<location ${written.join(' ')}/>\n`;
 }
 
-/**
- * Escapes white space so that parsers preserve it, and replaces invalid characters with U+FFFD (XML 1.0
- * sections 2.2 and 3.3.3).
- */
+/** Preserves white space, and replaces invalid characters with U+FFFD (XML 1.0 §2.2, §3.3.3). */
 const escapeXml = (text: string): string =>
   escapeText(text)
     .replace(/[\t\n\r]/g, (space) => `&#${space.charCodeAt(0)};`)

@@ -4,9 +4,7 @@ import type { Attributes } from './location-list.js';
 /** Maximum address length. Clients and proxies reject longer headers. */
 const MAX_FILLED_CHARS = 8000;
 
-/**
- * Encoded handles for templates, computed once per request because a list may hold thousands of templates.
- */
+/** Encoded handles, computed once per request because a list may hold thousands of templates. */
 export interface TemplateForms {
   /** Value of `{hdl}`, encoded as one URL component. */
   component: string;
@@ -19,18 +17,12 @@ export const templateForms = (handle: string): TemplateForms => ({
   path: encodePath(handle),
 });
 
-/**
- * Returns undefined for a location without an address. An `href` is used verbatim and takes precedence, even
- * if empty (recordings "template: …").
- */
+/** An `href` is used verbatim and takes precedence, even if empty (recordings "template: …"). */
 export function hrefOf(attributes: Attributes, forms: TemplateForms): string | undefined {
   return attributes.get('href') ?? fillTemplate(attributes.get('href_template'), forms);
 }
 
-/**
- * Replaces `{hdl}` and `{hdl:path}` only. Returns undefined if repetitions of a long handle make the result
- * too long.
- */
+/** Replaces `{hdl}` and `{hdl:path}` only; undefined if repetitions of a long handle are too long. */
 export function fillTemplate(
   template: string | undefined,
   { component, path }: TemplateForms,
@@ -49,10 +41,7 @@ export const wellFormed = (text: string): string => Buffer.from(text).toString()
 /** Percent-encodes an ASCII character, with two digits. */
 export const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/**
- * Encodes like Java's URLEncoder, but a space as `%20`: of the punctuation, only `*`, `-`, `.` and `_` stay
- * unescaped.
- */
+/** Encodes like Java's URLEncoder, which escapes all punctuation but `*-._`, but a space as `%20`. */
 const encodeComponent = (text: string): string =>
   encodeURIComponent(wellFormed(text)).replace(/[!'()~]/g, percent);
 

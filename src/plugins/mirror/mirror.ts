@@ -146,10 +146,7 @@ const MAX_INT = 2 ** 31 - 1;
 const UNDERSTOOD: ReadonlySet<string> = new Set(['prefix', 'page', 'pageSize', 'pretty', 'callback']);
 const NUMBER = /^\d{1,9}$/;
 
-/**
- * Returns the page to serve from the mirror; undefined if the request must be forwarded. `isPublic`: whether the list is
- * for anyone.
- */
+/** Returns the page to serve; undefined to forward the request. `isPublic`: whether anyone may list. */
 export function mirroredPage(
   { method, hasLogin, parameters }: ListRequest,
   list: (MirroredList & { isPublic: boolean }) | undefined,

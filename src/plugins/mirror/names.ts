@@ -72,11 +72,7 @@ export class ListRefused extends Error {
   }
 }
 
-/**
- * Lists the handles. If no pass is whole, returns the handles of all passes and of the last list.
- *
- * @throws ListRefused, ServiceError
- */
+/** Lists the handles: of all passes if none is whole. @throws ListRefused, ServiceError */
 export async function listNames(listing: PrefixListing): Promise<HandleList> {
   const names = new BoundedNames(listing.maxHandles);
   const keep = (key: string): void => {

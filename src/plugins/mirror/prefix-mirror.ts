@@ -324,10 +324,7 @@ function createPause({ monotonic, after }: Clock) {
     reset(): void {
       failures = 0;
     },
-    /**
-     * Cancels all pauses; their promises stay pending. A timer, which may last for hours, would keep the cache of a closed
-     * proxy in memory.
-     */
+    /** Cancels all pauses, which stay pending; a timer of hours would keep the cache in memory. */
     close(): void {
       isClosed = true;
       for (const cancel of cancels) cancel();

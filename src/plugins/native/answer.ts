@@ -250,10 +250,7 @@ export function createResolve(host: Host): Resolve {
   };
 }
 
-/**
- * Whether a handle can exist: clients reject a handle above the maximum length, and a server's JSON
- * represents only UTF-8 without NUL.
- */
+/** Whether a handle can exist: clients reject longer handles, and JSON has only UTF-8 without NUL. */
 const canExist = (handle: Buffer): boolean =>
   handle.length > 0 && handle.length <= MAX_HANDLE_BYTES && !handle.includes(0) && isUtf8(handle);
 
@@ -272,10 +269,7 @@ function outcomeOf(resolution: Resolution, asked: Asked, { metrics }: Host): Nat
   return result === 'hit' && from === 'memory' ? { ...outcome, entry } : outcome;
 }
 
-/**
- * Gives the values of a stale record a TTL of 0, so that no client keeps them: a message has no other place to
- * tell that they are stale.
- */
+/** Gives the values of a stale record a TTL of 0, because a message cannot tell that they are stale. */
 const withoutTtl = (values: readonly HandleValue[]): HandleValue[] =>
   values.map((value) => ({ ...value, ttl: 0 }));
 
@@ -316,10 +310,7 @@ async function readWhole(asked: Asked, { originOf }: Host): Promise<NativeOutcom
   return refused(members, asked);
 }
 
-/**
- * Whether the public record contains all requested indexes. As an index has at most one value,
- * no private value then matches.
- */
+/** Whether the public record has all requested indexes, so that no private value can match one. */
 function hasAllAsked(resolution: Resolution, { indexes }: Asked): boolean {
   if (resolution.kind !== 'entry') return false;
   const known = new Set(valuesOf(resolution.entry).map(({ index }) => index));
@@ -352,10 +343,7 @@ function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Nativ
   return refusalMessage(isFinal ? (responseCode as number) : RESPONSE_CODE.error, 'refused', text);
 }
 
-/**
- * Whether a type selects anything; empty and `.` select nothing (recordings "type=. (only a
- * dot)", "type count 5, none there").
- */
+/** Empty and `.` select nothing (recordings "type=. (only a dot)", "type count 5, none there"). */
 const selectsSomething = (type: string): boolean => type !== '' && type !== '.';
 
 function valuesRequested(values: readonly HandleValue[], { indexes, types }: Selection): HandleValue[] {

@@ -114,10 +114,7 @@ export const FULL_PACKET_BYTES = ENVELOPE_BYTES + PACKET_BYTES;
 
 export const packetsOf = (length: number): number => Math.max(1, Math.ceil(length / PACKET_BYTES));
 
-/**
- * Splits a message into full packets and a last, shorter one. Each envelope
- * contains the whole message's length.
- */
+/** Splits a message into packets, full but for the last; each envelope has the length of the message. */
 export function toPackets(envelope: EnvelopeHead, message: Buffer): Buffer[] {
   const count = packetsOf(message.length);
   return Array.from({ length: count }, (_, sequence) => {
@@ -242,10 +239,7 @@ const KNOWN = new Set([
   100, 101, 102, 103, 104, 105, 200, 201, 300, 301, 302, 400, 401, 402, 1000, 1001, 1002, 1003,
 ]);
 
-/**
- * Decodes the bytes after the envelope. `isPadded` pads short messages, as on TCP
- * and UDP; the tunnel rejects them.
- */
+/** Decodes the bytes after the envelope. `isPadded` pads short messages, which the tunnel rejects. */
 export function decodeRequest(bytes: Buffer, { isPadded }: { isPadded: boolean }): Decoded<Request> {
   const request = decoded(() => readRequest(bytes));
   if (request.ok || !isPadded || bytes.length >= PADDED_BYTES) return request;
@@ -316,10 +310,7 @@ export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undef
   }
 }
 
-/**
- * `code` is the byte before the digest. Before 2.1 it is 0 and the response has no digest flag (recording
- * "CERT+RRDG in protocol 2.0").
- */
+/** `code` precedes the digest; before 2.1 without a flag (recording "CERT+RRDG in protocol 2.0"). */
 const MD5 = { code: 0, algorithm: 'md5' };
 const SHA1 = { code: 2, algorithm: 'sha1' };
 const SHA256 = { code: 3, algorithm: 'sha256' };

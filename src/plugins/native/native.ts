@@ -104,10 +104,7 @@ function readTunnelled(body: Buffer): Incoming | MessageProblem {
   return { envelope, message, transport: 'tunnel', received: bytes };
 }
 
-/**
- * The headers are for intermediaries only: clients ignore status and headers, and read the message after the
- * first empty line.
- */
+/** The headers are for intermediaries: clients read the message after the first empty line. */
 function sendMessage(res: ServerResponse, message: Buffer): void {
   res.writeHead(200, {
     'Content-Type': MESSAGE_TYPE,

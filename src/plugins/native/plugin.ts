@@ -129,10 +129,7 @@ export const MESSAGE_TYPE = 'application/x-hdl-message';
 
 const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
-/**
- * Whether Accept and Content-Type both name the message type, regardless of letter case (recordings "tunnel:
- * no Accept", "tunnel: Content-Type in capitals").
- */
+/** Recordings "tunnel: no Accept", "tunnel: Content-Type in capitals". */
 const isTunnelled = ({ headers }: IncomingMessage): boolean =>
   namesMessage(headers.accept) && namesMessage(headers['content-type']);
 

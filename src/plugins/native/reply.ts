@@ -55,9 +55,7 @@ const LIFE_SECONDS = 43_200;
 
 export const expirationAt = (now: number): number => (Math.floor(now / 1000) + LIFE_SECONDS) | 0;
 
-/**
- * Flags copied from the request. Secondary sites also copy `authoritative`, although only a primary should set it.
- */
+/** Flags copied from the request. Secondary sites copy `authoritative` too, which a primary should set. */
 const COPIED =
   OP_FLAG.authoritative |
   OP_FLAG.certify |
@@ -162,9 +160,7 @@ const protocolFailure = (text: string): MessageProblem => ({
   text,
 });
 
-/**
- * Sent by a Handle server on TCP and UDP for an unprocessable message; the tunnel states the reason instead.
- */
+/** For an unprocessable message, as on a Handle server; the tunnel states the reason instead. */
 export const SERVER_ERROR: MessageProblem = {
   responseCode: RESPONSE_CODE.error,
   text: 'Server error processing request, see server logs',

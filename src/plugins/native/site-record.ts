@@ -48,10 +48,7 @@ export function siteRecord(config: NativeConfig, { isPrimary } = { isPrimary: fa
 const readPublicKey = (certificateFile: string): unknown =>
   new X509Certificate(readFileSync(certificateFile)).publicKey.export({ format: 'jwk' });
 
-/**
- * Returns the configured interfaces, else the enabled ones. Omits port 0, which
- * selects a new port at each start.
- */
+/** Returns the configured interfaces, else the enabled ones without port 0, which changes at each start. */
 function interfacesOf({ native, server }: NativeConfig): NativeConfig['native']['site']['interfaces'] {
   const { tcp, udp, site } = native;
   if (site.interfaces.length > 0) return site.interfaces;
@@ -103,9 +100,7 @@ function siteOfHandle(handle: HandleRef, resolver: Resolver): SiteInfo {
 /** Offset of the serial number, after the format and protocol versions. */
 const SERIAL_AT = 4;
 
-/**
- * Returns the first non-primary site, else the first site. A site in an unknown format counts as non-primary.
- */
+/** Returns the first non-primary site, also of an unknown format, else the first site. */
 function siteValue(values: ParsedValues): HandleValue | undefined {
   const sites = values.filter(({ type }) => type === 'HS_SITE');
   const isPrimary = ({ data }: HandleValue): boolean =>

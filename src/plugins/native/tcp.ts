@@ -81,10 +81,7 @@ function createTcpAnswer(host: Host, native: NativeAnswer, onMessage: (address: 
   };
 }
 
-/**
- * Receives the message of a connection. `requestTimeoutMs` limits receiving the whole message, and separately
- * sending the response.
- */
+/** Receives the message of a connection. `requestTimeoutMs` limits this, and then sending the response. */
 function receiveMessage(
   socket: Socket,
   limits: NativeConfig['native']['tcp'],
@@ -117,10 +114,7 @@ function receiveMessage(
 
 type Received = (Incoming & { received: Buffer }) | { problem: MessageProblem };
 
-/**
- * Creates a receiver that calls `done` once, with the first message. Checks the
- * message length before buffering.
- */
+/** Creates a receiver of one message, which checks its length before it is buffered. */
 function createReceiver(budget: MemoryBudget, done: (received: Received) => void) {
   let bytes: Buffer = NO_BYTES;
   let size = 0;

@@ -233,10 +233,7 @@ interface Incomplete {
   bytes: number;
 }
 
-/**
- * A complete message; `incomplete` while packets are missing; `invalid` for a packet
- * that does not match its message.
- */
+/** `incomplete` while packets are missing, `invalid` for a packet that does not match its message. */
 type Reassembled = { message: Buffer } | 'incomplete' | 'invalid';
 
 /** Reassembles fragmented UDP requests (RFC 3652 §2.1.2). */
@@ -244,10 +241,7 @@ export class Reassembly {
   readonly #incomplete = new Map<string, Incomplete>();
   #totalBytes = 0;
 
-  /**
-   * Adds a packet, in any order. `client` is an address without port, as on a Handle
-   * server. Ignores duplicates.
-   */
+  /** Adds a packet, in any order. `client`: an address without port, as on a Handle server. */
   add(client: string, { requestId, length, sequence }: Envelope, packet: Buffer, now: number): Reassembled {
     const count = packetsOf(length);
     const part = packet.subarray(ENVELOPE_BYTES);

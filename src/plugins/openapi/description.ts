@@ -152,10 +152,7 @@ function renderField(operationId: string, { name, in: place, required, example }
         <input id="${id}" name="${field}" autocomplete="off" />`;
 }
 
-/**
- * Returns the URL that a form calls; undefined for an unknown operation. It cannot name a different host,
- * because every field is percent-encoded.
- */
+/** Returns the URL that a form calls, on this host, because every field is percent-encoded. */
 function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
   const operationId = given.get('try');
   const entry = Object.entries(paths).find(([, item]) => item.get?.operationId === operationId);

@@ -131,10 +131,7 @@ function expiryText(staleAt: number, now: number, dateOf: (time: number) => stri
   return staleAt > 0 ? `expired at ${dateOf(staleAt)}` : 'expired: the record may have changed';
 }
 
-/**
- * Renders the values; permissions common to all values become a sentence below the table. `jsonUrl` is the
- * full record's URL.
- */
+/** Renders the values, with permissions common to all below the table. `jsonUrl`: of the full record. */
 export function* valuesTable(values: readonly HandleValue[], jsonUrl: string): Steps<Html> {
   const shown = shownPart(values);
   const [access = '', ...others] = new Set(shown.map(({ permissions }) => describeAccess(permissions)));

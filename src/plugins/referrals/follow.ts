@@ -202,10 +202,7 @@ const MAX_URL_CHARS = 2048;
 
 const trimSlashes = (path: string): string => withoutSlashesAtEnd(path).replace(/^\/+/, '');
 
-/**
- * Returns at most `MAX_ADDRESSES` addresses in the order to try. Authoritative reads use primary sites only,
- * if any exist.
- */
+/** Returns addresses in the order to try. Authoritative reads use primary sites only, if any exist. */
 export function addressesOf(
   sites: readonly SiteJson[],
   { handle, authoritative, ports }: ReferredRead,
@@ -244,17 +241,13 @@ const httpInterfaces = ({ interfaces }: SiteServer): SiteServer['interfaces'] =>
     .filter(({ query, protocol }) => query && (protocol === 'HTTPS' || protocol === 'HTTP'))
     .toSorted((one, other) => other.protocol.length - one.protocol.length);
 
-/**
- * Returns the URL host; undefined for an all-zero address, which is a placeholder for the `domain` attribute.
- */
+/** Returns the URL host; undefined for an all-zero address, a placeholder for the attribute `domain`. */
 function hostOf(address: string): string | undefined {
   if (/^[0.:]*$/.test(address)) return undefined;
   return isIPv6(address) ? `[${address}]` : address;
 }
 
-/**
- * Rejects URLs with more than host, port and path: an untrusted record must not set credentials or a query.
- */
+/** Rejects more than host, port and path: an untrusted record must not set credentials or a query. */
 function parseSiteUrl(text: string): string | undefined {
   if (!canParseUrl(text)) return undefined;
   const { username, password, search, hash, href } = new URL(text);

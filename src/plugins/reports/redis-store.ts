@@ -25,10 +25,7 @@ export interface CountedReads extends PrefixCounts {
   prefix: string;
 }
 
-/**
- * Name of the row that counts all prefixes beyond the maximum. It equals no prefix, because prefixes are in
- * capitals.
- */
+/** Name of the row of all other prefixes, which equals no prefix, because prefixes are in capitals. */
 export const OTHER_PREFIXES = 'other';
 
 /** Maximum names in a top list. */

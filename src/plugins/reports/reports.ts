@@ -162,9 +162,7 @@ interface TakenRow {
   row: PrefixRow;
 }
 
-/**
- * Maximum number of prepared responses with repeats hits; each stays in memory until its hits are counted.
- */
+/** Maximum prepared responses with uncounted hits, each of which stays in memory. */
 const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
@@ -236,10 +234,7 @@ export class ReadCounter {
     return row;
   }
 
-  /**
-   * Reserves half of the rows for prefixes of handles that exist, because names that do not exist can be
-   * invented.
-   */
+  /** Half of the rows are for prefixes of handles that exist, because other names can be invented. */
   #admits(prefix: string, exists: boolean): boolean {
     if (this.#prefixes.has(prefix)) return true;
     const isFull = this.#prefixes.size * (exists ? 1 : 2) >= this.maxPrefixes;

@@ -62,10 +62,7 @@ function* dspaceOutcome(reply: UpstreamReply): Steps<Outcome> {
   return urlRecord(url, DSPACE_VALUE);
 }
 
-/**
- * Whether a name has `%`, `;`, `\` or control characters, or dot or empty segments, for which `handleToPath`
- * writes `%2F`.
- */
+/** Whether a name has `%;\`, control characters, or dot or empty segments, which become `%2F`. */
 const isRejectedName = (handle: string): boolean =>
   /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
 
@@ -83,11 +80,7 @@ function* textsIn(response: UpstreamResponse): Steps<string[]> {
   throw invalidResponse('no JSON array of strings', response, { remedy: SWITCH });
 }
 
-/**
- * Checks the listed prefixes against the configured ones, ignoring patterns such as `*`.
- *
- * @throws ServiceError if the response lists none of the configured prefixes
- */
+/** Compares prefixes, except patterns. @throws ServiceError if none of the configured ones is listed */
 function checkPrefixes(response: UpstreamResponse, prefixes: readonly string[]): void {
   const served = runToEnd(textsIn(response)).map(upperAscii);
   const wanted = prefixes.filter((pattern) => !pattern.includes('*'));

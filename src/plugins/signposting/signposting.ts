@@ -116,10 +116,7 @@ function takeFirstLinks(links: readonly string[]): string[] {
 const withAnchor = ({ text, parameters }: ParsedLink, anchor: string): string =>
   parameters.has('anchor') ? text : `${text}; anchor="${anchor}"`;
 
-/**
- * Returns the links of the FAIR profile for a landing page, its record and its items. Returns no links for a
- * target that is too long or not an http(s) URL.
- */
+/** Returns the links of the FAIR profile for a landing page, its record and its items. */
 function linksOf(
   found: readonly TypedLink[],
   { page, record, target }: { page: string; record: string; target: string | undefined },

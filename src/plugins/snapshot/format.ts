@@ -17,15 +17,9 @@ const MAGIC = 'HRPSNAP3';
 const MARK = 'HRPB';
 export const MAGIC_BYTES = MAGIC.length;
 export const BLOCK_HEAD_BYTES = 20;
-/**
- * Maximum block length that is read, and whose checksum is computed in one turn of the event loop. An entry that may exceed
- * half of it is not written.
- */
+/** Maximum block that is read, in one turn of the event loop. Half of it bounds an entry. */
 const MAX_BLOCK_BYTES = 8 * 1024 ** 2;
-/**
- * Content size of a block. Larger blocks hardly compress better, and delay requests longer while they are
- * decoded.
- */
+/** Content of a block. Larger blocks hardly compress better, and delay requests longer when decoded. */
 const CONTENT_BYTES = 256 * 1024;
 /** Bounds of a part, whose entries are decoded and restored in one turn of the event loop. */
 const PART_ENTRIES = 200;
@@ -64,10 +58,7 @@ export class ContentBuffer {
     return this.#into.at >= CONTENT_BYTES;
   }
 
-  /**
-   * Returns the content and resets the buffer. The next block needs a new buffer, because this one is being
-   * compressed.
-   */
+  /** Returns the content, which is then compressed, so that the next block needs a new buffer. */
   take(): Buffer {
     const content = this.#into.bytes.subarray(0, this.#into.at);
     this.#into.bytes = NO_BYTES;
@@ -187,10 +178,7 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
   return `${head.slice(0, -1)},"values":${entry.kind === 'found' ? toText(entry.values) : '[]'}}\n`;
 }
 
-/**
- * Parses a record; undefined if the line is not a record. Non-public values are dropped, because the file is
- * untrusted.
- */
+/** Parses a record, without values that are not public, because the file is untrusted. */
 export function parseRecordLine(line: string, refOf: (text: string) => HandleRef): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isLineHandle(handle)) return undefined;

@@ -140,10 +140,7 @@ const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
 
 const PAGE_BYTES = 512 * 1024;
 
-/**
- * Trailer field (RFC 9110 §6.5) with the number of skipped "not found" entries, known only after the last
- * record.
- */
+/** Trailer (RFC 9110 §6.5) with the number of "not found" entries, known only after the last record. */
 const NOT_FOUND_TRAILER = 'Export-Not-Found';
 
 /** Yields lines in chunks; returns the number of handles cached as not found. */

@@ -45,10 +45,7 @@ interface SnapshotPlan {
   everyMs: number;
   /** Names the upstream; a snapshot of a different upstream is rejected. */
   identity: string;
-  /**
-   * Restores an entry without revalidation. Returns whether it was stored. An entry that was deleted since the
-   * ticket was issued is not stored.
-   */
+  /** Returns whether the entry was stored, which it is not if it was deleted after the ticket was issued. */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
 }
 
@@ -62,10 +59,7 @@ export class Snapshot {
   #loading: Promise<void> | undefined;
   #writing: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
-  /**
-   * Whether the previous snapshot was read to its end. Until then it is not overwritten with a part of its
-   * records.
-   */
+  /** Whether the previous snapshot was read to its end, so that it may be overwritten. */
   #isLoaded = false;
   /** Messages logged since the last snapshot was written. */
   readonly #reported = new Set<string>();
@@ -239,10 +233,7 @@ export class Snapshot {
   }
 }
 
-/**
- * Returns a function to await after each slice. Slices follow a schedule: after a late timer, the next slices
- * only yield to pending requests.
- */
+/** Returns a function to await after each slice; after a late timer, it only yields to requests. */
 function createPace(clock: Clock): () => Promise<void> {
   const { monotonic } = clock;
   let dueAt = monotonic();
@@ -284,10 +275,7 @@ interface SnapshotSource {
   replace: (temporary: string) => Promise<void>;
 }
 
-/**
- * Writes a snapshot atomically. @throws Error when the disk cannot be written or the signal aborts; the
- * previous snapshot then remains
- */
+/** Writes atomically. @throws Error when this fails or the signal aborts; the previous file then remains */
 async function writeSnapshot(
   file: string,
   source: SnapshotSource,
@@ -349,10 +337,7 @@ async function compressFile(content: Buffer): Promise<Buffer> {
   return encodeBlock(await deflate(content, { level: constants.Z_BEST_SPEED }), content.length);
 }
 
-/**
- * Syncs the folder. Before that, a power loss may restore the previous snapshot. Some file systems cannot
- * sync folders.
- */
+/** Syncs the folder, which some file systems cannot, so that a power loss restores no older snapshot. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   await handle.sync().catch(() => undefined);

@@ -134,10 +134,7 @@ function sendRequest(span: OpenSpan, { method = '' }: IncomingMessage, { statusC
 
 const ALL_ZEROS = /^0+$/;
 
-/**
- * Parses `traceparent`. Returns undefined for an invalid header, which starts a new trace (W3C Trace Context
- * 2021-11-23, sections 2.2 and 4.3).
- */
+/** Returns undefined for an invalid header, which starts a new trace (W3C Trace Context §2.2, §4.3). */
 export function readTraceParent(header: string | undefined) {
   const match = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/.exec(header ?? '');
   const [, traceId = '', spanId = '', flags = ''] = match ?? [];
@@ -259,9 +256,7 @@ const toOtlp = ({ kind, startedAt, endedAt, attributes, isFailure, ...ids }: Spa
   status: { code: isFailure ? STATUS_ERROR : STATUS_UNSET },
 });
 
-/**
- * Returns a string, because OTLP/JSON encodes 64-bit integers as strings; they exceed a number's exact range.
- */
+/** OTLP/JSON encodes 64-bit integers as strings, because they exceed the exact range of numbers. */
 const nanoseconds = (ms: number): string => (BigInt(Math.round(ms * 1000)) * 1000n).toString();
 
 const otlpAttributes = (attributes: Span['attributes']): unknown[] =>

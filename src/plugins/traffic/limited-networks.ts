@@ -49,10 +49,7 @@ local listed = redis.call('ZRANGEBYSCORE', KEYS[1], from, '+inf', 'WITHSCORES', 
 for at = 2, #listed, 2 do listed[at] = listed[at] - now end
 return listed`;
 
-/**
- * The limited networks. Call `refresh` about once a second, because instances learn from Redis when a limit
- * starts or ends.
- */
+/** Call `refreshFromRedis` each second, because instances learn from Redis when a limit starts or ends. */
 export class LimitedNetworks {
   readonly #entries = new Map<string, LimitEntry>();
   /** Called for each network that any instance limits. */
@@ -91,10 +88,7 @@ export class LimitedNetworks {
     });
   }
 
-  /**
-   * Ends a limit here and in Redis. Returns whether it existed. @throws ServiceError when Redis does not
-   * reply
-   */
+  /** Ends a limit here and in Redis. Returns whether it existed. @throws ServiceError without a reply */
   async lift(network: string): Promise<boolean> {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
     const shared = this.shared;

@@ -83,10 +83,7 @@ function createApply(
     });
   }
 
-  /**
-   * Judges by handle rules only. All other rules have judged the request already, and count its handles
-   * together.
-   */
+  /** Judges by handle rules only: the others have judged the request, and count its handles together. */
   function judgeHandle(facts: TrafficFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
     const { deciding } = selectRules(compiled, facts);
     if (deciding === undefined || !isOfHandles(deciding)) return undefined;
@@ -192,10 +189,7 @@ interface LimitWindow extends BucketLimit {
   windowSeconds: number;
 }
 
-/**
- * Converts the limit of a rule to a window: its quota, and its bucket size, which equals the quota unless
- * `burst` is set.
- */
+/** Converts a limit to a window: its quota, and its bucket size, by default the quota. */
 function windowOf({ perSecond, perMinute = 0, burst, by }: RuleLimit): LimitWindow {
   const windowSeconds = perSecond === undefined ? 60 : 1;
   const quota = perSecond ?? perMinute;
@@ -231,10 +225,7 @@ interface TrafficFacts {
 const isOfHandles = ({ match }: TrafficRule): boolean =>
   match.handle !== undefined || match.prefix !== undefined;
 
-/**
- * Whether a rule affects hits. A class alone does not, because it orders waiting requests, and hits never
- * wait.
- */
+/** Whether a rule affects hits. A class alone does not: it orders waiting requests, and hits never wait. */
 const concernsHits = ({ match, limit, answer, log, shadow, robot }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow || robot);
 

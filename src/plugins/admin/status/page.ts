@@ -181,10 +181,7 @@ export function createStatusFiles(): RequestHandler {
   };
 }
 
-/**
- * Reads a script from `browser`, which the build copies next to the bundle, and strips its source-map
- * comment.
- */
+/** Reads a script, which the build copies next to the bundle, without its source-map comment. */
 function readScript(name: string): string {
   const text = readFileSync(new URL(`./browser/${name}`, import.meta.url), 'utf8');
   return text.replace(/^\/\/# sourceMappingURL=.*$/m, '');
@@ -200,10 +197,7 @@ export const MAX_VIEWERS = 16;
 /** Maximum consecutive missed messages before a viewer is disconnected. */
 const MAX_SKIPPED = 30;
 
-/**
- * Collects statistics once for all viewers, and only while a viewer is connected; `onUnexpected` is called if that
- * fails.
- */
+/** Collects statistics once for all viewers, while there are any; `onUnexpected`: called if that fails. */
 export function createEventStream(
   status: () => Promise<object>,
   onUnexpected: (error: unknown) => void,
@@ -258,10 +252,7 @@ export function createEventStream(
   };
 }
 
-/**
- * Sends a message unless the previous one is still unread, which bounds the backlog. Returns the number of
- * consecutive missed messages.
- */
+/** Sends a message unless the last one is unread. Returns the number of consecutive missed messages. */
 function sendEvent(viewer: Response, message: string, skipped: number): number {
   if (!viewer.writableNeedDrain) {
     viewer.write(message);
