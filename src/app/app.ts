@@ -52,14 +52,12 @@ export interface AppDeps {
 }
 
 export interface App {
-  /** Handles requests on the public listener. */
   handler: RequestListener;
   context: Context;
   /** Client identification and memory budgets for the public listener. */
   connections: ClientConnections;
   /** @internal The parts of the core. */
   host: Host;
-  /** The listeners of plugins, not yet open. */
   listeners: readonly PluginListener[];
   /** Handles requests on the admin listener; without its plugin, each gets a 404. */
   admin: RequestListener;
@@ -67,7 +65,6 @@ export interface App {
   readiness: Readiness;
   /** Adds checks for Redis and something to serve. Returns what to call once the upstream has responded. */
   addStartChecks: () => () => void;
-  /** The admin API operations, for use without the listener. */
   operations: Operations;
   /** Applies the reloadable keys; all other keys must be unchanged. */
   reload: (config: Config) => void;

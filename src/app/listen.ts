@@ -4,7 +4,6 @@ import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from './config.js';
 import type { ClosedListener, ListenAddress, PluginListener } from '../hooks.js';
 
-/** An unusable listen address. */
 export class ListenError extends Error {}
 
 /** Opens a listener. Returns its URL. @throws ListenError when the address is unusable */

@@ -13,7 +13,6 @@ export type LoadedPlugins = readonly PluginModule<Config>[];
 export const metricsOf = (plugins: readonly Plugin[]): MetricEntry[] =>
   plugins.flatMap(({ metrics = {} }) => Object.values(metrics));
 
-/** Imports the enabled plugins. */
 export const loadPlugins = (plugins: readonly Plugin[], settings: Config): Promise<LoadedPlugins> =>
   Promise.all(plugins.filter((plugin) => plugin.isEnabled(settings)).map((plugin) => plugin.load()));
 

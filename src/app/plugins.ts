@@ -54,10 +54,8 @@ const LISTED = [
 
 export const PLUGINS: readonly Plugin[] = LISTED;
 
-/** The sections of the core and of all plugins. */
 export type PluginSettings = SettingsOf<(typeof LISTED)[number]>;
 
-/** The errors of the core and of all plugins. */
 export const allErrors = (): ErrorEntry[] =>
   [CATALOGUE, ...PLUGINS.map(({ errors = {} }) => errors)].flatMap((errors) => Object.values(errors));
 

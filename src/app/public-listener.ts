@@ -87,7 +87,6 @@ function createListener(
 /** The parts that a reload preserves. */
 interface KeptParts extends Forwarding {
   plugins: readonly Plugin[];
-  /** Creates the handlers of plugins. */
   handlers: readonly CreateHandlers[];
   lock: HandleLock;
   /** Minted names whose response was lost. */
@@ -132,7 +131,6 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
   };
 }
 
-/** Returns the routes of the enabled interfaces. */
 export const publicRoutes = (
   has: Readonly<Record<'v2' | 'redirect', boolean>>,
   ofPlugins: readonly Route[],

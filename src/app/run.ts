@@ -46,7 +46,6 @@ export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Returns the message and the exit code of a failed start. */
 export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 } {
   const reason = errorText(error);
   const isConfig = error instanceof ConfigError || error instanceof ListenError;

@@ -20,10 +20,8 @@ import { PLUGINS } from './plugins.js';
 import { createProbes, startProbes } from './probes.js';
 
 export interface Service {
-  /** URL of the public listener, for example `http://127.0.0.1:8080`. */
   url: string;
   adminUrl: string;
-  /** URLs of the listeners of plugins, by their names. */
   addresses: Readonly<Record<string, string>>;
   /**
    * Waits for `server.shutdownDelay` unless `timeoutMs` is given, stops accepting connections, completes requests in
@@ -32,7 +30,6 @@ export interface Service {
   stop: (timeoutMs?: number) => Promise<void>;
   /** Reads the configuration again and applies the keys that may change. */
   reload: (read: ReadConfig) => void;
-  /** Logs an uncaught exception. */
   onUncaught: (error: unknown) => void;
 }
 
@@ -170,7 +167,6 @@ const shownValue = ({ key, shown }: ExplainedKey): [string, string] => [
 
 /** The changed keys, applied now or at the next start. */
 interface ReloadPlan {
-  /** The running configuration with the new values of all reloadable keys. */
   config: Config;
   changed: string[];
   needRestart: string[];

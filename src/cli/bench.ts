@@ -10,7 +10,6 @@ import { EXIT, Failure, countText, print, tableLines } from './terminal.js';
 interface BenchOptions {
   proxy: string;
   file?: string;
-  /** Maximum duration in seconds. */
   duration: number;
   requests: number;
   connections: number;
@@ -23,7 +22,6 @@ interface Measurements {
   seconds: number;
   latenciesMs: number[];
   statuses: Map<number, number>;
-  /** Responses whose Cache-Status reports a hit. */
   hits: number;
   /** Requests without a complete response. */
   failed: number;
@@ -110,7 +108,6 @@ function createBenchReport({ seconds, latenciesMs, statuses, hits, failed }: Mea
 
 const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** Counts missing responses, and responses with any status except 2xx and 404. */
 function countFailures({ statuses, unanswered }: BenchReport): number {
   const bad = Object.entries(statuses).filter(([status]) => status !== '404' && !status.startsWith('2'));
   return bad.reduce((sum, [, count]) => sum + count, unanswered);

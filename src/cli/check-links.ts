@@ -17,9 +17,7 @@ interface CheckLinksOptions {
   state: string;
   csv?: string;
   json?: true;
-  /** Maximum requests per minute to a host. */
   rate: number;
-  /** Maximum hosts that are requested at the same time. */
   hosts: number;
   /** Maximum duration of a request (s). */
   timeout: number;
@@ -130,9 +128,7 @@ function urlsByHost(urls: readonly string[]): Map<string, string[]> {
 
 type PoliteRequest = (url: URL, method: 'HEAD' | 'GET') => Promise<Response>;
 
-/** The state of requests to one host. */
 interface LinkHost {
-  /** The last request. */
   previous: Promise<unknown>;
   nextAt: number;
 }
@@ -140,7 +136,6 @@ interface LinkHost {
 /** Whether the robots.txt of a host allows a path with its query. */
 type IsAllowed = (path: string) => boolean;
 
-/** Creates a function that sends one request at a time to a host, at the given rate. */
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
   const hosts = new Map<string, LinkHost>();
   const robots = new Map<string, Promise<IsAllowed>>();

@@ -7,7 +7,6 @@ import { streamLines } from '../handle/streams.js';
 import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
-  /** Base URL of the admin listener. */
   admin: string;
 }
 
@@ -35,7 +34,6 @@ export async function askAdmin(
 export const foreignResponse = ({ admin }: AdminOptions, path: string): Failure =>
   new Failure(`${admin}${path}: this is not the response of an admin listener`);
 
-/** A response above the maximum length. */
 export class TooLong extends Failure {}
 
 type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
@@ -63,7 +61,6 @@ interface AdminCall {
   /** Whether `waitMs` limits a success until its headers and between its data, because it may be long. */
   isStream?: boolean;
   waitMs?: number;
-  /** Ends the call. */
   signal?: AbortSignal | undefined;
 }
 

@@ -9,7 +9,6 @@ import { printableText } from '../handle/handle.js';
 import { EXIT, Failure, countText, print, printSection } from './terminal.js';
 
 interface ConfigOption {
-  /** Configuration file; takes precedence over CONFIG. */
   config?: string;
 }
 
@@ -26,10 +25,8 @@ function load({ config: file }: ConfigOption): ReturnType<typeof loadStartConfig
 const printJson = (value: object): boolean => print(JSON.stringify(value, undefined, 2));
 
 interface CheckConfigOptions extends ConfigOption {
-  /** Whether to print also the keys that have their default; JSON contains all keys. */
   all?: boolean;
   json?: boolean;
-  /** Whether to probe every server once. */
   probe?: boolean;
 }
 
@@ -48,7 +45,6 @@ export async function checkConfig(options: CheckConfigOptions): Promise<void> {
   if (failed > 0) throw new Failure(`${failed} of ${probes.length} servers failed the probe.`);
 }
 
-/** Formats the keys that are set, or all keys, and the result. */
 function keysText(keys: StartConfig['keys'], all: boolean): string {
   const set = keys.filter(({ source }) => source !== 'default');
   const rest = countText(keys.length - set.length, 'key');
@@ -102,7 +98,6 @@ const pinLine = (
     : undefined;
 
 interface SiteRecordOptions extends ConfigOption {
-  /** Index of the HS_SITE value in the prefix record. */
   index: number;
   caching?: boolean;
   binary?: boolean;

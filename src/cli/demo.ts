@@ -13,7 +13,6 @@ const NATIVE_PORT = 2641;
 
 /** The Handle server's port is fixed, because the proxy rejects snapshots from a different upstream. */
 const { HANDLE_SERVER_PORT = '21998' } = process.env;
-/** The user whose login may write. */
 const USER = `300%3A${DEMO_PREFIX}/USER01`;
 const VALUES = JSON.stringify([{ index: 1, type: 'URL', data: 'https://example.org/mine' }]);
 const SNAPSHOT = fileURLToPath(

@@ -15,9 +15,7 @@ import { Failure, print, printNote } from './terminal.js';
 interface DevServerOptions {
   host: string;
   port: number;
-  /** File with one record per line. */
   records?: string;
-  /** Port for the native protocol over UDP and TCP. */
   nativePort?: number;
 }
 

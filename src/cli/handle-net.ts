@@ -95,7 +95,6 @@ class DatabaseList {
 
   constructor(readonly conversion: Conversion) {}
 
-  /** Returns a record whose values are complete. */
   add(line: SourceLine): string | undefined {
     if (this.#handle !== undefined && (this.#json !== '' || line.text.startsWith('[')))
       return this.#addJson(this.#handle, line.text);
@@ -185,7 +184,6 @@ class BatchFile {
     readonly conversion: Conversion,
   ) {}
 
-  /** Returns a record that is complete. */
   add(line: SourceLine): BatchRecord | undefined {
     const operation = operationOf(line.text);
     if (operation === undefined && line.text.trim() !== '') {

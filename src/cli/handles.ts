@@ -33,7 +33,6 @@ export interface ListSource {
   proxy: string;
   prefix?: string;
   pageSize: number;
-  /** Identity at the Handle server, for example `300:21.T1/USER`. */
   user?: string;
   passwordFile?: string;
 }
@@ -88,7 +87,6 @@ async function fetchPage(url: string, authorization: string | undefined) {
 const isListFile = (handles: unknown): handles is string[] =>
   Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
 
-/** Likely causes, by status, of a rejected listing. */
 const HINTS: Partial<Record<number, string>> = {
   401: 'the Handle server does not accept this user and password',
   403: 'the user needs the right list_handles in an HS_ADMIN of the prefix, and upstream.url must be https',

@@ -130,7 +130,6 @@ const DIGEST_BYTES = new Map([
   [3, 32],
 ]);
 
-/** Reads a digest as `encodeDigest` writes it. */
 export function takeDigest(reader: ByteReader): Buffer {
   const code = reader.byte();
   const bytes = DIGEST_BYTES.get(code);

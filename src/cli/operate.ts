@@ -32,7 +32,6 @@ interface PurgeOptions extends JsonOption {
   soft?: boolean;
 }
 
-/** Invalidates the given handles, all handles under a prefix, or all handles, in every instance. */
 export async function purgeCommand(
   given: string[],
   { json, soft = false, ...options }: PurgeOptions,
@@ -103,7 +102,6 @@ const WATCH_MS = 1000;
 /** ANSI sequence that clears the screen and moves the cursor to the top left. */
 const CLEAR = '\u001b[2J\u001b[H';
 
-/** Prints the current statistics, once or every second. */
 export async function stats(options: JsonOption & { watch?: boolean }): Promise<void> {
   const { watch = false, json = false } = options;
   let before: { at: number; total: number } | undefined;
@@ -204,11 +202,9 @@ function memoryRow({ store, entries, bytes, evictions }: Stats['memory'][number]
 interface ReportOptions extends JsonOption {
   prefix: string;
   month?: string;
-  /** Folder of the CSV files. */
   csv?: string;
 }
 
-/** Prints the report, or writes it to CSV files. */
 export async function report({ prefix, month, csv, json, ...options }: ReportOptions): Promise<void> {
   const query = new URLSearchParams({ prefix, ...(month !== undefined && { month }) });
   const call = { path: `/reports?${query.toString()}`, member: 'topHandles' };

@@ -20,7 +20,6 @@ const lazy =
   async (...given) =>
     (await load())(...given);
 
-/** Runs the command that the arguments name, and sets the exit code. */
 export async function runCommand(args: readonly string[]): Promise<void> {
   // Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`, unless the command has failed. The
   // proxy serves without its log.

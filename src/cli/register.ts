@@ -21,7 +21,6 @@ interface RegisterOptions extends Partial<Answers> {
   output: string;
   serial: number;
   keySize: string;
-  /** Folder of existing public keys, for a service that moves. */
   keys?: string;
   passphraseFile?: string;
 }
@@ -119,7 +118,6 @@ function readField(option: string, file: string): Buffer {
   }
 }
 
-/** Creates the key pairs of the server and the administrator. */
 function createKeys(
   modulusLength: number,
   passphrase: string | undefined,
@@ -192,7 +190,6 @@ const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(
 /** Whether the address is loopback, unspecified, link-local (IPv6) or IPv4-mapped. */
 const isLocal = (address: string): boolean => /^(127\.|0\.|::1?$|fe80:|::ffff:)/i.test(address);
 
-/** Whether the text is a public IPv6 address without an IPv4 part or a zone. */
 const isAddress6 = (text: string): boolean => isIPv6(text) && /^[\da-f:]+$/i.test(text) && !isLocal(text);
 
 const isAddress = (text: string): boolean => (isIPv4(text) && !isLocal(text)) || isAddress6(text);

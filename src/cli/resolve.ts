@@ -17,7 +17,6 @@ interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   plain?: boolean;
 }
 
-/** Resolves one handle, or for `-` the handles on standard input. */
 export async function resolveCommand(given: string, options: ResolveCommandOptions): Promise<void> {
   assertOptions(given, options);
   if (given === '-') {
@@ -34,7 +33,6 @@ export async function resolveCommand(given: string, options: ResolveCommandOptio
   if (record === undefined) throw new Failure('the response is not a record');
 }
 
-/** @throws Failure for options that cannot be combined */
 function assertOptions(given: string, options: ResolveCommandOptions): void {
   const { direct, native, fingerprint, ca, insecure } = options;
   if (given === '-' && (direct ?? native) !== undefined)
@@ -100,7 +98,6 @@ const cacheEntryLine = ({ tier, kind, state, hits, bytes, ...times }: CacheCopy)
     `${bytes} bytes`,
   ].join(', ');
 
-/** Maximum handles per `POST /api/resolve`. */
 const BATCH_SIZE = 1000;
 
 interface Element {
@@ -194,7 +191,6 @@ const parseJsonAnswer = (text: string): unknown => tryDecode((json) => JSON.pars
 const isRecordValue = (value: Partial<HandleValue> | null): value is HandleValue =>
   typeof value?.index === 'number' && typeof value.type === 'string';
 
-/** Returns strings unchanged and other data as JSON. */
 function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
   if (typeof data === 'string') return { text: data, isText: true };
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };

@@ -21,7 +21,6 @@ export const printNote = (text: string): boolean => process.stderr.write(`${prin
 /** Applies `printable` to all but line breaks and tabs. */
 export const printableLines = (text: string): string => text.replace(/[^\n\t]+/g, printableText);
 
-/** Formats a count: `1 record`, `2 records`. */
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
@@ -44,7 +43,6 @@ export function tableLines(
 /** Table rows; those without a value are omitted. */
 export type Rows = readonly (readonly [name: string, value: string | undefined])[];
 
-/** Formats a heading with a table below; an empty table is shown as `none`. */
 export function printSection(heading: string, rows: Rows): string {
   const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined);
   const lines = shown.length === 0 ? ['none'] : tableLines(shown);

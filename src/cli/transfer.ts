@@ -39,7 +39,6 @@ export async function exportCommand({ prefix, output, admin }: ExportOptions): P
 
 interface Exported {
   records: number;
-  /** Number of records taken from partial files of earlier runs. */
   kept: number;
 }
 
@@ -91,7 +90,6 @@ function partialsOf(base: string): string[] {
   return files;
 }
 
-/** Maximum age of a partial file; records in older files may have been deleted since. */
 const MAX_AGE_MS = 60 * 60 * 1000;
 
 /** A file from the future is of unknown age: the clock was set back. */
@@ -156,12 +154,10 @@ interface ImportOptions extends AdminOptions {
 
 const MAX_REJECTIONS = 20;
 
-/** Loads records into the memory of a running proxy, or writes them to a seed file. */
 export async function importCommand(file: string, { skip, output, admin }: ImportOptions): Promise<void> {
   let rejected = 0;
   const conversion: Conversion = {
     hidden: 0,
-    /** Reports the first rejected lines, and counts all. */
     reject(line, reason) {
       if (++rejected <= MAX_REJECTIONS) printNote(`line ${line}: ${reason}`);
     },

@@ -3,12 +3,10 @@ import { tryDecode } from '../handle/bytes.js';
 import { withoutSlashesAtEnd } from '../handle/handle.js';
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** Parses a URL; returns undefined if it is invalid. */
 export function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** Parses an http(s) URL; returns undefined for any other URL. */
 export function parseHttpUrl(text: string): URL | undefined {
   const url = parseUrl(text);
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
@@ -35,10 +33,8 @@ export function readServerAddress(text: string): string | undefined {
 export const readOrigin = (text: string): string | undefined =>
   parseHttpUrl(text)?.pathname === '/' ? readBaseUrl(text) : undefined;
 
-/** Normalises an http(s) URL; returns undefined for any other URL. */
 export const readWebUrl = (text: string): string | undefined => parseHttpUrl(text)?.href;
 
-/** Normalises an http(s) URL, or a mailto: URL with one address; returns undefined for any other URL. */
 export const readLinkUrl = (text: string): string | undefined =>
   /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 
@@ -62,7 +58,6 @@ export function readRedisNode(text: string): string | undefined {
   return readRedisUrl(isBare ? `redis://${text}` : text);
 }
 
-/** Normalises comma-separated fingerprints; returns undefined if one is invalid. */
 export function readFingerprints(text: string): string | undefined {
   const read = text.split(',').map((one) => readFingerprint(one.trim()));
   return read.every((one) => one !== undefined) ? read.join(',') : undefined;
@@ -92,7 +87,6 @@ interface Network {
   bits: number;
 }
 
-/** Parses an IP address or a CIDR network; returns undefined for any other text. */
 function parseNetwork(text: string): Network | undefined {
   const [, address = '', given] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const version = isIP(address);

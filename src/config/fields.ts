@@ -42,7 +42,6 @@ export const marksOf = (schema: z.ZodType): Marks & { description?: string | und
 
 const mark = <T extends z.ZodType>(schema: T, marks: Marks): T => schema.meta({ ...marks });
 
-/** Returns a key's name in the parsed configuration. */
 export const nameWithUnit = (name: string, { unit }: Marks): string =>
   unit === 'Ms' ? `${name}Ms` : name.replace(/Size$/, 'Bytes');
 
@@ -84,7 +83,6 @@ export const section = <T extends Shape>(keys: T) => mapping(keys).prefault({} a
 /** Marks a key or section as reloadable: SIGHUP applies changes without a restart. */
 export const reloadable = <T extends z.ZodType>(schema: T): T => mark(schema, { reloadable: true });
 
-/** Marks a key whose value is never printed. */
 export const secret = <T extends z.ZodType>(schema: T): T => mark(schema, { secret: true });
 
 interface AllowedRange<T> {
@@ -95,7 +93,6 @@ interface AllowedRange<T> {
 
 interface Measure {
   kind: string;
-  /** Units by their symbol. */
   units: Readonly<Record<string, number>>;
   /** Units for a number without one, the likeliest first. */
   likely: readonly string[];
@@ -157,7 +154,6 @@ function integer(min: number, max: number) {
 export const wholeNumber = ({ min, max, byDefault }: AllowedRange<number>) =>
   integer(min, max).prefault(byDefault);
 
-/** Parses a fraction, for example 0.9. */
 export function share({ min, max, byDefault }: AllowedRange<number>) {
   const error = `give a number from ${min} to ${max}`;
   const part = z.number({ error }).min(min, { error }).max(max, { error });
@@ -167,17 +163,14 @@ export function share({ min, max, byDefault }: AllowedRange<number>) {
 /** Parses the port of an optional listener, which is disabled by default. */
 export const optionalPort = () => integer(0, 65_535).optional();
 
-/** Parses `true` or `false`, as a boolean or a string. */
 export function flag(byDefault: boolean) {
   const fromText = (given: unknown) => (given === 'true' ? true : given === 'false' ? false : given);
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
 }
 
-/** Accepts only the given words. */
 export const word = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `give one of ${words.join(', ')}` });
 
-/** Accepts only the given words, one of which is the default. */
 export const oneOf = <const T extends readonly string[]>(words: T, byDefault: T[number]) =>
   word(words).prefault(byDefault);
 
@@ -187,7 +180,6 @@ const unquoted = (given: unknown): string | undefined =>
     ? `it is a ${typeof given} in YAML: put it in quotes`
     : undefined;
 
-/** Accepts strings that match a pattern. */
 export function text({ allowed, pattern }: { allowed: string; pattern: RegExp }) {
   const error = `give ${allowed}`;
   return z.string({ error: ({ input }) => unquoted(input) ?? error }).regex(pattern, { error });
@@ -207,12 +199,10 @@ interface ReadText<T> {
   read: (text: string) => T | undefined;
 }
 
-/** Normalises a string with `read`. */
 export const normalised = <T>({ allowed, read }: ReadText<T>) =>
   parsed((given) => unquoted(given) ?? `give ${allowed}`, read);
 
 interface BoundedRead<T> extends ReadText<T> {
-  /** Maximum items. */
   max?: number;
 }
 
@@ -247,7 +237,6 @@ interface WholeList<T> {
   error: string;
 }
 
-/** Builds a list of mappings; its variable contains JSON or YAML. */
 export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.output<T>>) =>
   z
     .array(item, { error: 'give a list of mappings; in a variable as JSON' })
@@ -322,7 +311,6 @@ function readPeriod(text: string): number | undefined {
 /** Sections by name: whole, or the keys that one of several owners adds to a section. */
 type Sections = Readonly<Record<string, z.ZodType | Shape>>;
 
-/** The parsed sections. */
 export type SectionsOf<S extends Sections> = {
   [Name in keyof S]: S[Name] extends z.ZodType
     ? z.output<S[Name]>
@@ -331,7 +319,6 @@ export type SectionsOf<S extends Sections> = {
       : never;
 };
 
-/** A key, and what is allowed for it. */
 export type Blame = readonly [key: string, message: string];
 
 /** A combination of keys that is not allowed. `other`: the key to blame if only that one is set. */

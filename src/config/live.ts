@@ -7,7 +7,6 @@ export class Live<T> {
   /** `current`: assigned only by `reload`. A field, because each request reads it several times. */
   constructor(public current: T) {}
 
-  /** Calls `listener` after each reload, in the order of the calls. */
   onReload(listener: () => void): void {
     this.#listeners.push(listener);
   }

@@ -31,9 +31,7 @@ const line = ({ key, source, text }: ConfigProblem): string =>
 export interface ConfigSources {
   /** Usually `process.env`. An empty variable is an error if the file sets its key, else it is ignored. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Returns a file's text. */
   readFile: (path: string) => string;
-  /** Whether the proxy runs already. */
   isReload?: boolean;
 }
 
@@ -46,9 +44,7 @@ export function processSources(file = process.env['CONFIG']): ConfigSources {
   };
 }
 
-/** File and environment values before validation. */
 interface Given {
-  /** Every key of the schema. */
   keys: readonly ConfigKey[];
   tree: unknown;
   file: string | undefined;
@@ -66,7 +62,6 @@ export interface ExplainedKey {
   key: string;
   /** The configured value, with secrets masked. */
   shown: string;
-  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
   source: string;
 }
 
@@ -79,12 +74,10 @@ export interface StartConfig<Settings extends Config = Config> {
   atNextStart: ConfigProblem[];
 }
 
-/** Creates the functions that load the configuration that the parts define. */
 export function createConfigLoader<Settings extends Config>(parts: readonly ConfigPart<Settings>[]) {
   const schema = joinSections(parts);
   const keys = keysIn(schema);
   return {
-    /** Returns every key, in the order of the schema. */
     configKeys: () => keys,
     /** @throws ConfigError that lists every problem */
     loadConfig: (sources: ConfigSources): Settings => validate(readGiven(sources, keys), schema),

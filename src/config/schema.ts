@@ -25,7 +25,6 @@ export const SECTIONS = {
 /** The parsed configuration, with durations in milliseconds (`…Ms`) and sizes in bytes (`…Bytes`). */
 export type Config = SectionsOf<typeof SECTIONS>;
 
-/** Rules that involve several keys. */
 export function rules({ server: listener, ...config }: Config): Rule[] {
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtlMs, maxTtlMs } = config.cache.found;

@@ -27,7 +27,6 @@ export function canReusePort(
   return isNew && SPREADING.includes(platform);
 }
 
-/** Returns what is wrong with the text of a file. */
 export type Judge = (text: string, path: string) => string | undefined;
 
 /** Returns what is wrong with a file; undefined if none is given. `check` reads it. */
@@ -37,7 +36,6 @@ export const pathProblem = (
 ): string | undefined =>
   path === undefined ? undefined : failureOf(`${path} cannot be read`, () => check(path));
 
-/** Returns what is wrong with the text of a file; undefined if none is given. */
 export const fileProblem = (
   given: string | undefined,
   readFile: (path: string) => string,

@@ -12,7 +12,6 @@ export interface ServerConfig extends Omit<ListedServer, 'url'> {
   key: string;
 }
 
-/** The configuration sections that name servers. */
 export type UpstreamSections = SectionsOf<{ upstream: typeof upstream; upstreams: typeof upstreams }>;
 
 /** Whether the configuration sets `upstream.url` (possibly to `none`) or lists `upstreams`. */
@@ -67,7 +66,6 @@ export const describeUpstream = (
   caseSensitive: boolean,
 ): string => describeServers(servers) + (caseSensitive ? ' case-sensitive' : '');
 
-/** Returns an identifier of the upstream servers. */
 export function describeServers(servers: readonly Pick<ServerConfig, 'kind' | 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;
   if (first === undefined) return '';

@@ -92,7 +92,6 @@ export const removedVariables = (env: Environment): ConfigProblem[] =>
 /** Variables of no key: the outgoing proxy, systemd (`CacheDirectory=`), our own commands. */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
-/** Returns variables with a section's prefix that set none of its keys. */
 export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): ConfigProblem[] {
   const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
   const sections = [...new Set(keys.map(({ path: [section = ''] }) => `${variableOf(section)}_`))];

@@ -117,7 +117,6 @@ function answerError(
   return keyError(store, parseIdentity(answer.id), answer.type, fits);
 }
 
-/** Returns why no key of this type proves the identity; undefined if one fits. */
 function keyError(
   store: RecordStore,
   { index, handle }: ValueReference,
@@ -131,7 +130,6 @@ function keyError(
   return keys.some(({ data }) => fits(data)) ? undefined : NOT_VERIFIED;
 }
 
-/** Returns the digest name for `SHA256`, `SHA-256` or `sha256`. */
 function digestName(alg: string): string | undefined {
   const name = alg.replace('-', '').toLowerCase();
   return getHashes().includes(name) ? name : undefined;
@@ -194,7 +192,6 @@ export class SessionStore {
 export interface Random {
   /** Creates the id and nonce of a session. The nonce is 16 bytes in base64. */
   session: () => { sessionId: string; nonce: string };
-  /** Creates the suffix of a minted handle. */
   suffix: () => string;
 }
 

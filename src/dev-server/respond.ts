@@ -122,7 +122,6 @@ function corsHeaders({ origin }: IncomingHttpHeaders, headers: WireHeader[]): Wi
 }
 
 export interface DemoTarget {
-  /** Raw path without any decoding. */
   path: string;
   query: string;
 }
@@ -234,7 +233,6 @@ export function succeed(members: Record<string, unknown>, status = 200): DemoRep
 export const notHere = (handle: string): DemoReply =>
   refuseRequest(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
-/** Returns a protocol error (code 4) with the given HTTP status. */
 export function protocolReply(status: number, message: string): DemoReply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }
@@ -248,26 +246,21 @@ export function containerError(status: number, reason: string): DemoReply {
 /** A request after its login has been checked; the caller may be anonymous. */
 export interface DemoCall {
   method: string;
-  /** The handle in the spelling of this request. */
   handle: string;
   parameters: URLSearchParams;
   contentType: string | undefined;
   body: Buffer;
-  /** The authenticated user, if any. */
   identity: ValueReference | undefined;
 }
 
-/** Server state shared by all operations. */
 export interface World {
   store: RecordStore;
   rights: Rights;
   newSuffix: () => string;
 }
 
-/** A request whose head has arrived. */
 export interface SeenRequest {
   method: string;
-  /** The raw request target. */
   target: string;
   headers: IncomingHttpHeaders;
 }

@@ -25,7 +25,6 @@ export interface DemoOptions {
   tls?: { key: string; cert: string };
   now?: () => number;
   random?: Random;
-  /** Records by handle, including the prefix handle. */
   seed?: Readonly<Record<string, RecordInput>>;
   prefixes?: readonly string[];
   serverAdmins?: readonly ValueReference[];
@@ -34,7 +33,6 @@ export interface DemoOptions {
   treat?: (seen: SeenRequest) => SendReply;
 }
 
-/** Sends the reply to a request, which `answer` executes. */
 type SendReply = (answer: () => WireReply, response: ServerResponse) => void;
 
 export interface DemoServer {
@@ -42,7 +40,6 @@ export interface DemoServer {
   listen: (port: number, host?: string) => Promise<{ url: string }>;
   /** Opens an additional plain HTTP listener that ignores logins, like the real server. */
   listenInsecurely: (port: number, host?: string) => Promise<{ url: string }>;
-  /** Closes all listeners and open connections. */
   close: () => Promise<void>;
   store: RecordStore;
 }

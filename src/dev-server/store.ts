@@ -19,7 +19,6 @@ export class RecordStore {
     this.#now = now;
   }
 
-  /** The sorted prefix handles of this server. */
   get prefixes(): string[] {
     return [...this.#homed].sort();
   }

@@ -57,7 +57,6 @@ export interface SitePage {
 interface HtmlDocument {
   title: string;
   icon: { href: string; type: string };
-  /** Style and script elements. */
   resources: Html;
   header: Html;
   main: Html;

@@ -1,6 +1,5 @@
 // The palette, the style sheets, and the script for public pages.
 
-/** Colours in light and dark mode. */
 const PALETTE = {
   back: ['#f4f6f8', '#0f1419'],
   card: ['#fff', '#181f27'],

@@ -75,7 +75,6 @@ const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;
 
-/** Monitors the event loop; a block lasts longer than `maxBlockedMs`. */
 export function watchEventLoop(maxBlockedMs: number) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();

@@ -16,13 +16,11 @@ export interface PreparedHit {
   target?: string;
   /** HTTP status, or native response code. */
   status: number;
-  /** Whether the handle exists. */
   exists: boolean;
   /** Hits that a plugin has not counted yet. */
   repeats: number;
 }
 
-/** The members of a request's log line. */
 export interface LoggedRequest {
   interface: Family;
   method: string;
@@ -59,7 +57,6 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
   let secondStartedAt = monotonic();
   let hitsOfSecond = 0;
 
-  /** Returns the duration (ms). */
   function measure({ family, handle }: PreparedHit, startedAt: number, weight: number): number {
     const endedAt = monotonic();
     if (endedAt - secondStartedAt >= SECOND_MS) {
@@ -93,7 +90,6 @@ export function createHits({ metrics, log: logger, isLogged, hooks, clock: { wal
       if (isLogged('hit')) log(hit, requestId, ms);
     },
     logRequest,
-    /** Writes the buffered log lines. */
     flush,
   };
 }

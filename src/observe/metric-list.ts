@@ -76,7 +76,6 @@ export interface MetricEntry {
    * series.
    */
   readonly fromStart?: readonly Labels[];
-  /** Upper bounds of a histogram. */
   readonly buckets?: readonly number[];
 }
 

@@ -13,7 +13,6 @@ interface RequestSample {
   ms: number;
   /** Path of an HTTP request; undefined for native TCP and UDP. */
   path?: string;
-  /** Code of an error response. */
   code?: string | undefined;
 }
 
@@ -22,7 +21,6 @@ export interface MeasuredHits {
   interface: LabelValue<'interface'>;
   handle: string;
   ms: number;
-  /** Number of hits that the duration counts for. */
   weight: number;
 }
 
@@ -34,7 +32,6 @@ export interface StoreUsage {
 
 interface LimitUsage {
   server: string;
-  /** `read` or `forwarded`. */
   kind: string;
   running: number;
   waiting: number;
@@ -71,7 +68,6 @@ export function createMetrics(now: () => number = Date.now) {
     readGauge,
     read,
     distributionsOf: (metric: MetricEntry) => histogramOf(metric).all(),
-    /** Returns the text that Prometheus scrapes. */
     exposition: () => registry.metrics(),
     contentType: registry.contentType,
     registry,
@@ -160,7 +156,6 @@ function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
   const certificateExpiry = valuesOf(METRICS.certificateExpiry);
   const redisUp = valuesOf(METRICS.redisUp);
   return {
-    /** `expires` is in ISO 8601 format. */
     setCertificateExpiry(server: string, expires: string): void {
       certificateExpiry.of([server]).value = Date.parse(expires) / 1000;
     },

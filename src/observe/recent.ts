@@ -53,7 +53,6 @@ export function createRecent(now: () => number) {
     serverState: (server: string): ServerState => servers.get(server) ?? { state: 'unknown' },
     handles: () => ({ topHandles: handles.top(), topMisses: misses.top() }),
     clients: () => ({ networks: networks.top(), agents: agents.top() }),
-    /** Returns the errors, newest first. */
     errors: () => [...errors],
   };
 }

@@ -74,7 +74,6 @@ export interface Distribution {
   sum: number;
 }
 
-/** A histogram, whose observations have weights. */
 class WeightedHistogram extends Series<Distribution> {
   readonly #buckets: readonly number[];
 
@@ -84,7 +83,6 @@ class WeightedHistogram extends Series<Distribution> {
     this.#buckets = buckets;
   }
 
-  /** `weight`: number of observations. */
   observe(values: LabelValues, observed: number, weight = 1): void {
     const distribution = this.of(values);
     const { counts } = distribution;
@@ -116,7 +114,6 @@ export function createAllSeries(registry: Registry) {
   const values = new Map<string, Series<LabelledValue>>();
   const histograms = new Map<string, WeightedHistogram>();
   const readers = new Map<string, () => number | readonly LabelledValue[]>();
-  /** Returns the series of a counter or gauge. */
   function valuesOf(metric: MetricEntry): Series<LabelledValue> {
     const { name } = metric;
     const known = values.get(name);

@@ -118,7 +118,6 @@ function sumBy(readings: readonly LabelledValue[], label: string): Partial<Recor
 }
 
 interface Bucket {
-  /** Upper bound in seconds. */
   le: number;
   /** Number of measurements up to `le`. */
   count: number;
@@ -126,7 +125,6 @@ interface Bucket {
 
 interface Histogram {
   count: number;
-  /** All buckets except `+Inf`. */
   buckets: readonly Bucket[];
 }
 

@@ -83,7 +83,6 @@ function sendAdminProblem(_req: unknown, res: ServerResponse, reply: ErrorReply)
   return Promise.resolve();
 }
 
-/** Renders problem JSON (RFC 9457). */
 function renderAdminProblem(failure: ServiceError): ErrorReply {
   const isUnexpected = failure.code === 'INTERNAL';
   const problem = problemOf(isUnexpected ? new ServiceError('INTERNAL', { detail: 'see the log' }) : failure);
@@ -227,7 +226,6 @@ const MAX_LOGGED_HANDLES = 5;
 
 type ApiHandler = 'stats' | 'inspectCache' | 'purge' | 'setLogLevel';
 
-/** Parses a body. @throws ServiceError ADMIN_BAD_BODY */
 function parseBody<T extends z.ZodType>(body: Buffer, schema: T): z.output<T> {
   const parsed = schema.safeParse(parseJsonBytes(body, BODY_LIMITS, BODY_CODES), FIRST_ISSUE);
   if (parsed.success) return parsed.data;
@@ -274,7 +272,6 @@ function purgeRequestOf({ soft: isSoft = false, ...target }: z.output<typeof pur
   return { isSoft, prefix: 'prefix' in target ? target.prefix : '' };
 }
 
-/** Summarises the request for the response and the log. */
 function summaryOf(request: PurgeRequest): object {
   if ('prefix' in request) return request.prefix === '' ? { all: true } : { prefix: request.prefix };
   const { handles } = request;

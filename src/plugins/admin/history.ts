@@ -46,7 +46,6 @@ function between({ at: from, stats: older }: TimedFlow, { at: to, stats: newer }
   };
 }
 
-/** Returns the percentiles of the measurements between two readings. */
 const percentilesBetween = (
   { latency: older }: Statistics['requests' | 'upstream'],
   { latency: newer }: Statistics['requests' | 'upstream'],

@@ -233,7 +233,6 @@ export interface AuditedAnswer {
   /** The record at the Handle server, read after `served.at`; undefined if it could not be read. */
   record: Outcome | undefined;
   writes: {
-    /** Whether a write to the handle may be in flight. */
     isInFlight: boolean;
     /** When the last acknowledged write was applied to this instance (ms since the epoch). */
     appliedAt: number | undefined;

@@ -13,7 +13,6 @@ const RESULTS = [
   'skipped',
 ] as const;
 
-/** Whether the audit followed a hit or a write. */
 export type Sample = (typeof SAMPLES)[number];
 export type SampleResult = (typeof RESULTS)[number];
 

@@ -250,7 +250,6 @@ interface ElementRequest {
  */
 const MAX_WORKED_CHARS = 64 * 1024 * 1024;
 
-/** Maximum echoed length of an invalid handle (characters). */
 const MAX_ECHOED_CHARS = 200;
 
 const tooMuchWork = (): ServiceError =>

@@ -1,13 +1,11 @@
 // Streams batch elements as text in order: loads ahead within limits, with backpressure from the client.
 import type { HandleRef } from '../../handle/handle.js';
 
-/** A rendered element, and the number of record characters read for it. */
 export interface RenderedElement {
   text: string;
   readChars: number;
 }
 
-/** An element whose record is not in memory. */
 export interface UnloadedElement {
   handle: HandleRef;
   load: () => Promise<RenderedElement>;
@@ -21,7 +19,6 @@ export type StartElement = (name: string) => StartedElement | Promise<StartedEle
 interface BatchWork {
   startElement: StartElement;
   names: readonly string[];
-  /** Stops further loads when aborted. */
   signal: AbortSignal;
   /** Receives the number of bytes held for elements that the client has not read. */
   hold: (bytes: number) => void;
@@ -132,7 +129,6 @@ class LookAhead {
     return rendered.text;
   }
 
-  /** Holds the unsent rest of a chunk in addition to the ready elements. */
   holdRest(bytes: number): void {
     this.#restBytes = bytes;
     this.work.hold(this.#readyChars + bytes);

@@ -112,13 +112,11 @@ async function endsInPartialLine(path: string): Promise<boolean> {
 
 export const MAX_SUBSCRIBERS = 16;
 
-/** Interval between reads of the feed. */
 const POLL_MS = 250;
 const HEARTBEAT_MS = 15_000;
 /** Maximum time for a subscriber to read a batch; then it is disconnected. */
 const STALL_MS = 10_000;
 
-/** Creates the handler of `GET /changes`. */
 export function createChangeStream(feed: ChangeLog): RequestHandler {
   let subscribers = 0;
   return async function streamChanges(req: Request, res: Response): Promise<void> {

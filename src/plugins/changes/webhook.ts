@@ -93,10 +93,8 @@ function signedPost(entries: readonly LogEntry[], secret: string, now: number) {
 // A bounded queue that delivers lines in order and retries after a failure.
 
 export interface DeliveryCallbacks {
-  /** Formats the line that replaces dropped lines. */
   formatGap: (dropped: number) => string;
   onDropped: (count: number) => void;
-  /** Called with each failure. */
   onFailing: (error: unknown) => void;
   /** Called with the first delivery after failures, and the number of lines dropped meanwhile. */
   onRecovered: (dropped: number) => void;
@@ -107,7 +105,6 @@ const MAX_QUEUED = 10_000;
 const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
 const BATCH = 100;
 const RETRY_MS = 500;
-/** Maximum time that a write waits for its line to be delivered. */
 const WAIT_MS = 500;
 
 export class DeliveryQueue {
@@ -143,7 +140,6 @@ export class DeliveryQueue {
     await this.#delivered();
   }
 
-  /** Attempts a last delivery of the queued lines. */
   async close(): Promise<void> {
     // A batch in flight may fail, and is then not the last attempt.
     if (this.#inFlight.length > 0) await this.#delivered();

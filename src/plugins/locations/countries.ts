@@ -13,7 +13,6 @@ const maxmind = (): typeof Maxmind => createRequire(import.meta.url)('maxmind') 
 const openDatabase = (bytes: Buffer): Maxmind.Reader<CountryResponse> =>
   new (maxmind().Reader)<CountryResponse>(bytes);
 
-/** Returns what is wrong with a database. @throws Error if it cannot be read */
 export const databaseProblem = (path: string): string | undefined =>
   tryDecode(openDatabase, readRegularFile(path)) === undefined
     ? `${path} is not a database in the MaxMind format`

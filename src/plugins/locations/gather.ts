@@ -38,7 +38,6 @@ export interface GatheredLists {
 const MAX_LEVELS = 21;
 /** HDLProxy has no limit: a record that includes itself twice yields two million lists there. */
 const MAX_INCLUDED = 200;
-/** Maximum number of concurrent reads. */
 const READ_AT_ONCE = 10;
 
 export async function gatherLists(own: HandleLists, reader: ListReader): Promise<GatheredLists> {
@@ -155,9 +154,7 @@ const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
 /** Reads lists once per request; without a readable record there are none ("include: absent handle", …). */
 export class ListReader {
-  /** The records that contributed values. */
   readonly used: FromEntry[] = [];
-  /** Total characters of the records read. */
   chars = 0;
   /** False when a skipped handle may be readable later. */
   isComplete = true;
@@ -198,7 +195,6 @@ export class ListReader {
     return this.#noted(record, namespace);
   }
 
-  /** Reads the namespace of a prefix that a list includes. */
   async readIncludedNamespace(handle: HandleRef): Promise<Namespace> {
     this.readsOthers = true;
     const record = await this.#read(handle);

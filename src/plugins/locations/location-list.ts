@@ -24,7 +24,6 @@ export interface Include {
 }
 
 export interface LocationList {
-  /** The attributes of the root element. */
   settings: Attributes;
   locations: readonly Location[];
   /** In HDLProxy's order: attributes, then elements. */
@@ -61,7 +60,6 @@ export function* parseLocationList(text: string): Steps<LocationList | undefined
   return { settings: root.attributes, locations, includes: readIncludes(scanned), texts, anchors };
 }
 
-/** Returns the number of ranges, at most one more than allowed. */
 const countRanges = (addresses: string): number => addresses.split(',', MAX_RANGES + 1).length;
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
@@ -140,9 +138,7 @@ export const TYPES = ['10320/LOC', '10320/LINKS', '10320/HEADERS'] as const;
 export interface HandleLists {
   /** Lists from the 10320/loc values, in record order. */
   lists: readonly LocationList[];
-  /** Lists from the 10320/links values. */
   links: readonly LocationList[];
-  /** The texts of the 10320/headers values. */
   headers: readonly string[];
 }
 
@@ -183,11 +179,9 @@ export function* listsIn(
 const elementsOf = ({ locations }: LocationList): number => ELEMENTS_PER_LIST + locations.length;
 const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_ELEMENT;
 
-/** Returns the number of elements to count towards `MAX_ELEMENTS`. */
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
   sumOf([...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)]);
 
-/** Maximum length of a number. A double has at most 17 significant digits; longer texts are invalid. */
 const MAX_CHARS = 32;
 
 const DECIMAL = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)[fd]?$/i;
@@ -209,7 +203,6 @@ export const writeDouble = (value: number): string =>
 // knows only the five predefined entities.
 
 interface ScannedElement {
-  /** In lower case, because HDLProxy matches element names case-insensitively. */
   name: string;
   /** Attribute names are case-sensitive. */
   attributes: Map<string, string>;
@@ -229,7 +222,6 @@ const MAX_CHILDREN = 10_000;
 /** Maximum attributes per element. HDLProxy defines about 20. */
 const MAX_ATTRIBUTES = 100;
 
-/** Number of characters scanned between yields. */
 const CHARS_PER_STEP = 4 * 1024;
 
 /** Returns the first element with its children; undefined for a text that is rejected. */
@@ -267,7 +259,6 @@ class OpenTree {
     return this.#depth === 2 ? this.document?.children.at(-1) : undefined;
   }
 
-  /** Returns false if the document is rejected. */
   add(tag: Tag): boolean {
     if (tag.kind === 'start') return this.#open(tag);
     if (tag.kind === 'end') this.#depth = Math.max(0, this.#depth - 1);
@@ -299,7 +290,6 @@ interface StartTag {
 
 type Tag = StartTag | { kind: 'end' | 'document type' | 'other'; end: number };
 
-/** Returns undefined for an unterminated tag. */
 function readTag(text: string, open: number): Tag | undefined {
   if (text.startsWith('<!--', open)) return tagUntil('other', text, { from: open + 4, mark: '-->' });
   if (text.startsWith('<![CDATA[', open)) return tagUntil('other', text, { from: open, mark: ']]>' });
@@ -382,7 +372,6 @@ const decodePiece = (text: string): string =>
     },
   );
 
-/** Number of characters converted between yields. */
 const PIECE_CHARS = 8 * 1024;
 /** Length of the longest entity, `&#x10ffff;`. */
 const MAX_ENTITY_CHARS = 10;

@@ -36,7 +36,6 @@ export type OtherRecords = ReturnType<typeof createOtherRecords>;
 interface Remembered extends OtherRecord {
   askedAt: number;
   moment: number;
-  /** Time (ms) of the next upstream request. */
   dueAt: number;
 }
 
@@ -69,7 +68,6 @@ export function createOtherRecords(
   const { memory } = cache;
   const { answers, isValid, last: lastAnswer } = createRememberedAnswers(cache);
 
-  /** Returns a record without an upstream request; undefined if this is impossible. */
   function known(handle: HandleRef): OtherRecord | undefined {
     const record = resolver.fromMemory(handle);
     if (record !== undefined) return { record, hasFailed: false };
@@ -143,9 +141,7 @@ export interface Namespace {
   /** False if the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
   usesGlobal: boolean;
   isInactive: boolean;
-  /** The operator's reason for inactivity; empty if none is given. */
   statusMessage: string;
-  /** The operator's contact; empty if none is given. */
   contact: string;
 }
 
@@ -162,7 +158,6 @@ const MAX_CHARS = 16 * 1024;
 /** Equals the maximum number of included handles. */
 const MAX_LIST_HANDLES = 200;
 
-/** Maximum length of the message and contact on a page. */
 const MAX_SHOWN_CHARS = 500;
 
 /** Parses the first HS_NAMESPACE, even if broken; HDLProxy responds with 500 to an empty one. */

@@ -14,7 +14,6 @@ import {
   writeDouble,
 } from './location-list.js';
 
-/** The request properties that affect the selection. */
 interface RequestFacts {
   /** Attributes from the query, then from content negotiation. */
   attributes: readonly WantedAttribute[];
@@ -57,7 +56,6 @@ const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
 /** HDLProxy's default for `choose_by`. */
 const DEFAULT_CHOOSE_BY = 'locatt,address,country,score,weighted';
 
-/** Maximum length read; longer values can only repeat names. */
 const MAX_CHOOSE_BY_CHARS = 1000;
 
 /** Returns the selectors before the weighted draw, without duplicates (recordings "choose_by …"). */
@@ -112,7 +110,6 @@ function selectByScore(candidates: Narrowed): Narrowed {
   return left.length === candidates.left.length ? candidates : { left, by: 'score' };
 }
 
-/** Keeps the matching locations, unless none or all match. */
 const keepMatching =
   (by: Reason, matches: (candidate: Candidate) => boolean): Narrow =>
   (candidates) => {
@@ -228,9 +225,7 @@ const sortByQuality = (entries: readonly WeightedEntry[]): WeightedEntry[] =>
 
 export interface Candidates {
   locations: readonly Candidate[];
-  /** The selectors to apply before the weighted draw. */
   chooseBy: readonly string[];
-  /** The setting of the lists. */
   status: string | undefined;
   /** Returns false if no location has the attribute, or none has it with this value. */
   mayHave: (name: string, text?: string) => boolean;

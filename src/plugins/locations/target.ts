@@ -35,7 +35,6 @@ import { fillTemplate, hrefOf, percent, templateForms, type TemplateForms, wellF
 
 interface TargetRequest {
   handle: string;
-  /** The record values that match the request's selection. */
   values: readonly HandleValue[];
   query: RedirectQuery;
   headers: NegotiationFacts;
@@ -192,9 +191,7 @@ function withinBound(lines: readonly HeaderLine[]): HeaderLine[] {
 
 const TOKEN = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/;
 
-/** Maximum length parsed per value. */
 const MAX_TEXT_CHARS = 64 * 1024;
-/** Number of lines parsed between yields. */
 const LINES_PER_STEP = 50;
 
 /**
@@ -278,7 +275,6 @@ function targetOf(attributes: Attributes, forms: TemplateForms): string | undefi
   return url.ok ? url.url : undefined;
 }
 
-/** Resolves `anchor-id` to a location that has a `rel`. */
 function anchorOf(
   attributes: Attributes,
   forms: TemplateForms,

@@ -38,7 +38,6 @@ export function fillTemplate(
 /** Replaces lone surrogates with U+FFFD. */
 export const wellFormed = (text: string): string => Buffer.from(text).toString();
 
-/** Percent-encodes an ASCII character, with two digits. */
 export const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
 /** Encodes like Java's URLEncoder, which escapes all punctuation but `*-._`, but a space as `%20`. */

@@ -113,7 +113,6 @@ function createPrefixMirrors(
   );
 }
 
-/** Creates the function that reads a page of the list from the server that is responsible for the handle. */
 function createReadPage(
   { user, password = '' }: MirrorConfig['mirror'],
   handle: HandleRef,

@@ -7,7 +7,6 @@ import type { ListAnswer } from '../../upstream/reply.js';
 import { isTooBusy } from '../../upstream/response.js';
 
 export interface HandleList {
-  /** Keys of the listed handles. */
   names: ReadonlySet<string>;
   /** The listed handles, in the spelling and order of the server; empty unless the list is whole. */
   handles: readonly string[];
@@ -18,7 +17,6 @@ export interface HandleList {
   isWhole: boolean;
 }
 
-/** The list of a prefix, and how to read it. */
 interface PrefixListing {
   /** Upper-case prefix. */
   prefix: string;
@@ -32,12 +30,10 @@ interface PrefixListing {
 /** Handles per page; a page is then smaller than 1 MiB with usual names. */
 export const PAGE_SIZE = 10_000;
 
-/** Maximum passes until one reads a list that does not change meanwhile. */
 const MAX_PASSES = 3;
 
 /** Maximum length of all names, per handle of `maxHandles`: usual names have 20 to 80 characters. */
 const CHARS_PER_HANDLE = 100;
-/** Maximum length of all names that any mirror may have. */
 const MIN_MAX_CHARS = 1024 * 1024;
 
 /** A set of names, bounded in number and in length. */
@@ -129,7 +125,6 @@ function handlesIn({ status, responseCode, members, handles }: ListAnswer) {
     : new ListRefused(detail, REMEDIES[status]);
 }
 
-/** Status of a server without lists. */
 const NOT_IMPLEMENTED = 501;
 
 /** Remedies by the status of a refusal. */

@@ -49,7 +49,6 @@ export class PrefixMirror {
     private readonly prefix: string,
     intervalMs: number,
     private readonly work: {
-      /** Lists the handles; `previous` contains the keys of the last list. */
       readList: (previous: ReadonlySet<string>) => Promise<HandleList>;
       onUnexpected: (error: unknown) => void;
     },
@@ -132,7 +131,6 @@ export class PrefixMirror {
     await this.#pause.sleep(Math.max(0, startedAt + this.#cycleMs - monotonic()));
   }
 
-  /** Reads the list; keeps the last list after a failure. */
   async #list(listedAt: number): Promise<void> {
     const changes = this.#changes;
     try {
@@ -216,13 +214,11 @@ export interface WalkPlan {
   names: ReadonlySet<string>;
   /** Names of the previous list. Those that are missing in `names` are visited too, because they may be deleted. */
   previous: ReadonlySet<string>;
-  /** Time at which the list was requested (ms since the epoch). */
   listedAt: number;
   /** Time over which the walk is spread (ms); 0 for the first copy. */
   durationMs: number;
   /** Minimum age of an entry that is read again (ms). */
   minAgeMs: number;
-  /** Returns the entry in memory. */
   entryOf: (key: string) => Entry | undefined;
 }
 
@@ -230,7 +226,6 @@ export interface WalkPlan {
 const LOOKS_PER_STEP = 200;
 /** Time that a walk may be ahead of its schedule, so that short waits are combined (ms). */
 const MAX_AHEAD_MS = 100;
-/** Maximum reads of a handle in one walk. */
 const MAX_READS = 3;
 
 /** One walk over the names of a list, in its order, so that all names are looked up at similar intervals. */
@@ -285,7 +280,6 @@ export class Walk {
     return visit;
   }
 
-  /** Moves a failed read to the end of the walk. */
   retryLater(visit: Visit): void {
     const failures = visit.failures + 1;
     if (failures < MAX_READS) this.#again.add({ ...visit, failures });
@@ -320,7 +314,6 @@ function createPause({ monotonic, after }: Clock) {
       failures++;
       until = monotonic() + backoffMs(failures);
     },
-    /** Makes the next pause short again. */
     reset(): void {
       failures = 0;
     },

@@ -20,7 +20,6 @@ const PURGED = 1000;
 
 interface PreparedTable {
   table: MovedTable;
-  /** The new URLs by the cache key of the handle. */
   urlOf: ReadonlyMap<string, string>;
 }
 
@@ -122,7 +121,6 @@ function createUsedTable({ log, operations, refOf, slicer }: Host, settings: Mov
   };
 }
 
-/** Purges all changes. Returns the reasons of those that are not confirmed. */
 async function purgeChanges(
   { handles, prefixes }: TableChanges,
   operations: Host['operations'],

@@ -21,7 +21,6 @@ const SECTIONS = {
 
 export type MovedConfig = Config & SectionsOf<typeof SECTIONS>;
 
-/** Reads the text of the file as a table, or returns what is wrong with the text. */
 type ReadTableText = (text: string) => Steps<MovedTable | string>;
 
 export function createTableReader(settings: Config): ReadTableText {

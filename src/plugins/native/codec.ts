@@ -208,7 +208,6 @@ export function encodeMessage({ header, body, credential }: NativeMessage): Buff
   return bytes;
 }
 
-/** Concatenates envelope and message, as sent over TCP and HTTP. */
 export function frame(envelope: EnvelopeHead, message: Buffer): Buffer {
   return Buffer.concat([encodeEnvelope({ ...envelope, length: message.length }), message]);
 }

@@ -68,7 +68,6 @@ const attributesOf = (
   ...(handle !== undefined && { 'handle_proxy.handle': handle }),
 });
 
-/** Reports a message with a prepared response. */
 export function reportHit(
   { hooks: { spans }, hits }: Host,
   hit: PreparedHit,

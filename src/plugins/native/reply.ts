@@ -25,7 +25,6 @@ import type { Result } from '../../http/context.js';
 import { resultOfError } from '../../http/error-reply.js';
 import { sized } from '../../handle/bytes.js';
 
-/** A response, independent of its transport. */
 export interface NativeReply {
   envelope: EnvelopeHead;
   message: Buffer;
@@ -46,7 +45,6 @@ interface ReplyContext {
   now: number;
   /** Serial number of this instance's site record. */
   siteSerial: number;
-  /** Maximum message length without envelope (bytes). */
   maxBytes: number;
 }
 
@@ -67,7 +65,6 @@ const COPIED =
 
 const NOTHING = Buffer.alloc(0);
 
-/** Members that the envelopes of all replies have in common. */
 const OWN_ENVELOPE = {
   suggested: OWN_VERSION,
   isCompressed: false,

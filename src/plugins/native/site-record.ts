@@ -44,7 +44,6 @@ export function siteRecord(config: NativeConfig, { isPrimary } = { isPrimary: fa
   };
 }
 
-/** Reads the HTTPS certificate's public key as a JSON Web Key. */
 const readPublicKey = (certificateFile: string): unknown =>
   new X509Certificate(readFileSync(certificateFile)).publicKey.export({ format: 'jwk' });
 
@@ -61,7 +60,6 @@ function interfacesOf({ native, server }: NativeConfig): NativeConfig['native'][
 }
 
 export interface SiteInfo {
-  /** Serial number in every response. */
   readonly serial: number;
   /** Returns HS_SITE data; undefined without a site record. Rejects if the upstream fails. */
   read: () => Promise<Buffer | undefined>;

@@ -120,7 +120,6 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
   let size = 0;
   /** Bytes charged to the budget; 0 for a message in a single chunk. */
   let counted = 0;
-  /** Releases the memory of a closed connection. */
   const free = (): void => {
     budget.holders.delete(upload);
     budget.free(counted);
@@ -149,7 +148,6 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
     budget.add(size - counted);
     counted = size;
   };
-  /** Called when the client half-closes the connection. */
   const onEnd = (): void => {
     finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
   };

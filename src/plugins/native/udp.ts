@@ -28,7 +28,6 @@ import {
   SERVER_ERROR,
 } from './reply.js';
 
-/** The sender of a datagram. */
 interface Peer {
   address: string;
   port: number;
@@ -148,7 +147,6 @@ type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessag
 
 type SendPacket = (packet: Buffer, peer: Peer) => void;
 
-/** Sends a prepared response; returns false if none exists. */
 function sendPrepared(packet: Buffer, peer: Peer, native: NativeAnswer, send: SendPacket): boolean {
   const packets = native.answerPrepared(packet, 'udp', peer.isProved ? Infinity : FULL_PACKET_BYTES);
   if (packets === undefined) return false;

@@ -65,7 +65,6 @@ function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
 interface OperationGroup {
   name: string;
   description: string;
-  /** Id of the heading. */
   anchor: string;
   operations: readonly PageOperation[];
 }
@@ -171,7 +170,6 @@ function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | un
 
 // The OpenAPI 3.1 document of a listener: one of config/openapi, limited to the routes that are served.
 
-/** A JSON Schema (2020-12). */
 export type Schema = Readonly<Record<string, unknown>>;
 
 interface Described {

@@ -57,7 +57,6 @@ const frontPage = (branding: PageBranding): SitePage => ({
     </section>`,
 });
 
-/** Public resolver for all prefixes. */
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
 
 /** Maximum displayed length of a message of a Handle server. */

@@ -10,7 +10,6 @@ import { isOfType, textOf } from '../../redirect/values.js';
 
 /** Maximum values per page. Real records have a few dozen at most. */
 const MAX_SHOWN_VALUES = 200;
-/** Maximum total length of a page's values. */
 const MAX_SHOWN_CHARS = 64 * 1024;
 /** Maximum data length per value, so that a long value leaves room for later values. */
 const MAX_VALUE_CHARS = 16 * 1024;
@@ -18,7 +17,6 @@ const MAX_VALUE_CHARS = 16 * 1024;
 const MAX_FIELD_CHARS = 1000;
 
 export interface ShownValue extends HandleValue {
-  /** Whether data or fields are truncated. */
   isCut: boolean;
 }
 

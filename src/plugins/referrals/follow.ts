@@ -14,7 +14,6 @@ import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 
-/** The servers that a record refers to. */
 export interface Referral {
   sites: readonly SiteJson[];
   /** Next handle to read if there is no site. */
@@ -34,7 +33,6 @@ export function createReferrals(
   findReferral: (handle: string, read: HandleRead) => Promise<Referral | undefined>,
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
 ) {
-  /** Reads that have not ended, by prefix. */
   const running = new Map<string, number>();
 
   /** Returns the sites of a record, else those of its service; undefined if either does not exist. */
@@ -164,7 +162,6 @@ const isHandle = (name: string): boolean => name !== '' && Buffer.byteLength(nam
  */
 const MAX_RECORD_BYTES = 128 * 1024;
 
-/** @throws ServiceError UPSTREAM_UNREACHABLE */
 export function assertReferralLength({ length }: { length: number }): void {
   if (length <= MAX_RECORD_BYTES) return;
   throw upstreamUnreachable(`its prefix record, or its service, has more than ${MAX_RECORD_BYTES} bytes`);
@@ -183,7 +180,6 @@ const referralTooLate = (): ServiceError =>
 const tooManyReferrals = (): ServiceError => upstreamUnreachable(`more than ${MAX_HOPS} referrals`);
 
 export interface SiteAddress {
-  /** Scheme, host, port and base path. */
   url: string;
   /** Public key from the site record. */
   publicKey: SiteServer['publicKey'];

@@ -21,7 +21,6 @@ export type ReferralsConfig = Config & SectionsOf<typeof SECTIONS>;
 
 /** Maximum servers that records name. The least recently used server is evicted first. */
 export const MAX_SERVERS = 256;
-/** Maximum connections to each of them. */
 export const CONNECTIONS = 16;
 
 export const referrals: Plugin<ReferralsConfig> = {

@@ -24,7 +24,6 @@ export const reportQuery = z.object({
 interface TopHandles {
   /** Whether every handle is listed with its exact count. */
   exact: boolean;
-  /** Maximum difference between a count and the exact count. */
   maxError: number;
   handles: { handle: string; count: number }[];
 }
@@ -35,7 +34,6 @@ export interface ResolutionReport {
   month: string;
   /** Answered reads, including those of handles that do not exist. */
   resolutions: number;
-  /** Answered reads of handles that do not exist. */
   unknown: number;
   /** Reads that matched a traffic rule with `robot: true`, including failed reads. */
   robots: number;

@@ -11,9 +11,7 @@ export interface NameCounts {
 export interface PrefixCounts {
   /** Reads by interface, reads of unknown names, and reads by robots. */
   totals: Record<string, number>;
-  /** Handles that exist. */
   handles: NameCounts;
-  /** Handles that do not exist. */
   unknown: NameCounts;
 }
 
@@ -28,7 +26,6 @@ export interface CountedReads extends PrefixCounts {
 /** Name of the row of all other prefixes, which equals no prefix, because prefixes are in capitals. */
 export const OTHER_PREFIXES = 'other';
 
-/** Maximum names in a top list. */
 export const MAX_REPORTED_NAMES = 1000;
 
 export interface ReportStore {
@@ -37,7 +34,6 @@ export interface ReportStore {
    * `sequence`, which must increase with each addition: an addition that was stored after all is not repeated.
    */
   add: (reads: CountedReads, sequence: number) => Promise<boolean>;
-  /** Saves the counts after a series of additions. */
   save?: () => Promise<void>;
   /** Returns the sum of all additions; undefined while the store is unavailable. */
   read: (prefix: string, month: string) => Promise<PrefixCounts | undefined>;

@@ -166,9 +166,7 @@ interface TakenRow {
 const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
-  /** Counts of the current month, by prefix. */
   #rows = new Map<string, PrefixRow>();
-  /** Counts that are complete, but not taken yet. */
   #earlier: TakenRow[] = [];
   #month = '';
   /** Start and end of the month (ms since the epoch). */
@@ -213,7 +211,6 @@ export class ReadCounter {
     this.#rowOf(prefix, false).addTotal('robots', 1);
   }
 
-  /** Returns the counts since the last call. */
   take(): TakenRow[] {
     this.countHits();
     this.#endRows();

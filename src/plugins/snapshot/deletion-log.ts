@@ -31,7 +31,6 @@ const lineOf = (deleted: Deleted): string => `${JSON.stringify(deleted)}\n`;
 interface LogFailures {
   /** The disk does not respond. The lines are still written if it does before the process ends. */
   onLate: (error: unknown) => void;
-  /** Lines could not be written. */
   onFailed: (error: unknown) => Promise<void>;
 }
 

@@ -43,7 +43,6 @@ interface BlockHead {
   checksum: number;
 }
 
-/** Collects the content of one block. */
 export class ContentBuffer {
   readonly #into: Cursor = { bytes: NO_BYTES, at: 0 };
 
@@ -126,7 +125,6 @@ async function readBlock(take: Take): Promise<Block | { rejected: SnapshotReject
   return payload.length < head.payloadBytes ? { rejected: 'incomplete' } : { ...head, payload };
 }
 
-/** Decodes a block head; undefined if it is damaged. */
 export function decodeBlockHead(head: Buffer): BlockHead | undefined {
   if (head.length < BLOCK_HEAD_BYTES || head.toString('latin1', 0, 4) !== MARK) return undefined;
   if (crc32(head.subarray(0, 16)) !== head.readUInt32BE(16)) return undefined;

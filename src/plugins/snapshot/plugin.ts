@@ -51,16 +51,13 @@ const SECTIONS = {
 
 export type SnapshotConfig = Config & SectionsOf<typeof SECTIONS>;
 
-/** Line counts of an import by result. */
 export interface RestoredLines {
   restored: number;
   /** Skipped, because memory already has the record or the handle has changed. */
   kept: number;
   /** Skipped, because the record is too old even to be served as stale. */
   expired: number;
-  /** Skipped, because memory is full. */
   full: number;
-  /** Not a record. */
   rejected: number;
 }
 

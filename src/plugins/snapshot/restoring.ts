@@ -15,7 +15,6 @@ import { METRICS, type RestoredLines, type SnapshotConfig } from './plugin.js';
 import { parseRecordLine, formatRecordLine } from './format.js';
 import { Snapshot } from './snapshot.js';
 
-/** Restores the configured snapshot and seed in the background. */
 export function start(host: Host, settings: SnapshotConfig): Started {
   const { memory } = host.cache;
   const restore = createRestore(host);
@@ -151,7 +150,6 @@ interface Transfer {
   importLines: (text: string) => Promise<RestoredLines>;
 }
 
-/** The calls that export the records of a prefix, and import exported records. */
 export function createTransfer({ exportRecords, importLines }: Transfer): AdminHandlers {
   const withBody = createWithBody(createMemoryBudget(MAX_TOTAL_BYTES), MAX_BODY_BYTES);
   return {
@@ -170,7 +168,6 @@ export function createTransfer({ exportRecords, importLines }: Transfer): AdminH
   };
 }
 
-/** Whether the parameter is a prefix, without a slash. */
 const isPrefix = (given: unknown): given is string =>
   typeof given === 'string' && given !== '' && !given.includes('/');
 

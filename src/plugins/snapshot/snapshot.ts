@@ -23,7 +23,6 @@ import {
 } from './format.js';
 import { LAST_SNAPSHOT_MS, METRICS } from './plugin.js';
 
-/** Interval between slices of background work. */
 const SLICE_EVERY_MS = 1.25;
 /** Bytes read and encoded per slice, during which requests wait. */
 const SLICE_BYTES = 128 * 1024;
@@ -43,7 +42,6 @@ const notWritten = (error: unknown) => ({
 interface SnapshotPlan {
   file: string;
   everyMs: number;
-  /** Names the upstream; a snapshot of a different upstream is rejected. */
   identity: string;
   /** Returns whether the entry was stored, which it is not if it was deleted after the ticket was issued. */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
@@ -269,7 +267,6 @@ interface SnapshotSource {
   identity: string;
   /** Returns the entries from a position of memory, and the next position; undefined at the end. */
   readSlice: (from: number) => { entries: readonly KeyedEntry[]; next: number | undefined };
-  /** Awaited after each slice. */
   pace: () => Promise<void> | undefined;
   signal: AbortSignal;
   replace: (temporary: string) => Promise<void>;

@@ -32,7 +32,6 @@ export function start(
   const storage = new AsyncLocalStorage<OpenSpan>();
   return {
     spans: createTracer(samplePercent, host, storage, sender),
-    /** Exports the buffered spans for at most a second. */
     async close() {
       await sender.close();
       // An enabled AsyncLocalStorage slows down each promise of the process.

@@ -14,7 +14,6 @@ interface LimitedNetwork {
 }
 
 interface LimitEntry extends LimitedNetwork {
-  /** Whether this instance has set the limit. */
   isOwn: boolean;
   /** Whether Redis has stored the limit. If so, the limit also ends when another instance removes it there. */
   isShared: boolean;
@@ -114,7 +113,6 @@ export class LimitedNetworks {
     if (listed !== undefined) this.#follow(listed as (string | number)[]);
   }
 
-  /** Ends all limits in this instance. */
   clear(): void {
     for (const network of [...this.#entries.keys()]) this.#drop(network);
   }
@@ -172,7 +170,6 @@ export class LimitedNetworks {
 
 const REFRESH_MS = 1000;
 
-/** Creates the limited networks, and refreshes them until the proxy closes. */
 export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetworks {
   const { settings, cache, hooks } = host;
   const networks = new LimitedNetworks(host, cache.commands);

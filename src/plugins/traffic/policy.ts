@@ -216,7 +216,6 @@ interface TrafficFacts {
   method: string;
   interface: InterfaceName;
   handle: HandleRef | undefined;
-  /** Value of the Authorization header. */
   credentials: string | undefined;
   /** Whether a read hits in memory, or may need the Handle server; undefined for a write. */
   reads: 'hits' | 'misses' | undefined;
@@ -260,7 +259,6 @@ function readsOf(
   return handle !== undefined && resolver.fromMemory(handle) !== undefined ? 'hits' : 'misses';
 }
 
-/** Whether a read is authoritative, or about a prefix. */
 const needsServer = ({ route, parameters }: RequestContext): boolean =>
   parameters.has('auth') || parameters.has('cert') || route?.path.endsWith('{prefix}') === true;
 

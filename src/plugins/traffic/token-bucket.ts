@@ -13,7 +13,6 @@ export interface BucketState {
   /** Whether the tokens were taken: either all of them or none. */
   isTaken: boolean;
   left: number;
-  /** Time until the bucket is full again (ms). */
   fullInMs: number;
 }
 
@@ -50,7 +49,6 @@ const MAX_NAMES = 100_000;
  * would access Redis without the `redis.*` timeouts.
  */
 export function createTokenBuckets(now: () => number, shared: RedisCommands | undefined): TakeTokens {
-  /** Time at which each bucket is full (ms). */
   const fullAt = boundedMap<number>(MAX_NAMES);
 
   function takeHere(name: string, limit: BucketLimit, tokens: number): BucketState {
@@ -78,7 +76,6 @@ export function createTokenBuckets(now: () => number, shared: RedisCommands | un
   };
 }
 
-/** Takes tokens from a bucket that becomes full in `debtMs`. */
 function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): BucketState {
   const afterMs = debtMs + limit.intervalMs * tokens;
   const isTaken = afterMs <= limit.intervalMs * limit.burst;

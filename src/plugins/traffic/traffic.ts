@@ -66,7 +66,6 @@ const blockedOf = (networks: LimitedNetworks): TrafficReport['blocked'] =>
     .sort((one, other) => other.until - one.until)
     .map(({ network, until, reason }) => ({ network, until: new Date(until).toISOString(), reason }));
 
-/** Maximum rows per list on the status page. */
 const MAX_SHOWN = 10;
 
 function shortened({ rules, networks, agents, blocked }: TrafficReport) {
@@ -161,9 +160,7 @@ export function createMissLimit(
 
 /** The misses of a network in the current minute. */
 interface MissCounts {
-  /** Completed misses. */
   answered: number;
-  /** Completed misses for nonexistent handles. */
   unknown: number;
   /** Misses that arrived while the upstream was under pressure. */
   pressed: number;

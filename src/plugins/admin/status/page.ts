@@ -169,7 +169,6 @@ export function statusPage(_req: Request, res: Response): void {
 
 const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js'];
 
-/** Serves the page's scripts and style sheet by name. */
 export function createStatusFiles(): RequestHandler {
   const files = new Map(SCRIPTS.map((name) => [name, readScript(name)]));
   files.set('style.css', STATUS_STYLE);
@@ -202,7 +201,6 @@ export function createEventStream(
   status: () => Promise<object>,
   onUnexpected: (error: unknown) => void,
 ): RequestHandler {
-  /** Consecutive missed messages by viewer. */
   const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
   let latest: string | undefined;
