@@ -149,7 +149,7 @@ describe.each(TRANSPORTS)('prepared native response on %s', (transport) => {
     const upstream = mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(300_000)}`)]));
     const proxy = await startProxy(ON);
     await askTwice(proxy);
-    const writes = vi.spyOn(ByteWriter.prototype, 'int32');
+    const writes = vi.spyOn(ByteWriter.prototype, 'sizedText');
     onTestFinished(() => {
       writes.mockRestore();
     });

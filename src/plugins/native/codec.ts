@@ -62,8 +62,9 @@ const TRUNCATED = 0x20;
 /** Mask of the suggested major version. */
 const MAJOR = 0x03;
 
-/** Decodes an envelope from at least ENVELOPE_BYTES bytes. */
-export function decodeEnvelope(bytes: Buffer): Envelope {
+/** Decodes an envelope; that of fewer than ENVELOPE_BYTES bytes has the length 0, which is invalid. */
+export function decodeEnvelope(received: Buffer): Envelope {
+  const bytes = received.length < ENVELOPE_BYTES ? Buffer.alloc(ENVELOPE_BYTES) : received;
   const bits = bytes.readUInt8(2);
   return {
     version: { major: bytes.readUInt8(0), minor: bytes.readUInt8(1) },
@@ -85,13 +86,16 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
     (isEncrypted ? ENCRYPTED : 0) |
     (isTruncated ? TRUNCATED : 0) |
     (suggested.major & MAJOR);
-  const bytes = Buffer.alloc(ENVELOPE_BYTES);
-  bytes.set([version.major, version.minor, bits, suggested.minor]);
-  bytes.writeInt32BE(envelope.sessionId, 4);
-  bytes.writeInt32BE(envelope.requestId, 8);
-  bytes.writeInt32BE(envelope.sequence, 12);
-  bytes.writeInt32BE(envelope.length, 16);
-  return bytes;
+  return new ByteWriter()
+    .byte(version.major)
+    .byte(version.minor)
+    .byte(bits)
+    .byte(suggested.minor)
+    .int32(envelope.sessionId)
+    .int32(envelope.requestId)
+    .int32(envelope.sequence)
+    .int32(envelope.length)
+    .finish();
 }
 
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
@@ -170,42 +174,32 @@ export interface NativeMessage {
 
 /** Length of the header with the body length after it (bytes). */
 const HEADER_BYTES = 24;
-const BODY_LENGTH_AT = 20;
 /** Serial number if the site record is unknown. */
 export const UNKNOWN_SERIAL = 0xffff;
 
 /** Decodes the bytes after the envelope. @throws RangeError for a malformed message */
 export function readMessage(bytes: Buffer): NativeMessage {
   const reader = new ByteReader(bytes);
-  const head = reader.take(HEADER_BYTES);
-  const body = reader.take(head.readInt32BE(BODY_LENGTH_AT));
-  const credential = reader.remaining < 4 ? undefined : reader.sized();
-  const header = {
-    opCode: head.readInt32BE(0),
-    responseCode: head.readInt32BE(4),
-    flags: head.readInt32BE(8),
-    siteSerial: head.readUInt16BE(12),
-    recursionCount: head.readUInt8(14),
-    expiration: head.readInt32BE(16),
-  };
-  return { header, body, credential };
+  const [opCode, responseCode, flags] = [reader.int32(), reader.int32(), reader.int32()];
+  const [siteSerial, recursionCount] = [reader.int16(), reader.byte()];
+  // Reserved.
+  reader.byte();
+  const header = { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
+  return { header, body: reader.sized(), credential: reader.remaining < 4 ? undefined : reader.sized() };
 }
 
 export function encodeMessage({ header, body, credential }: NativeMessage): Buffer {
-  const end = HEADER_BYTES + body.length;
-  const bytes = Buffer.alloc(credential === undefined ? end : end + 4 + credential.length);
-  bytes.writeInt32BE(header.opCode, 0);
-  bytes.writeInt32BE(header.responseCode, 4);
-  bytes.writeInt32BE(header.flags, 8);
-  bytes.writeUInt16BE(header.siteSerial, 12);
-  bytes.writeUInt8(header.recursionCount, 14);
-  bytes.writeInt32BE(header.expiration, 16);
-  bytes.writeInt32BE(body.length, BODY_LENGTH_AT);
-  body.copy(bytes, HEADER_BYTES);
-  if (credential === undefined) return bytes;
-  bytes.writeInt32BE(credential.length, end);
-  credential.copy(bytes, end + 4);
-  return bytes;
+  const writer = new ByteWriter()
+    .int32(header.opCode)
+    .int32(header.responseCode)
+    .int32(header.flags)
+    .int16(header.siteSerial)
+    .byte(header.recursionCount)
+    .byte(0)
+    .int32(header.expiration)
+    .sized(body);
+  if (credential !== undefined) writer.sized(credential);
+  return writer.finish();
 }
 
 export function frame(envelope: EnvelopeHead, message: Buffer): Buffer {
@@ -251,9 +245,8 @@ function readRequest(bytes: Buffer): Request {
   const { header, body } = readMessage(bytes);
   const { opCode, responseCode } = header;
   const { resolution, siteInfo } = OP_CODE;
-  if (opCode !== resolution && opCode !== siteInfo && !KNOWN.has(opCode)) {
+  if (opCode !== resolution && opCode !== siteInfo && !KNOWN.has(opCode))
     throw new RangeError(`Unknown opCode in message: ${opCode}`);
-  }
   if (responseCode !== 0) throw new RangeError('a response, not a request');
   return {
     header,

@@ -94,8 +94,7 @@ function createTunnelRoute(native: NativeAnswer, { withBody, refusalOfHandle }: 
 
 function readTunnelled(body: Buffer): Incoming | MessageProblem {
   const bytes = body[0] === LINE_FEED ? body.subarray(1) : body;
-  const isShort = bytes.length < ENVELOPE_BYTES;
-  const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : bytes);
+  const envelope = decodeEnvelope(bytes);
   const problem = problemOfLength(envelope.length, 'tunnel');
   if (problem !== undefined) return problem;
   const rest = bytes.subarray(ENVELOPE_BYTES);

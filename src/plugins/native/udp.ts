@@ -20,13 +20,7 @@ import {
 } from './codec.js';
 import { createMessageReport, type ReportMessage } from './message-log.js';
 import { METRICS, type NativeConfig } from './plugin.js';
-import {
-  type AnsweredMessage,
-  INVALID_LENGTH,
-  type MessageProblem,
-  problemOfLength,
-  SERVER_ERROR,
-} from './reply.js';
+import { type AnsweredMessage, problemOfLength, SERVER_ERROR } from './reply.js';
 
 interface Peer {
   address: string;
@@ -117,15 +111,10 @@ export function createUdpListener(
 }
 
 /** Parses a packet; `isPart` marks a message fragment. */
-function readPacket(packet: Buffer): {
-  envelope: Envelope;
-  isPart: boolean;
-  problem: MessageProblem | undefined;
-} {
-  const isShort = packet.length < ENVELOPE_BYTES;
-  const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : packet);
+function readPacket(packet: Buffer) {
+  const envelope = decodeEnvelope(packet);
   const isPart = envelope.isTruncated && packetsOf(envelope.length) > 1;
-  return { envelope, isPart, problem: isShort ? INVALID_LENGTH : problemOfLength(envelope.length, 'udp') };
+  return { envelope, isPart, problem: problemOfLength(envelope.length, 'udp') };
 }
 
 /** Opens the socket. `reusePort` lets other processes share the port. */
