@@ -144,7 +144,7 @@ module.exports = {
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'html', 'plugins']),
     onlyIn('http-proxy-middleware', ['upstream']),
     onlyIn('ioredis', ['cache', 'write']),
-    onlyIn('lru-cache', ['cache', 'write', 'resolver', 'plugins']),
+    onlyIn('lru-cache', ['cache', 'write', 'resolver', 'plugins', 'cli', 'dev-server']),
     onlyIn('undici', ['upstream', 'cli', 'plugins/referrals']),
     onlyIn('ipaddr.js', ['plugins']),
     onlyIn('negotiator', ['http']),

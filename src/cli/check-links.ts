@@ -1,6 +1,7 @@
 // The `check-links` command: requests the URLs of records at a polite rate, and reports since when each is dead.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
@@ -138,7 +139,7 @@ type IsAllowed = (path: string) => boolean;
 
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
   const hosts = new Map<string, LinkHost>();
-  const robots = new Map<string, Promise<IsAllowed>>();
+  const robots = new LRUCache<string, Promise<IsAllowed>>({ max: MAX_ROBOTS });
   const send = (host: LinkHost, url: URL, init: RequestInit): Promise<Response> => {
     const request = host.previous.then(async () => {
       await sleep(Math.max(0, host.nextAt - performance.now()));
@@ -153,10 +154,7 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
     hosts.set(url.origin, host);
     const isAllowed =
       robots.get(url.origin) ?? readRobots(() => send(host, new URL('/robots.txt', url), {}), timeout);
-    // The least recently used is the first.
-    robots.delete(url.origin);
     robots.set(url.origin, isAllowed);
-    if (robots.size > MAX_ROBOTS) robots.delete(robots.keys().next().value ?? '');
     if (!(await isAllowed)(url.pathname + url.search)) throw new Error(DISALLOWED);
     return send(host, url, { method, redirect: 'manual' });
   };

@@ -118,9 +118,8 @@ class LenientReader {
     const char = this.#peek();
     if (char === end) return;
     if (char === '') throw this.#ended(path);
-    if (char !== ',' && char !== ';') {
+    if (char !== ',' && char !== ';')
       throw this.#malformed(end === '}' ? 'Unterminated object' : 'Unterminated array', path);
-    }
     this.#at++;
   }
 

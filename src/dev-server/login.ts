@@ -1,6 +1,7 @@
 // Authorization headers, and the verification of passwords and challenge responses.
 import { createHash, createPublicKey, getHashes, randomBytes, randomUUID, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { tryDecode } from '../handle/bytes.js';
 import { decodePublicKey } from '../handle/value-data.js';
 import type { ValueReference } from '../handle/value.js';
@@ -69,9 +70,8 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
     type === undefined ||
     alg === undefined ||
     signature === undefined
-  ) {
+  )
     return { failed: false, basic: false, session, identity: session.identity, cnonce };
-  }
   const error = answerError(store, session.nonce, { id, cnonce, type, alg, signature });
   if (error !== undefined) return { failed: true, basic: false, session, error };
   session.identity = parseIdentity(id);
@@ -150,42 +150,30 @@ export interface Session {
 }
 
 const LIFE_MS = 30 * 60_000;
+const MAX_SESSIONS = 10_000;
 
 /** Stores sessions, which expire after half an hour without use. */
 export class SessionStore {
-  readonly #sessions = new Map<string, { session: Session; expiresAt: number }>();
+  readonly #sessions: LRUCache<string, Session>;
 
-  constructor(private readonly deps: { now: () => number; random: Random }) {}
+  constructor(private readonly deps: { now: () => number; random: Random }) {
+    const perf = { now: deps.now };
+    const life = { ttl: LIFE_MS, updateAgeOnGet: true, ttlResolution: 0, perf };
+    this.#sessions = new LRUCache({ max: MAX_SESSIONS, ...life });
+  }
 
   create(): Session {
     const session: Session = this.deps.random.session();
-    this.#forgetExpired();
-    this.#keep(session);
+    this.#sessions.set(session.sessionId, session);
     return session;
   }
 
   get(sessionId: string): Session | undefined {
-    const found = this.#sessions.get(sessionId);
-    if (found === undefined || found.expiresAt <= this.deps.now()) return undefined;
-    this.#keep(found.session);
-    return found.session;
+    return this.#sessions.get(sessionId);
   }
 
   delete(sessionId: string): void {
     this.#sessions.delete(sessionId);
-  }
-
-  /** Renews a session and moves it to the end of the map, which is thus sorted by expiry. */
-  #keep(session: Session): void {
-    this.#sessions.delete(session.sessionId);
-    this.#sessions.set(session.sessionId, { session, expiresAt: this.deps.now() + LIFE_MS });
-  }
-
-  #forgetExpired(): void {
-    for (const [sessionId, { expiresAt }] of this.#sessions) {
-      if (expiresAt > this.deps.now()) return;
-      this.#sessions.delete(sessionId);
-    }
   }
 }
 

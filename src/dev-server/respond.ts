@@ -155,9 +155,8 @@ export function requestParameters(
 ): URLSearchParams {
   const parameters = new URLSearchParams(Buffer.from(query, 'latin1').toString('utf8'));
   if (post?.contentType.startsWith('application/x-www-form-urlencoded')) {
-    for (const [name, value] of new URLSearchParams(post.body.toString('utf8'))) {
+    for (const [name, value] of new URLSearchParams(post.body.toString('utf8')))
       parameters.append(name, value);
-    }
   }
   if (post?.contentType.startsWith('application/json')) appendJson(parameters, post.body);
   return parameters;
@@ -165,9 +164,8 @@ export function requestParameters(
 
 function appendJson(parameters: URLSearchParams, body: Buffer): void {
   const json = readJson(body.toString('utf8'));
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+  if (json === null || typeof json !== 'object' || Array.isArray(json))
     throw javaException('Expected JSON object');
-  }
   for (const [name, value] of Object.entries(json)) {
     for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
   }

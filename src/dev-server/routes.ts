@@ -208,9 +208,8 @@ function hiddenRefusal(
 ): DemoReply | undefined {
   const hidden = wanted.find((value) => !isPublic(value));
   if (hidden === undefined) return undefined;
-  if (!hidden.permissions.startsWith('1')) {
+  if (!hidden.permissions.startsWith('1'))
     return refuseRequest(RESPONSE_CODE.insufficientPermissions, { handle });
-  }
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });
   const mayRead = (rights.on(record, identity) & RIGHT.readValue) !== 0;
   return mayRead ? undefined : refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
@@ -226,9 +225,8 @@ function removeHandle({ handle, parameters, identity }: DemoCall, { store, right
   if (removed.length < new Set(indexes).size) return refuseRequest(RESPONSE_CODE.valuesNotFound, { handle });
   const isWhole = indexes.length === 0;
   const needed = isWhole ? RIGHT.deleteHandle : neededForRemoving(removed);
-  if ((rights.on(record, identity) & needed) !== needed) {
+  if ((rights.on(record, identity) & needed) !== needed)
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
-  }
   if (isWhole) store.delete(handle);
   else
     store.set(
@@ -249,9 +247,8 @@ function answerList({ parameters, identity }: DemoCall, { store, rights }: World
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: prefix });
   const handles = store.storedHandles(prefix);
   const totalCount = String(handles.length);
-  if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0) {
+  if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0)
     return succeed({ prefix, totalCount, handles });
-  }
   const slice = handles.slice(page * pageSize, (page + 1) * pageSize);
   return succeed({ prefix, totalCount, page, pageSize, handles: slice });
 }

@@ -1,4 +1,5 @@
 // The in-memory Handle server for tests and `npm run demo`: listeners and request handling.
+import { once } from 'node:events';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -70,9 +71,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
   const open = async (server: Server, port: number, host: string): Promise<string> => {
     server.on('clientError', answerBadRequest);
     listeners.push(server);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, host, resolve);
-    });
+    await once(server.listen(port, host), 'listening');
     return `${host}:${(server.address() as AddressInfo).port}`;
   };
 
@@ -111,13 +110,10 @@ function createState(options: DemoOptions & { now: () => number }): DemoState {
   };
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => {
-      resolve();
-    });
-    server.closeAllConnections();
-  });
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server.close(), 'close');
+  server.closeAllConnections();
+  await closed;
 }
 
 type ParseError = NodeJS.ErrnoException & { rawPacket?: Buffer };

@@ -38,9 +38,8 @@ export function valueToJson(value: StoredValue): HandleValue {
 
 /** Parses a value from a request. A timestamp given as text must be a date; every timestamp is ignored. */
 export function valueFromJson(json: unknown, timestampSeconds: number): StoredValue {
-  if (json === null || typeof json !== 'object') {
+  if (json === null || typeof json !== 'object')
     throw badValue(`java.lang.IllegalStateException: Not a JSON Object: ${JSON.stringify(json)}`);
-  }
   const { index, type, data, permissions, ttl, timestamp, references } = json as Record<string, unknown>;
   readTimestamp(timestamp);
   return {
@@ -144,9 +143,8 @@ function permissionBits(permissions: unknown): number {
   if (permissions === undefined || permissions === null) return 0;
   if (permissions === '*') return 0xfff;
   if (typeof permissions === 'boolean') return permissions ? 0xfff : 0;
-  if (Array.isArray(permissions)) {
+  if (Array.isArray(permissions))
     return permissions.reduce<number>((bits, on, place) => (on ? bits | (1 << place) : bits), 0);
-  }
   const digits = primitiveText(permissions);
   if (!/^[01]{1,12}$/.test(digits)) throw numberFormat(digits);
   return parseInt(digits, 2);

@@ -45,17 +45,15 @@ function writeRecord(call: DemoCall, values: StoredValue[], world: World): DemoR
     return refuseRequest(RESPONSE_CODE.handleExists, { handle: spelled });
   if (call.identity === undefined)
     return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle: spelled });
-  if (!mayWrite(handle, call.identity, world, { old, values })) {
+  if (!mayWrite(handle, call.identity, world, { old, values }))
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: spelled });
-  }
   store.set(handle, keepingTimestamps(values, old ?? []));
   return succeed({ handle }, old ? 200 : 201);
 }
 
 function indexRefusal(handle: string, values: StoredValue[]): DemoReply | undefined {
-  if (values.some(({ index }) => index <= 0)) {
+  if (values.some(({ index }) => index <= 0))
     return refuseRequest(RESPONSE_CODE.invalidValue, { message: 'Value indexes must be positive', handle });
-  }
   const seen = new Set<number>();
   const twice = values.find(({ index }) => seen.size === seen.add(index).size);
   return twice && indexConflict(handle, twice.index);
@@ -119,9 +117,8 @@ function keepingTimestamps(values: StoredValue[], old: StoredValue[]): StoredVal
 function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoReply {
   const { handle, identity } = call;
   if (!world.store.isHomed(handle)) return notHere(handle);
-  if (values.length === 0) {
+  if (values.length === 0)
     return refuseRequest(RESPONSE_CODE.invalidValue, { message: 'Value list was empty', handle });
-  }
   const refusal = indexRefusal(handle, values);
   if (refusal) return refusal;
   const old = world.store.get(handle);
@@ -129,9 +126,8 @@ function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoR
   if (present && !queryFlag(call, 'overwrite', true)) return indexConflict(handle, present.index);
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle });
   if (old === undefined) return refuseRequest(RESPONSE_CODE.handleNotFound, { handle });
-  if (!hasRights(world.rights.on(old, identity), neededForAdding(old, values))) {
+  if (!hasRights(world.rights.on(old, identity), neededForAdding(old, values)))
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle });
-  }
   const untouched = old.filter(({ index }) => !values.some((value) => value.index === index));
   const merged = [...untouched, ...keepingTimestamps(values, old)];
   world.store.set(
@@ -143,9 +139,8 @@ function writeValues(call: DemoCall, values: StoredValue[], world: World): DemoR
 
 function bodyText({ contentType, body }: DemoCall): string {
   const [mediaType = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim());
-  if (mediaType.toLowerCase() !== 'application/json') {
+  if (mediaType.toLowerCase() !== 'application/json')
     throw javaException(`Unsupported media type ${contentType ?? 'null'}`);
-  }
   const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice('charset='.length);
   return body.toString(charset?.toLowerCase() === 'iso-8859-1' ? 'latin1' : 'utf8');
 }
@@ -161,8 +156,7 @@ function valuesIn(json: unknown, handle: string): readonly unknown[] {
 
 function valuesOfRecord(json: { values: unknown; handle?: unknown }, handle: string): readonly unknown[] {
   const named = json.handle;
-  if (typeof named === 'string' && upperAscii(named) !== upperAscii(handle)) {
+  if (typeof named === 'string' && upperAscii(named) !== upperAscii(handle))
     throw javaException('Mismatched handle in PUT request');
-  }
   return Array.isArray(json.values) ? json.values : [];
 }
