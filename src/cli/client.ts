@@ -157,13 +157,9 @@ function refusalText(path: string, status: number, body: string): Failure {
 
 /** Formats problem JSON (RFC 9457) as title, detail and code; returns any other body unchanged. */
 function reasonIn(body: string): string {
-  try {
-    const { title, detail, code } = JSON.parse(body) as Record<string, unknown>;
-    if (typeof title !== 'string' || typeof code !== 'string') return body;
-    return `${typeof detail === 'string' ? `${title}: ${detail}` : title} (${code})`;
-  } catch {
-    return body;
-  }
+  const { title, detail, code } = (tryDecode(JSON.parse, body) ?? {}) as Record<string, unknown>;
+  if (typeof title !== 'string' || typeof code !== 'string') return body;
+  return `${typeof detail === 'string' ? `${title}: ${detail}` : title} (${code})`;
 }
 
 const TOKEN_MISSING = new Failure(

@@ -85,12 +85,5 @@ function parseDemoRecord(line: string): { handle: string; values: RecordInput } 
 
 /** Returns the distinct prefixes of handles. A prefix record (`0.NA/<prefix>`) counts for its prefix. */
 const prefixesOf = (handles: readonly string[]): string[] => [
-  ...new Set(
-    handles.map((handle) =>
-      handle
-        .replace(/^0\.NA\//i, '')
-        .split('/', 1)
-        .join(''),
-    ),
-  ),
+  ...new Set(handles.map((handle) => handle.replace(/^0\.NA\//i, '').replace(/\/.*/s, ''))),
 ];

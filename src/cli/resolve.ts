@@ -25,7 +25,7 @@ export async function resolveCommand(given: string, options: ResolveCommandOptio
   }
   const handle = readHandleName(given);
   const { text, note, failure } = await readHandleRecord(handle, options);
-  const record = readRecordOf(parseJsonAnswer(text));
+  const record = readRecordOf(tryDecode(JSON.parse, text));
   print(formatBody(text, record, options));
   printNote(note);
   if ((options.direct ?? options.native) === undefined) await printCacheEntries(handle, options);
@@ -145,7 +145,7 @@ async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions)
     body: JSON.stringify({ handles }),
   });
   if (!response.ok) throw new Failure(`status ${response.status}: ${printableText(text.trim())}`);
-  const elements = parseJsonAnswer(text);
+  const elements: unknown = tryDecode(JSON.parse, text);
   if (Array.isArray(elements) && elements.length === handles.length && elements.every(isElement))
     return elements;
   throw new Failure('the response of the proxy is incomplete');
@@ -185,8 +185,6 @@ function readRecordOf(response: unknown): RecordResponse | undefined {
   if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isRecordValue)) return undefined;
   return { handle, values };
 }
-
-const parseJsonAnswer = (text: string): unknown => tryDecode((json) => JSON.parse(json) as unknown, text);
 
 const isRecordValue = (value: Partial<HandleValue> | null): value is HandleValue =>
   typeof value?.index === 'number' && typeof value.type === 'string';

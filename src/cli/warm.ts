@@ -120,18 +120,13 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
   );
 }
 
-/** The state file, with a line per loaded handle. A run only appends, so a killed process loses little. */
-interface WarmState {
-  isDue: (handle: string) => boolean;
-  /** Records when the handle is due again (ms since the epoch), unless it cannot be a line of the file. */
-  markDone: (handle: string, dueAt: number) => void;
-  save: () => void;
-}
-
 const SAVE_EVERY_MS = 200;
 
-/** Opens the state file; undefined disables it. @throws Failure if the file is unusable */
-export function openState(file: string | undefined, now: () => number = Date.now): WarmState {
+/**
+ * Opens the state file, with a line per loaded handle; undefined disables it. A run only appends, so a killed process loses
+ * little. @throws Failure if the file is unusable
+ */
+export function openState(file: string | undefined, now: () => number = Date.now) {
   const known = file === undefined ? new Map<string, number>() : readState(file);
   let unsaved = '';
   let savedAt = now();
@@ -141,8 +136,9 @@ export function openState(file: string | undefined, now: () => number = Date.now
     savedAt = now();
   };
   return {
-    isDue: (handle) => (known.get(handle) ?? 0) <= now(),
-    markDone(handle, dueAt) {
+    isDue: (handle: string): boolean => (known.get(handle) ?? 0) <= now(),
+    /** Records when the handle is due again (ms since the epoch), unless it cannot be a line of the file. */
+    markDone(handle: string, dueAt: number): void {
       if (isStateHandle(handle)) unsaved += stateLine(handle, dueAt);
       if (now() - savedAt > SAVE_EVERY_MS) save();
     },

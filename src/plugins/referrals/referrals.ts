@@ -207,10 +207,7 @@ const AZURE_HOST = '168.63.129.16';
  */
 export function isPrivate(address: string): boolean {
   // Drops the zone of a link-local address. Inserts a zero, because ipaddr.js parses `::8.8.8.8` as 8.8.8.8.
-  const plain = address
-    .split('%', 1)
-    .join('')
-    .replace(/^::(?=\d+\.)/, '0::');
+  const plain = address.replace(/%.*/s, '').replace(/^::(?=\d+\.)/, '0::');
   const parsed = ipaddr.process(plain);
   if (parsed.range() !== 'unicast' || parsed.toString() === AZURE_HOST) return true;
   return parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE);

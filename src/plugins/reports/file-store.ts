@@ -132,11 +132,13 @@ export class FileReportStore implements ReportStore {
 
 type Troubles = Readonly<Record<'notRead' | 'damaged' | 'notWritten' | 'notDeleted', TroubleReporter>>;
 
-function createTroubles({ log, clock }: Context): Troubles {
-  const reporter = (message: string, remedy: string): TroubleReporter =>
-    new TroubleReporter((reason, count) => {
-      log.warn({ reason, remedy, count: count > 1 ? count : undefined }, message);
-    }, clock.monotonic);
+export const createTroubleReporter = ({ log, clock }: Context, message: string, remedy: string) =>
+  new TroubleReporter((reason, count) => {
+    log.warn({ reason, remedy, count: count > 1 ? count : undefined }, message);
+  }, clock.monotonic);
+
+function createTroubles(context: Context): Troubles {
+  const reporter = (message: string, remedy: string) => createTroubleReporter(context, message, remedy);
   return {
     notRead: reporter('reports not read', 'let this user read the files in reports.folder'),
     damaged: reporter(

@@ -4,14 +4,13 @@ import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
 import { repeat, untilDeadline } from '../../clock.js';
-import { TroubleReporter } from '../../cache/redis/errors.js';
 import { ServiceError } from '../../errors.js';
 import { handleRef, type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { AnsweredRead } from '../../hooks.js';
 import type { AdminHandler } from '../../http/router.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
-import { FileReportStore } from './file-store.js';
+import { FileReportStore, createTroubleReporter } from './file-store.js';
 import { ERRORS, reportQuery, type ReportsConfig, type ResolutionReport } from './plugin.js';
 import { PrefixRow } from './prefix-row.js';
 import {
@@ -72,13 +71,12 @@ const createReportHandler =
   };
 
 /** Adds the counts of `counter` to the store each minute, and reads the reports. */
-export function createReports({ clock, log }: Context, counter: ReadCounter, store: ReportStore): Reports {
+export function createReports(context: Context, counter: ReadCounter, store: ReportStore): Reports {
+  const { clock, log } = context;
   const publishNext = createPublish(() => counter.take(), store);
   const late = (): Error => new Error('no response from the store');
   const remedy = 'look for a slow disk or network drive in reports.folder, or a slow Redis';
-  const troubles = new TroubleReporter((reason, count) => {
-    log.warn({ reason, remedy, count: count > 1 ? count : undefined }, 'reports not stored');
-  }, clock.monotonic);
+  const troubles = createTroubleReporter(context, 'reports not stored', remedy);
   const publish = (): Promise<boolean> =>
     untilDeadline(publishNext(), PUBLISH_MS, late, clock).catch((error: unknown) => {
       troubles.report(error);

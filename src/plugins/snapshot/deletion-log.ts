@@ -6,6 +6,7 @@ import { untilDeadline } from '../../clock.js';
 import { PrefixMap } from '../../handle/prefix-map.js';
 import type { Deleted } from '../../cache/store.js';
 import { APPEND } from '../../config/given-files.js';
+import { tryDecode } from '../../handle/bytes.js';
 import { readFileLines } from '../../handle/streams.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
 import { afterHalves } from '../../upstream/exchange.js';
@@ -136,14 +137,9 @@ async function* readDeletions(file: string): AsyncGenerator<Deleted, void> {
 
 /** Parses a line. A damaged line may have named any key, so it deletes all keys. */
 function parseLine(line: string): Deleted {
-  try {
-    const { key, prefix } = JSON.parse(line) as { key?: unknown; prefix?: unknown };
-    if (typeof key === 'string') return { key };
-    if (typeof prefix === 'string') return { prefix };
-  } catch {
-    // Invalid JSON is treated like any other damaged line.
-  }
-  return EVERYTHING;
+  const { key, prefix } = (tryDecode(JSON.parse, line) ?? {}) as { key?: unknown; prefix?: unknown };
+  if (typeof key === 'string') return { key };
+  return typeof prefix === 'string' ? { prefix } : EVERYTHING;
 }
 
 export const isFileMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
