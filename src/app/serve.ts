@@ -153,9 +153,7 @@ function logReload(
 ): void {
   const values = keys.filter(({ key }) => changed.includes(key)).map(shownValue);
   logger.info({ changed: Object.fromEntries(values) }, 'configuration reloaded');
-  if (needRestart.length > 0) {
-    logger.warn({ keys: needRestart }, 'changed keys need a restart');
-  }
+  if (needRestart.length > 0) logger.warn({ keys: needRestart }, 'changed keys need a restart');
   for (const { key, text } of atNextStart) logger.warn({ key, reason: text }, 'the next start would fail');
 }
 

@@ -203,7 +203,6 @@ function collectOnce(): Registry {
 /** Registers the metrics of the process, which are shared: each set runs a timer, and observes collections. */
 function registerProcessMetrics(registry: Registry): void {
   shared ??= collectOnce();
-  for (const { name } of shared.getMetricsAsArray()) {
+  for (const { name } of shared.getMetricsAsArray())
     registry.registerMetric(shared.getSingleMetric(name) as Metric);
-  }
 }

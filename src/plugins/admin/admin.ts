@@ -122,12 +122,10 @@ function createHandlers(
 function answerUnroutedCall(req: Request, res: Response): void {
   const { match } = callOf(res);
   const method = routedMethod(req);
-  if (match === undefined) {
+  if (match === undefined)
     throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `${method} ${req.path} is not served here` });
-  }
-  if (method !== 'OPTIONS') {
+  if (method !== 'OPTIONS')
     throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
-  }
   res.set('Allow', match.allow.join(', ')).status(204).end();
 }
 
@@ -244,9 +242,8 @@ function createApi(operations: Operations): Record<ApiHandler, RequestHandler> {
     },
     async inspectCache(req, res) {
       const { handle } = req.query;
-      if (typeof handle !== 'string' || handle === '') {
+      if (typeof handle !== 'string' || handle === '')
         throw new ServiceError('BAD_PARAMETER', { detail: 'give ?handle=…' });
-      }
       const copies = await operations.inspect(handle);
       res.json({ handle, cached: copies.length > 0, copies });
     },

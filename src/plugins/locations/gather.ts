@@ -102,9 +102,8 @@ async function followIncludes(
 /** Returns the first `most` includes; each of 200 lists may have thousands. */
 function includesOf(level: readonly HandleLists[], most: number): Include[] {
   const found: Include[] = [];
-  for (const { includes } of level.flatMap(({ lists }) => lists)) {
+  for (const { includes } of level.flatMap(({ lists }) => lists))
     found.push(...includes.slice(0, most - found.length));
-  }
   return found;
 }
 

@@ -53,9 +53,8 @@ export function* findTarget(
   const { handle, values } = request;
   const forms = templateForms(handle);
   const headers = yield* responseHeaders(gathered, forms, allowedHeaders);
-  if (!takesPart(gathered)) {
+  if (!takesPart(gathered))
     return { chosen: firstUrl(values), status: 302, isRandom: false, variation: NO_VARIATION, headers };
-  }
   const candidates = yield* candidatesOf(gathered, values);
   const choice = yield* pickLocation(candidates, request);
   const chosen = choice && chosenBy(choice, candidates.locations, forms);

@@ -42,11 +42,11 @@ function createOpenApi(
     const { text, page, tryUrl } = await (description ??= describe());
     const { path, query } = contextOf(res).target;
     const url = tryUrl(new URLSearchParams(query));
-    if (url !== undefined) {
+    if (url !== undefined)
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
-    } else if (path.endsWith('.json')) {
+    else if (path.endsWith('.json'))
       await sendText(req, res, { status: 200, contentType: JSON_TYPE, text, headers, gzipMinBytes });
-    } else {
+    else {
       const reply = { status: 200, contentType: HTML_TYPE, text: renderPage(page), gzipMinBytes };
       await sendText(req, res, { ...reply, headers: { ...securityHeaders, ...headers } });
     }

@@ -86,9 +86,8 @@ function actions({ handle, target: { url } }: RecordView): Html {
 const MAX_TARGET_CHARS = 2000;
 
 function renderTarget({ chosen, url, status }: RedirectTarget): Html {
-  if (chosen === undefined || url === undefined) {
+  if (chosen === undefined || url === undefined)
     return html`<p>No value shown here is a URL or a 10320/loc, so the handle opens this page.</p>`;
-  }
   const target = url.ok
     ? html`<a href="${url.url}" rel="noreferrer nofollow"><bdi dir="ltr">${url.url}</bdi></a> (${status})`
     : html`<code dir="ltr">${chosen.text.slice(0, MAX_TARGET_CHARS)}</code>`;

@@ -116,9 +116,8 @@ const handleLink = (handle: string): Html =>
 
 function renderStructure(data: unknown): Html {
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
-  if (typeof value === 'string' && (format === 'base64' || format === 'hex')) {
+  if (typeof value === 'string' && (format === 'base64' || format === 'hex'))
     return collapsed(value, html`<span class="quiet">${format}</span> <code>${value}</code>`);
-  }
   const references = adminReferences.safeParse(format === 'vlist' ? value : [value], FIRST_ISSUE);
   if ((format === 'admin' || format === 'vlist') && references.success) return referenceList(references.data);
   const json = jsonOf(value ?? data);

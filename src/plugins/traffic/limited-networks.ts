@@ -121,9 +121,8 @@ export class LimitedNetworks {
   #follow(listed: readonly (string | number)[]): void {
     const now = this.context.clock.now();
     const inRedis = new Set<string | undefined>();
-    for (let at = 0; at < listed.length; at += 2) {
+    for (let at = 0; at < listed.length; at += 2)
       inRedis.add(this.#receive(String(listed[at]), now + Number(listed[at + 1])));
-    }
     for (const { network, isShared } of [...this.#entries.values()]) {
       if (isShared && !inRedis.has(network)) this.#drop(network);
     }
