@@ -1,5 +1,4 @@
-// Fits the client connection limits to the file limit of the process, because each connection is an open
-// file.
+// Fits the limits of client connections to the file limit, because each connection is an open file.
 import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';

@@ -110,10 +110,7 @@ const AFTER_EXCEPTION_MS = 1000;
 /** Time for closing connections and writing the log after the last response. */
 const SHUTDOWN_SPARE_MS = 1500;
 
-/**
- * Minimum interval between a first and a second signal. Ctrl-C in `npm start` arrives twice, because npm
- * forwards a signal that the whole process group has already received.
- */
+/** Minimum time to a second signal, because npm forwards a Ctrl-C that the process group has received. */
 const REPEATED_SIGNAL_MS = 1000;
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;

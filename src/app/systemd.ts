@@ -2,10 +2,7 @@
 import { execFile } from 'node:child_process';
 import type { Logger } from '../observe/logger.js';
 
-/**
- * Creates a notifier that runs the program `systemd-notify`, because Node.js has no Unix datagram sockets. In the
- * environment, Type=notify sets NOTIFY_SOCKET, and WatchdogSec sets the watchdog variables.
- */
+/** Runs `systemd-notify`, because Node.js has no Unix datagram sockets, with the variables of systemd. */
 export function createSystemdNotifier(
   logger: Logger,
   env: NodeJS.ProcessEnv,

@@ -65,10 +65,8 @@ interface AdminCall {
 }
 
 /**
- * Sends a POST if `body` is given, otherwise a GET, unless `method` is given. The caller reads the response to its end.
- * Uses node:http, because fetch does not expose trailers.
- *
- * @throws Failure for a non-2xx or missing response
+ * Sends a POST if `body` is given, otherwise a GET, unless `method` is given; over node:http, because fetch does not
+ * expose trailers. The caller reads the response to its end. @throws Failure for a non-2xx or missing response
  */
 export async function callAdmin(
   { admin }: AdminOptions,

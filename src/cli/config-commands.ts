@@ -1,5 +1,4 @@
-// The commands `check-config`, which prints and probes the configuration, and `site-record`, which prints the
-// site record.
+// The commands `check-config`, which probes too, and `site-record`.
 import { loadStartConfig } from '../app/config.js';
 import { ConfigError, type StartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
@@ -104,10 +103,8 @@ interface SiteRecordOptions extends ConfigOption {
 }
 
 /**
- * Prints this instance's site record, either as a prefix record value, which makes the instance a second site, or
- * as a file that makes it the only site of its clients.
- *
- * @throws Failure if the site has no public address or no native interface
+ * Prints this instance's site record, as a value that makes it a second site, or as a file that makes it the only one
+ * of its clients. @throws Failure if the site has no public address or no native interface
  */
 export async function printSiteRecord({
   index,

@@ -1,5 +1,4 @@
-// Converts the files of a Handle.Net server (the output of `hdl-dblist`, batch files, the SQL table as CSV) to
-// lines of an export, without values that are not public.
+// Converts the files of a Handle.Net server to lines of an export, without values that are not public.
 import { tryDecode } from '../handle/bytes.js';
 import { type StoredValue, valueToJson } from '../dev-server/value.js';
 import { parseJson } from '../handle/json.js';

@@ -1,11 +1,9 @@
 #!/usr/bin/env node
-// Entry point for the image, the systemd unit and `npm start`: runs the subcommand that the arguments name, by
-// default `serve`.
+// Entry point: runs the subcommand that the arguments name, by default `serve`.
 import { readFileSync } from 'node:fs';
 
-// Before the first file is read or name looked up, when Node.js starts these threads. By default they are four: a disk that does not
-// respond blocks a thread for each of log, changes, reports and snapshot, and none is left for compression and DNS. Node.js 20 starts
-// them before this line.
+// Before Node.js starts these threads, by default four; Node.js 20 starts them before. A disk that does not respond blocks
+// one for each of log, changes, reports and snapshot, and none would be left for compression and DNS.
 process.env['UV_THREADPOOL_SIZE'] ??= '8';
 
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {

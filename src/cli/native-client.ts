@@ -138,10 +138,8 @@ export function takeDigest(reader: ByteReader): Buffer {
 }
 
 /**
- * Returns the members of the response besides the code. Challenges, referrals and successes of another operation
- * have none that a user could use. A server that could not read the request refuses without its operation.
- *
- * @throws RangeError for an invalid response
+ * Returns the members besides the code, of which challenges, referrals and other operations have none. A server that
+ * could not read the request refuses without its operation. @throws RangeError for an invalid response
  */
 function readDetails({ header: { opCode, responseCode, flags }, body }: NativeMessage): object {
   const reader = new ByteReader(body);

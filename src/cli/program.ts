@@ -21,8 +21,7 @@ const lazy =
     (await load())(...given);
 
 export async function runCommand(args: readonly string[]): Promise<void> {
-  // Exits successfully if the reader closes the pipe, as in `… stats --watch | head -1`, unless the command has failed. The
-  // proxy serves without its log.
+  // Exits successfully if the reader closes the pipe, as in `… | head -1`; the proxy serves without its log.
   if (args[0] !== 'serve') {
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? EXIT.done);

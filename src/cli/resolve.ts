@@ -1,5 +1,4 @@
-// The `resolve` command: prints a handle's record and cache entries, or resolves handles from standard input
-// in batches.
+// The `resolve` command: prints a record and its cache entries, or resolves the handles on standard input.
 import { tryDecode } from '../handle/bytes.js';
 import type { CacheCopy } from '../host.js';
 import { handleToPath, printableText } from '../handle/handle.js';

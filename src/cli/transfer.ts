@@ -1,5 +1,4 @@
-// The commands `export`, which writes a prefix's cached records, and `import`, which loads them into a
-// proxy's memory or converts them to a seed file.
+// The commands `export`, and `import` to the memory of a proxy or to a seed file.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { PassThrough, Transform, type Writable } from 'node:stream';

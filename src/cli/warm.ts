@@ -1,5 +1,4 @@
-// The `warm` command: requests listed handles through the proxy to cache them. With a state file, it requests
-// only due handles.
+// The `warm` command: requests listed handles to cache them; with a state file, only those that are due.
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES, handleToPath, printableText } from '../handle/handle.js';
 import { MAX_WAIT_MS, failureReason, streamBody } from './client.js';

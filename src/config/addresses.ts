@@ -19,8 +19,7 @@ export function readBaseUrl(text: string): string | undefined {
 }
 
 /**
- * Normalises the address of a Handle server or DSpace. Returns a template with placeholders (`{handle}`)
- * unchanged, and undefined for any other text. Placeholders are not allowed in the host, so that handles
+ * Normalises an address, or returns a template (`{handle}`) unchanged. Its host has no placeholders, so that handles
  * cannot choose where requests are sent.
  */
 export function readServerAddress(text: string): string | undefined {

@@ -1,5 +1,4 @@
-// Builds schemas for configuration values, with error texts that name the allowed values, and joins the sections of the
-// core and of each plugin.
+// Builds schemas for values, with errors that name what is allowed, and joins the sections of all owners.
 import { z } from 'zod';
 import { upperAscii } from '../handle/handle.js';
 

@@ -10,10 +10,7 @@ const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 export const READ = O_RDONLY | O_NONBLOCK;
 export const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 
-/**
- * Reads a regular file. @throws Error for anything else: a reload reads while requests wait, and a named pipe has no end
- * until another process writes to it
- */
+/** Reads a regular file. @throws Error for any other: a named pipe has no end, and a reload would wait */
 export function readRegularFile(path: string): Buffer {
   const file = openSync(path, READ);
   try {

@@ -1,5 +1,4 @@
-// Loads the configuration from environment variables, the YAML file named by CONFIG, and defaults, in this
-// order of precedence.
+// Loads the configuration: environment variables before the YAML file named by CONFIG before defaults.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
@@ -51,10 +50,7 @@ interface Given {
   /** The values of the file as they are written there. */
   document: Yaml.Document | undefined;
   variables: readonly ConfigKey[];
-  /**
-   * Rejected variables: empty variables for keys that the file sets, whose intent is unclear, variables for
-   * removed keys, and unusable addresses of an outgoing proxy.
-   */
+  /** Empty variables for keys of the file, variables of removed keys, unusable outgoing proxies. */
   mistaken: readonly ConfigProblem[];
 }
 

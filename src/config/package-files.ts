@@ -1,5 +1,4 @@
-// Reads files of this package, whether it runs from source, from the bundle, or inside a program that bundles
-// `src`.
+// Reads files of this package, from source, from the bundle, or in a program that bundles `src`.
 import { existsSync, readFileSync } from 'node:fs';
 
 const ROOT = findRoot(new URL('.', import.meta.url));

@@ -112,8 +112,7 @@ export const admin = section({
         'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',
       ),
   ),
-  // `/readyz` fails above it (99th percentile over a second), and `/healthz` for 10 s after a single longer block. The
-  // longest step of a request takes some 20 ms.
+  // Above it `/readyz` fails, and `/healthz` for 10 s after a block. The longest step takes some 20 ms.
   maxEventLoopDelayMs: fixed(1000),
 });
 

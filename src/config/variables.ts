@@ -1,5 +1,4 @@
-// Finds environment variables that set no key: variables of removed keys, and unknown variables with a
-// section's prefix.
+// Finds variables that set no key: those of removed keys, and unknown ones with the prefix of a section.
 import { type ConfigKey, type ConfigProblem, longVariableOf, variableOf } from './keys.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -114,10 +113,7 @@ const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 
-/**
- * Suggests the variable with the same letters in another order, or with the longest common prefix, at least two
- * characters beyond the section.
- */
+/** Suggests the variable with the same letters, or with the longest common start beyond the section. */
 function variableHint(
   variable: string,
   { section, keys }: { section: string; keys: readonly ConfigKey[] },

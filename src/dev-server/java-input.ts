@@ -1,5 +1,4 @@
-// Input as the Java server reads it: its numbers and texts, JSON as Gson reads it in lenient mode (bare words, single
-// quotes), and the error texts of both.
+// Input as the Java server reads it: numbers, texts, lenient JSON (Gson), and the errors of all three.
 
 /** An input error, which the server returns as HTTP 400 with `{"responseCode":4,"message":…}`. */
 export class BadInput extends Error {

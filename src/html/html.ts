@@ -124,10 +124,7 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
   'Referrer-Policy': 'no-referrer',
 });
 
-/**
- * Allows only the inline style, the inline script and the logo. `form-action` allows any site, because
- * browsers apply it to redirects, and the lookup form may redirect to any site.
- */
+/** `form-action` allows any site, because browsers apply it to redirects, also those of the lookup form. */
 const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record<string, string> =>
   securityHeaders({
     'style-src': sourceHash(style),

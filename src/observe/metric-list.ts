@@ -71,9 +71,8 @@ export interface MetricEntry {
   readonly labelNames: readonly string[];
   readonly help: string;
   /**
-   * Label sets to initialise to 0, by default that of a metric without labels. Prometheus takes the first value of a new
-   * series as its baseline, and would miss the first increase. With a `server` label, each server has these
-   * series.
+   * Label sets to begin at 0, or Prometheus would miss their first increase; by default that of a metric without
+   * labels. With a `server` label, each server has these series.
    */
   readonly fromStart?: readonly Labels[];
   readonly buckets?: readonly number[];

@@ -83,8 +83,7 @@ function createRequestMetrics({ valuesOf, histogramOf }: AllSeries, recent: Rece
       requests.of([family, result, status]).value++;
       seconds.observe([family, result], ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
-      // A forwarded upstream 5xx does not have the result `error`. Over native TCP and UDP, the status is a
-      // response code, and the path is undefined.
+      // A forwarded 5xx is no `error`. Over native TCP and UDP, the status is a response code, without path.
       const isFailure = result === 'error' || (path !== undefined && status >= 500);
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },

@@ -1,5 +1,4 @@
-// Tracks what metrics cannot show: top handles, networks and agents, recent errors, and causes of server
-// failures.
+// Tracks what metrics cannot show: top handles and clients, recent errors, causes of server failures.
 import { TopCounts } from './top-counts.js';
 
 /** A server's state after its last request, with the error's code, cause and remedy if it failed. */

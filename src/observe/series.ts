@@ -1,5 +1,4 @@
-// Series of metrics in a registry of prom-client, without its counters, which sort and join labels at each update, and its
-// histograms, which have no weights.
+// Series in a registry of prom-client, whose counters sort labels at each update, without weights.
 import type { Metric, Registry } from 'prom-client';
 import type { Labels, MetricEntry } from './metric-list.js';
 

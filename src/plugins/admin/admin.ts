@@ -138,10 +138,7 @@ function createStatusReader(operations: Operations, { status }: Hooks): () => Pr
   };
 }
 
-/**
- * Logs each call without its headers and raw query, which may contain credentials. Logs routine calls, which
- * programs repeat every few seconds, at `debug`.
- */
+/** Logs calls without headers and query, which may have credentials; routine ones at `debug`. */
 function createCallLog({ log }: Context): RequestHandler {
   return function callLog(req: Request, res: Response, next: NextFunction): void {
     const startedAt = performance.now();

@@ -149,10 +149,7 @@ const SETTLE_MS = 1000;
 /** Maximum clock skew between instances, including message delay. */
 const MARGIN_MS = 250;
 
-/**
- * Creates the comparison. The record is not stored, because an audit must not extend the entry's TTL. `appliedAt`
- * returns when the last acknowledged write to a key was applied to this instance.
- */
+/** Stores no record, which would extend the TTL. `appliedAt`: of the last acknowledged write to a key. */
 export function createCompare(
   { cache, upstreams: { reads }, clock }: Host,
   appliedAt: (key: string) => number | undefined,
@@ -210,10 +207,7 @@ export class LastDay<Name extends string> {
   }
 }
 
-/**
- * Creates a function that returns true with the given probability. It draws the distance to the next sample, so
- * that a call between samples costs only a decrement.
- */
+/** Draws the distance to the next sample, so that a call between samples costs only a decrement. */
 export function createSampler(probability: number): () => boolean {
   const gap = (): number =>
     probability === 0 ? Infinity : 1 + Math.floor(Math.log(1 - Math.random()) / Math.log1p(-probability));

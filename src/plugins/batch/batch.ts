@@ -222,8 +222,7 @@ function readBatch(handles: readonly string[], parameters: URLSearchParams, max:
     throw new ServiceError(ERRORS.BATCH_TOO_LARGE, { detail });
   }
   const query = readRecordQuery(parameters);
-  // Neither option can be served from the cache, so a batch would cause up to a thousand requests to the
-  // Handle server.
+  // The cache has neither, so that a batch would cause up to a thousand requests to the Handle server.
   if (query.authoritative || !query.publicOnly) {
     const detail = 'auth=true and publicOnly=false are for single handles; a batch is served from the cache';
     throw new ServiceError('BAD_PARAMETER', { detail });

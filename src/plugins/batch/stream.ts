@@ -38,10 +38,7 @@ const MAX_AHEAD_CHARS = 64 * 1024;
 
 const workOf = ({ text, readChars }: RenderedElement): number => Math.max(text.length, readChars);
 
-/**
- * Creates the stream with at most `perBatch` concurrent loads per batch, and `total` of all batches in this process
- * per server. `serverOf` returns the server that a handle is loaded from.
- */
+/** `perBatch`: loads of a batch; `total`: of all batches per server, which `serverOf` returns. */
 export function createStreamElements(
   perBatch: number,
   total: number,
@@ -163,10 +160,7 @@ class LookAhead {
   }
 }
 
-/**
- * Runs at most `total` loads of each server concurrently, first come, first served. Servers have separate slots, so
- * that loads from one do not wait for another that hangs.
- */
+/** Runs at most `total` loads per server, first come, first served; a server that hangs delays no other. */
 function createSlotsByServer(total: number) {
   const slotsOf = new Map<string | undefined, { free: number; waiting: (() => void)[] }>();
   return async function inSlotOf<T>(server: string | undefined, work: () => Promise<T>): Promise<T> {

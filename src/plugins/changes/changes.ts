@@ -192,10 +192,7 @@ interface Stamp {
 /** An identity that anyone can make up is not longer than a real one: index, prefix and a short suffix. */
 const MAX_CLAIMED_CHARS = 256;
 
-/**
- * Formats a change. Members are listed explicitly, so that no other property can leak into the line. `id` identifies the
- * change, which may be delivered more than once.
- */
+/** Lists members explicitly, so that no other leaks. `id`: of a change, which may be delivered twice. */
 export function formatLine(change: LoggedChange, { id, time, instance }: Stamp & { id: string }): string {
   const { operation, handle, prefix, indexes, identity, isConfirmed, outcome, requestId } = change;
   const by = isConfirmed ? { identity } : { claimedIdentity: identity?.slice(0, MAX_CLAIMED_CHARS) };

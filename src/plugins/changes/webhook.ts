@@ -1,5 +1,4 @@
-// Posts the feed's changes to a URL in signed batches (Standard Webhooks), retrying each batch until the
-// response is 2xx.
+// Posts the changes of the feed in signed batches (Standard Webhooks), each until the response is 2xx.
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, backoffMs, untilDeadline, waitAtMost } from '../../clock.js';
@@ -12,11 +11,7 @@ const TIMEOUT_MS = 5000;
 const POLL_MS = 500;
 const CLOSE_MS = 1000;
 
-/**
- * Starts the webhook. With Redis, one instance posts the changes
- * of all instances. Changes that left the feed before they were posted are reported as dropped; their number is a
- * minimum.
- */
+/** With Redis, one instance posts for all. What left the feed before is reported as dropped. */
 export function createWebhook(
   { url = '', secret = '' }: ChangesConfig['changes']['webhook'],
   feed: ChangeLog,

@@ -199,8 +199,7 @@ export function readDouble(text = ''): number | undefined {
 export const writeDouble = (value: number): string =>
   Number.isInteger(value) ? value.toFixed(1) : String(value);
 
-// Scans a location list as leniently as HDLProxy, which accepts malformed XML. Rejects document types and
-// knows only the five predefined entities.
+// Scans a list as leniently as HDLProxy, which accepts malformed XML, but without document types.
 
 interface ScannedElement {
   name: string;

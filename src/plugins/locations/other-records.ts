@@ -180,10 +180,7 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
   };
 }
 
-/**
- * Adds the `0.NA/` that `includeNamespace` and `overridePrefix` may omit (recording "include:
- * includeNamespace without 0.NA/"). Prefix handles are always case-insensitive.
- */
+/** Adds the `0.NA/` that may be missing (recording "include: includeNamespace without 0.NA/"). */
 export const toPrefixHandle = (name: string): HandleRef =>
   handleRef(/^0\.NA\//i.test(name) ? name : `${GLOBAL_PREFIX}/${name}`, false);
 

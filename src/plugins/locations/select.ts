@@ -274,9 +274,8 @@ function chooseByOf(lists: readonly LocationList[]): string | undefined {
 }
 
 /**
- * Converts URL values to locations of weight `urlWeight`, by default 0 if the record has a list and 1
- * otherwise. Subtypes count as URL values if the record has none, and otherwise have `urlSubtypeWeight`
- * (recordings "legacy: …showurls").
+ * Converts URL values, or else subtypes, to locations of weight `urlWeight`: by default 0 next to a list, else 1.
+ * Subtypes next to URL values have `urlSubtypeWeight` (recordings "legacy: …showurls").
  */
 function legacyLocations(
   values: readonly HandleValue[],
@@ -316,10 +315,7 @@ const legacyOf = (value: HandleValue, weight: number): Candidate => ({
   value,
 });
 
-/**
- * Computes the variation from the lists alone. HDLProxy varies only by Accept, and only if a location has a
- * matching `http_role`, so a shared cache may send Turtle to browsers.
- */
+/** HDLProxy varies only by Accept for an `http_role`, so that a shared cache may send Turtle to browsers. */
 export function variationOf(
   { locations, chooseBy, mayHave: has }: Candidates,
   { looksUpCountry }: { looksUpCountry: boolean },

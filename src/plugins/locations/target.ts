@@ -137,8 +137,7 @@ const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] 
       return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
     });
 
-// Builds the Link headers (RFC 8288) and other headers of a redirect as HDLProxy does, independently of the
-// selected location. Pure.
+// Builds Link (RFC 8288) and other headers as HDLProxy does, for any selected location. Pure.
 
 /** Maximum total length. Reverse proxies reject longer headers. */
 const MAX_CHARS = 8000;
@@ -147,10 +146,7 @@ const MAX_LINES = 200;
 /** Excludes text that cannot fit into `MAX_CHARS`. */
 const isShort = (text: string): boolean => text.length <= MAX_CHARS;
 
-/**
- * Returns header lines, then 10320/links, then location links (recordings "links: …", "headers: …"). `allowed`:
- * lower-case names of the headers that 10320/headers may set.
- */
+/** Returns header lines, then 10320/links, then location links (recordings "links: …", "headers: …"). */
 export function* responseHeaders(
   gathered: GatheredLists,
   forms: TemplateForms,
@@ -316,10 +312,7 @@ export function* writeCandidates(
   return locations.length === 0 ? undefined : yield* writeLocations(locations, handle);
 }
 
-/**
- * Writes locations as XML with templates filled in. URL values have `mode="legacy"` (recordings
- * "action=showurls …"). An XML comment states the number of omitted locations.
- */
+/** Writes XML with filled templates; URL values have `mode="legacy"` (recordings "action=showurls …"). */
 export function* writeLocations(locations: readonly Location[], handle: string): Steps<string> {
   const forms = templateForms(handle);
   const elements: string[] = [];

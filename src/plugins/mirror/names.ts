@@ -10,10 +10,7 @@ export interface HandleList {
   names: ReadonlySet<string>;
   /** The listed handles, in the spelling and order of the server; empty unless the list is whole. */
   handles: readonly string[];
-  /**
-   * Whether all pages report the same number of handles, and as many were read. Otherwise the list changed
-   * while it was read, or it is longer than the maximum, and a handle may be missing in `names`.
-   */
+  /** Whether each page reported as many handles as were read; otherwise `names` may lack some. */
   isWhole: boolean;
 }
 
@@ -110,11 +107,7 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: PrefixListing)
   return { counts, found, handles: spelled };
 }
 
-/**
- * Returns the handles of a page (recording "list: page=0&pageSize=3").
- *
- * @throws ListRefused; ServiceError UPSTREAM_FAILED if the server fails or is busy, which refuses nothing
- */
+/** Returns the handles of a page. @throws ListRefused; ServiceError UPSTREAM_FAILED if the server fails */
 function handlesIn({ status, responseCode, members, handles }: ListAnswer) {
   if (status === 200 && responseCode === RESPONSE_CODE.success && handles !== undefined)
     return { handles, totalCount: Number(members['totalCount']) };

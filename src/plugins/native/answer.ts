@@ -120,10 +120,7 @@ interface Exchange {
   handle: HandleRef | undefined;
 }
 
-/**
- * Creates the function that encodes an outcome. Unlike the messages of a Handle server, these never exceed the
- * length that clients accept (recording "300,000 bytes").
- */
+/** Encodes an outcome, never longer than clients accept (recording "300,000 bytes"). */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
     const { incoming, request, handle } = exchange;

@@ -1,5 +1,4 @@
-// Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages,
-// requests and responses.
+// Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages, requests, responses.
 import { ByteReader, ByteWriter, LengthLimitError, sized } from '../../handle/bytes.js';
 import { writeValue } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
@@ -266,8 +265,7 @@ function readResolution(bytes: Buffer): ResolutionRequest {
   return { handle, indexes, types: reader.elements(() => reader.sizedText(), MAX_SELECTED) };
 }
 
-// Response bodies (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral,
-// challenge, error text; and the digest.
+// Response bodies (RFC 3652 §3.2.2, §3.3, §3.4), and the digest.
 
 export type ResponseBody =
   | { kind: 'record' | 'referral'; handle: Buffer; values: HandleValue[] }

@@ -68,9 +68,8 @@ export class PreparedMessages {
   }
 
   /**
-   * Returns a prepared response of at most `maxBytes` and reports the hit; undefined unless
-   * the resolver would still use the same entry. For UDP the bytes are concatenated packets,
-   * all but the last of full length.
+   * Returns a prepared response of at most `maxBytes` and reports the hit, if the resolver would use the same entry.
+   * For UDP, all packets but the last have the full length.
    */
   answer(received: Buffer, transport: PreparedTransport, maxBytes = Infinity): Buffer | undefined {
     const { clock, hits } = this.host;
@@ -122,9 +121,8 @@ export class PreparedMessages {
   }
 
   /**
-   * Returns the cache name of a request: its bytes, without site serial and expiration, and with
-   * the transport instead of the request id. Zero bytes distinguish it from request targets.
-   * Undefined for a fragmented request, or if its length is unsuitable.
+   * Returns the name of a request: its bytes, without site serial and expiration, and with the transport for the id.
+   * Its zero bytes are in no request target. Undefined for a fragment, or an unsuitable length.
    */
   #nameOf(received: Buffer, transport: PreparedTransport): PreparedName<PreparedMessage> | undefined {
     const { length } = received;

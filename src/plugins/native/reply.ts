@@ -88,8 +88,7 @@ export function createReply(
   const digestFlag = isDigestWanted && !isEarlier(version, 1) ? OP_FLAG.returnDigest : 0;
   const flags = (request.header.flags & COPIED & ~OP_FLAG.returnDigest) | OP_FLAG.recursive | digestFlag;
   const digest = isDigestWanted ? encodeDigest(version, request.digested) : NOTHING;
-  // Before 2.1, the digest of a challenge is last, with its length instead of the
-  // algorithm code (Handle.Net 9.3.1).
+  // Before 2.1, the digest of a challenge is last, with its length before it (Handle.Net 9.3.1).
   const parts =
     isChallenge && isEarlier(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
   const { opCode, recursionCount } = request.header;

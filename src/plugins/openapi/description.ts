@@ -222,9 +222,8 @@ export interface OpenApiFile extends OpenApiDocument {
 }
 
 /**
- * Returns the document with this title and version, for the operations that a route serves, by default all, and
- * with a HEAD for each GET. If a single route serves a method and path that others share, its own operation
- * replaces theirs.
+ * Returns the document for the operations that a route serves, by default all, with a HEAD for each GET. An operation
+ * alone on a path that others share replaces theirs.
  */
 export function servedDocument(
   { 'x-alone': alone = {}, ...file }: OpenApiFile,

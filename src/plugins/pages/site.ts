@@ -174,9 +174,7 @@ function findSteps(handle: string, advice?: Html): Html[] {
 const HANDLE_IN_TEXT = /(?:^|[^\w.-])(?:(?:doi|hdl|handle)[\s:/]+(\d[\w.]*\/.+)|(\d+(?:\.\w+)+\/.+))/is;
 
 /**
- * Returns the handle that a copied text probably means, without the word or resolver before it and without the
- * query or punctuation after it; undefined if the text is that handle.
- *
+ * Returns the handle that a copied text probably means, without what is around it; undefined if it is the text.
  * @example suggestHandle('DOI 10.5072/abc).') // '10.5072/abc'
  */
 function suggestHandle(text: string): string | undefined {

@@ -24,9 +24,8 @@ export interface Referral {
 const MAX_HOPS = 8;
 
 /**
- * Creates the function that reads referred handles. `findReferral` reads a prefix or service record on behalf of a read,
- * undefined if it does not exist. `serverAt` returns the server at an address from the prefix
- * record of `prefix`.
+ * Creates the reads of referred handles. `findReferral` reads a prefix or service record on behalf of a read;
+ * `serverAt` returns the server at an address from the record of `prefix`.
  */
 export function createReferrals(
   { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
@@ -156,10 +155,7 @@ function readService({ data }: HandleValue): string[] {
 /** Whether a name from a record is short enough to be asked for. */
 const isHandle = (name: string): boolean => name !== '' && Buffer.byteLength(name) <= MAX_HANDLE_BYTES;
 
-/**
- * Maximum length of a prefix or service record (bytes), because each read that it refers parses it, or compares it
- * with a parsed one. A site with its keys has some 2 KiB.
- */
+/** Maximum bytes of a prefix or service record, which each read parses or compares; most have 2 KiB. */
 const MAX_RECORD_BYTES = 128 * 1024;
 
 export function assertReferralLength({ length }: { length: number }): void {

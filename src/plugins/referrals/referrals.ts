@@ -110,10 +110,7 @@ function createReferredServers(upstream: ReferralsConfig['upstream'], host: Host
     return { server, dispatcher, prefix };
   }
 
-  /**
-   * Returns the server at an address from the prefix record of `prefix`. A server that is evicted completes its requests;
-   * its idle connections time out.
-   */
+  /** Returns the server at an address in the record of `prefix`; an evicted one completes its requests. */
   function serverAt(address: SiteAddress, prefix: string): UpstreamServer {
     const key = JSON.stringify([prefix, address]);
     const known = open.get(key);

@@ -67,11 +67,8 @@ const isRejectedName = (handle: string): boolean =>
   /[%;\\\p{Cc}]/u.test(handle) || handleToPath(handle).includes('%2F');
 
 /**
- * Returns the strings of a JSON array, in steps. `null` means "none", both as the body and as an element. DSpace 6 and
- * older report a database error as 200 with an empty body. A 404 means that the resolver is disabled, not
- * that the handle does not exist.
- *
- * @throws ServiceError UPSTREAM_INVALID_RESPONSE
+ * Returns the strings of a JSON array. `null`, also as an element, means "none"; DSpace 6 reports a database error as
+ * 200 without a body. A 404 means that the resolver is off. @throws ServiceError UPSTREAM_INVALID_RESPONSE
  */
 function* textsIn(response: UpstreamResponse): Steps<string[]> {
   if (response.status !== 200) throw invalidResponse('not a DSpace response', response, { remedy: SWITCH });

@@ -1,5 +1,4 @@
-// The snapshot format: a head, blocks of entries with checksums, and an end. If a payload is damaged, only
-// its block is rejected; if a block head is damaged, the rest of the file is rejected.
+// The snapshot format. A damaged payload costs its block, a damaged block head the rest of the file.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { type Cursor, type KeyedEntry, maxEncodedBytes, readEntry, writeEntry } from '../../cache/entry.js';

@@ -1,5 +1,4 @@
-// The snapshot and the seed: records that are put into memory at startup; and the calls that export and
-// import records.
+// The snapshot and the seed, put into memory at startup; and calls that export and import records.
 import type { Plugin } from '../../plugin.js';
 import { type SectionsOf, absoluteFilePath, filePath, fixed, section } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';

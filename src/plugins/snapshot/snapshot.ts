@@ -188,8 +188,7 @@ export class Snapshot {
   async #load(): Promise<void> {
     const { file } = this.options;
     const { memory } = this.host.cache;
-    // The ticket is taken before the log is read: memory knows later deletions, and the log contains earlier
-    // ones.
+    // Before the log is read: memory knows later deletions, and the log contains earlier ones.
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
     try {

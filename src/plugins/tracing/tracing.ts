@@ -48,9 +48,8 @@ interface OpenSpan extends RequestSpan {
 }
 
 /**
- * Creates and exports trace spans, one per request and per upstream read, in the caller's W3C trace context.
- * `samplePercent` applies to requests without a `traceparent` of a trusted proxy; `storage` holds the span of the
- * current request.
+ * Creates spans in the caller's W3C trace context. `samplePercent` applies to requests without a `traceparent` of a
+ * trusted proxy; `storage` holds the span of the current request.
  */
 function createTracer(
   samplePercent: number,
@@ -172,9 +171,8 @@ const MAX_BUFFERED = 4096;
 const CLOSE_MS = 1000;
 
 /**
- * Exports spans to a collector by OTLP/HTTP with JSON (OpenTelemetry Protocol 1.x). A collector failure loses
- * only spans. `onSent` is called when a batch has been exported and the buffer is at most half full; `onDropped`
- * with the number of spans lost, and the reason.
+ * Exports spans by OTLP/HTTP with JSON (OpenTelemetry Protocol 1.x). `onSent` is called when a batch has been exported
+ * and the buffer is at most half full; `onDropped` with the number of spans lost.
  */
 function createSpanSender(
   endpoint: string,

@@ -243,10 +243,7 @@ function readFacts(request: JudgedRequest, { refOf, resolver }: Host): TrafficFa
   };
 }
 
-/**
- * Classifies a read. Reads with credentials, authoritative reads and lists count as misses, because they go
- * to the Handle server, and so do batches, because any of their handles may need it.
- */
+/** Reads with credentials, authoritative reads and lists go to the Handle server; batches may. */
 function readsOf(
   { req: { method, headers }, place }: JudgedRequest,
   of: InterfaceName,

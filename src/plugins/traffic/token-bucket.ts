@@ -44,10 +44,7 @@ return { 1, math.ceil(after) }`;
 /** Maximum number of buckets; above it, the least recently used buckets are reset to full. */
 const MAX_NAMES = 100_000;
 
-/**
- * Creates token buckets. The package rate-limiter-flexible does not fit: it counts in fixed windows, and
- * would access Redis without the `redis.*` timeouts.
- */
+/** Creates buckets; rate-limiter-flexible has fixed windows, and uses Redis without our timeouts. */
 export function createTokenBuckets(now: () => number, shared: RedisCommands | undefined): TakeTokens {
   const fullAt = boundedMap<number>(MAX_NAMES);
 

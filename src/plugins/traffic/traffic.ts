@@ -92,8 +92,7 @@ const createUnblock =
     res.status(204).end();
   };
 
-// Refuses the misses of limited networks, and counts the misses of other networks to decide whether to limit
-// them.
+// Refuses the misses of limited networks, and counts those of others to limit them.
 
 const WHY: Readonly<Record<LimitReason, string>> = {
   'unknown-names': 'too many reads of handles that do not exist',
@@ -169,10 +168,7 @@ interface MissCounts {
 /** Clients of real records miss a few names; a network that guesses misses nearly all. */
 const NOT_FOUND_RATIO = 0.9;
 
-/**
- * Decides whether to limit a network: it enumerates handles, or causes most misses while the upstream is
- * under pressure. A network without competition may use the whole upstream.
- */
+/** Limits a network that enumerates, or causes most misses under pressure, unless it is alone. */
 export function judgeMisses(
   { answered, unknown, pressed }: MissCounts,
   pressedOfAll: number,
@@ -193,10 +189,7 @@ export class MissWindow {
   #pressedOfAll = 0;
   readonly #byNetwork = boundedMap<MissCounts>(MAX_NETWORKS);
 
-  /**
-   * Counts misses. Returns the counts of the network including these, and the number of misses that arrived
-   * from all networks while the upstream was under pressure.
-   */
+  /** Returns the counts of the network, and the misses of all networks under pressure. */
   countMisses(
     network: string,
     { answered = 0, unknown = 0, pressed = 0 }: Partial<MissCounts>,
