@@ -63,13 +63,11 @@ async function purge({ resolver, refOf }: OperatedParts, request: PurgeRequest):
     if (at > 0) await nextTurn();
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
     const purging = batch.map((handle) => resolver.purge({ handle: refOf(handle) }, { isSoft }));
-    unconfirmed.push(...rejectionsIn(await Promise.allSettled(purging)));
+    for (const one of await Promise.allSettled(purging))
+      if (one.status === 'rejected') unconfirmed.push(one.reason);
   }
   if (unconfirmed.length > 0) throw unconfirmed[0];
 }
-
-const rejectionsIn = (settled: readonly PromiseSettledResult<unknown>[]): unknown[] =>
-  settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
 
 /** Returns one change per purged handle, or a single change for a prefix. */
 function changesOf(request: PurgeRequest): LoggedChange[] {

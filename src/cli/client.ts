@@ -103,10 +103,14 @@ function openResponse(
   { body, method, isStream = false, waitMs = MAX_WAIT_MS, signal }: AdminCall,
 ): Promise<IncomingMessage> {
   const { request } = url.startsWith('https:') ? https : http;
+  const token = adminToken();
   return new Promise((resolve, reject) => {
     const sent = request(url, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
-      headers: adminHeaders(),
+      headers: {
+        'Content-Type': 'application/json',
+        ...(token !== '' && { Authorization: `Bearer ${token}` }),
+      },
       signal,
     });
     let awaited: ClientRequest | IncomingMessage = sent;
@@ -143,14 +147,14 @@ function limitSilence(response: IncomingMessage, waitMs: number): void {
 
 const adminToken = (): string => process.env['ADMIN_TOKEN'] ?? '';
 
-const adminHeaders = (): Record<string, string> => ({
-  'Content-Type': 'application/json',
-  ...(adminToken() !== '' && { Authorization: `Bearer ${adminToken()}` }),
-});
-
 function refusalText(path: string, status: number, body: string): Failure {
-  if (status === 401) return adminToken() === '' ? TOKEN_MISSING : TOKEN_WRONG;
-  return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
+  if (status !== 401) return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
+  return adminToken() === ''
+    ? new Failure(
+        'The admin listener needs a token: set ADMIN_TOKEN to the value of admin.token.',
+        EXIT.usage,
+      )
+    : new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
 }
 
 /** Formats problem JSON (RFC 9457) as title, detail and code; returns any other body unchanged. */
@@ -159,12 +163,6 @@ function reasonIn(body: string): string {
   if (typeof title !== 'string' || typeof code !== 'string') return body;
   return `${typeof detail === 'string' ? `${title}: ${detail}` : title} (${code})`;
 }
-
-const TOKEN_MISSING = new Failure(
-  'The admin listener needs a token: set ADMIN_TOKEN to the value of admin.token.',
-  EXIT.usage,
-);
-const TOKEN_WRONG = new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
 
 /** Requests a text of the public listener. @throws Failure unless it arrives whole, in time and in bounds */
 export async function fetchText(

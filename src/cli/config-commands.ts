@@ -48,11 +48,11 @@ function keysText(keys: StartConfig['keys'], all: boolean): string {
   const set = keys.filter(({ source }) => source !== 'default');
   const rest = countText(keys.length - set.length, 'key');
   const result = `The configuration is valid; ${rest} with the default${all ? '' : ' (--all prints them)'}.`;
-  return [...(all ? keys : set).map(keyLine), '', result].join('\n');
+  const lines = (all ? keys : set).map(
+    ({ key, shown, source }) => `${key.padEnd(32)} ${shown.padEnd(24)} ${source}`,
+  );
+  return [...lines, '', result].join('\n');
 }
-
-const keyLine = ({ key, shown, source }: StartConfig['keys'][number]): string =>
-  `${key.padEnd(32)} ${shown.padEnd(24)} ${source}`;
 
 type ProbeResult = { target: Probe['target']; server: string } & Awaited<ReturnType<Probe['run']>>;
 

@@ -231,15 +231,9 @@ export function items<T>({ allowed, read }: ReadText<T>) {
   return z.preprocess(listed, z.array(normalised({ allowed, read })).min(1, { error }));
 }
 
-interface WholeList<T> {
-  isValid: (list: readonly T[]) => boolean;
-  error: string;
-}
-
-export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.output<T>>) =>
+export const mappings = <T extends z.ZodType>(item: T) =>
   z
     .array(item, { error: 'give a list of mappings; in a variable as JSON' })
-    .refine((list) => whole === undefined || whole.isValid(list), { error: whole?.error ?? '' })
     .default([])
     .meta({ structured: true });
 

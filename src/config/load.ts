@@ -85,7 +85,8 @@ export function createConfigLoader<Settings extends Config>(parts: readonly Conf
       const all = parts
         .flatMap((part) => part.startProblems?.(config, sources.readFile, sources.isReload ?? false) ?? [])
         .flatMap(([key, text]) => (text === undefined ? [] : [{ key, source: sourceOf(key, given), text }]));
-      const isNow = (key: string): boolean => sources.isReload !== true || isReloadable(key, keys);
+      const isNow = (key: string): boolean =>
+        sources.isReload !== true || keys.some((known) => known.key === key && known.isReloadable);
       const problems = all.filter(({ key }) => isNow(key));
       // A misspelled variable may be the reason why a key has no value.
       if (problems.length > 0) throw new ConfigError([...ignored, ...problems]);
@@ -94,9 +95,6 @@ export function createConfigLoader<Settings extends Config>(parts: readonly Conf
     },
   };
 }
-
-const isReloadable = (key: string, keys: readonly ConfigKey[]): boolean =>
-  keys.some((known) => known.key === key && known.isReloadable);
 
 const explainKeys = (given: Given): ExplainedKey[] =>
   given.keys.map((known) => {

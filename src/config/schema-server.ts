@@ -103,10 +103,7 @@ export const admin = section({
     'TCP port of the admin listener; `0` selects a free port.',
   ),
   token: secret(
-    text({
-      allowed: '16 to 256 printable ASCII characters without spaces',
-      pattern: /^[\x21-\x7e]{16,256}$/,
-    })
+    text({ allowed: '16 to 256 printable ASCII characters without spaces', pattern: /^[\x21-\x7e]{16,256}$/ })
       .optional()
       .describe(
         'Token that admin requests, except to `/healthz` and `/readyz`, must send as `Authorization: Bearer`; without it only this machine may connect.',

@@ -18,11 +18,7 @@ export type UpstreamSections = SectionsOf<{ upstream: typeof upstream; upstreams
 export const isUpstreamGiven = ({ upstream, upstreams }: UpstreamSections): boolean =>
   upstream.url !== undefined || upstreams.length > 0;
 
-const HANDLE_SERVER = {
-  kind: 'handle-server',
-  existenceCheck: false,
-  readOnly: false,
-} as const;
+const HANDLE_SERVER = { kind: 'handle-server', existenceCheck: false, readOnly: false } as const;
 
 /** Returns the configured servers, or none for `upstream.url: none`. */
 export function upstreamServers({ upstream, upstreams }: UpstreamSections): ServerConfig[] {

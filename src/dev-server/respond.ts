@@ -137,12 +137,8 @@ export function splitTarget(target: string): DemoTarget {
 export function decodeHandle(rawPath: string): string {
   const raw = rawPath.startsWith('/') ? rawPath.slice(1) : rawPath;
   if (raw === '/') return ''; // No handle (recording "resolve: malformed, leading slash only").
-  return decodeEscapes(raw).toString('utf8');
-}
-
-function decodeEscapes(text: string): Buffer {
-  const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
-  return Buffer.from(bytes, 'latin1');
+  const bytes = raw.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
 /** Whether Jetty 9 rejects the path before any servlet sees it. */

@@ -344,10 +344,7 @@ function serverProof(
   { privateKey }: KeyPairKeyObjectResult,
 ): Record<string, unknown> {
   const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(cnonce, 'base64')]);
-  return {
-    serverAlg: 'SHA-256',
-    serverSignature: sign('sha256', signed, privateKey).toString('base64'),
-  };
+  return { serverAlg: 'SHA-256', serverSignature: sign('sha256', signed, privateKey).toString('base64') };
 }
 
 function parametersIn(body: Buffer): HandleParameters {

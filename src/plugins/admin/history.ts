@@ -6,23 +6,16 @@ interface TimedFlow {
   stats: Statistics;
 }
 
-type StatisticsInterval = ReturnType<typeof between>;
-
-export interface History {
-  lastMinute: StatisticsInterval;
-  /** The intervals between successive readings of the last minute, oldest first. */
-  history: StatisticsInterval[];
-}
-
 const MAX_AGE_MS = 60_000;
 
-export function createHistory(monotonic: () => number): (stats: Statistics) => History {
+export function createHistory(monotonic: () => number) {
   let readings: TimedFlow[] = [];
-  return function addToHistory(stats) {
+  return function addToHistory(stats: Statistics) {
     const newest = { at: monotonic(), stats };
     readings = [...readings.filter(({ at }) => newest.at - at <= MAX_AGE_MS), newest];
     return {
       lastMinute: between(readings[0] ?? newest, newest),
+      /** The intervals between successive readings of the last minute, oldest first. */
       history: readings.slice(1).map((newer, at) => between(readings[at] ?? newer, newer)),
     };
   };

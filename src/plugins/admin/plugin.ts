@@ -6,11 +6,7 @@ import { defineRoutes, type Route } from '../../http/route-table.js';
 export const ERRORS = defineErrors({
   ADMIN_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid admin request body' },
   ADMIN_TOKEN_NEEDED: { status: 401, responseCode: 402, title: 'Admin token required' },
-  ADMIN_CROSS_ORIGIN: {
-    status: 403,
-    responseCode: 400,
-    title: 'Cross-origin request rejected',
-  },
+  ADMIN_CROSS_ORIGIN: { status: 403, responseCode: 400, title: 'Cross-origin request rejected' },
 });
 
 const adminRoutes = defineRoutes(

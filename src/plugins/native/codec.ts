@@ -145,11 +145,7 @@ export const OP_FLAG = {
   doNotRefer: 1 << 20,
 } as const;
 
-export const OP_CODE = {
-  reserved: 0,
-  resolution: 1,
-  siteInfo: 2,
-} as const;
+export const OP_CODE = { reserved: 0, resolution: 1, siteInfo: 2 } as const;
 
 export interface Header {
   opCode: number;

@@ -47,10 +47,7 @@ function readInterfaceType(given: string): SiteListener | undefined {
 }
 
 const site = section({
-  address: normalised({
-    allowed: 'an IP address',
-    read: (given) => (isIP(given) === 0 ? undefined : given),
-  })
+  address: normalised({ allowed: 'an IP address', read: (given) => (isIP(given) === 0 ? undefined : given) })
     .optional()
     .describe('Public IP address in the site record of this instance.'),
   domain: text({ allowed: 'a host name', pattern: /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i })

@@ -266,13 +266,9 @@ function withHead(item: PathItem): PathItem {
     ...get,
     operationId: `${operationId}Head`,
     summary: `${summary} (headers only)`,
-    responses: mapValues(responses, ({ description, headers }) => ({
-      description,
-      ...(headers && { headers }),
-    })),
+    responses: Object.fromEntries(
+      Object.entries(responses).map(([status, { content: _body, ...rest }]) => [status, rest]),
+    ),
   };
   return { ...item, head };
 }
-
-const mapValues = <T, R>(from: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(Object.entries(from).map(([name, value]) => [name, map(value)]));

@@ -29,9 +29,7 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
       throw asLookupFailure(toServiceError(error));
     });
   return {
-    handlers: ({ withBody }) => ({
-      reverseLookup: createForward(host, withBody, () => ({ forward })),
-    }),
+    handlers: ({ withBody }) => ({ reverseLookup: createForward(host, withBody, () => ({ forward })) }),
     search: createReverseLookup(settings, host, dispatcher),
     close,
   };

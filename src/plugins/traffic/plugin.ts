@@ -167,12 +167,11 @@ function reachRule(rules: readonly TrafficRule[]): Rule {
 
 const trafficSection = reloadable(
   section({
-    rules: mappings(rule, {
-      isValid: hasUniqueNames,
-      error: 'give each rule a unique name',
-    }).describe(
-      'Rules for requests; the first match decides. Each has a `name`, conditions (`match`: `network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and actions (`class`, `limit`, `answer`, `log`, `shadow`, `robot`). See "Traffic rules".',
-    ),
+    rules: mappings(rule)
+      .refine(hasUniqueNames, { error: 'give each rule a unique name' })
+      .describe(
+        'Rules for requests; the first match decides. Each has a `name`, conditions (`match`: `network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and actions (`class`, `limit`, `answer`, `log`, `shadow`, `robot`). See "Traffic rules".',
+      ),
     enumeration,
   }),
 );
