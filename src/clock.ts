@@ -88,10 +88,7 @@ export function repeat(
 
 const LOG_INTERVAL_MS = 60_000;
 
-/**
- * Returns a function that calls `log` at most once a minute, with the number of calls since the last line: they may come
- * thousands of times a second, or for days.
- */
+/** Returns a function that calls `log` at most once a minute, with the number of calls since then. */
 export function onceAMinute<Given extends unknown[]>(
   { now }: { now: Clock['now'] },
   log: (count: number, ...given: Given) => void,
@@ -120,10 +117,7 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/**
- * Adds a timeout to a promise. @throws the error from `late` if the promise does not settle within
- * `timeoutMs`
- */
+/** Adds a timeout to a promise. @throws the error from `late` if it has not settled in time */
 export function untilDeadline<T>(
   promise: Promise<T>,
   timeoutMs: number,

@@ -119,10 +119,7 @@ export type ErrorCode = keyof typeof CATALOGUE;
 /** An error of the core by its code, or that of a plugin. */
 export type ErrorKind = ErrorCode | ErrorEntry;
 
-/**
- * Errors that the record interface sends in a Handle server's format, without `code` (recordings "unknown:
- * …", "empty handle: …").
- */
+/** Errors without `code`, in a Handle server's format (recordings "unknown: …", "empty handle: …"). */
 const OF_HANDLE_SERVER: ReadonlySet<string> = new Set<ErrorCode>([
   'EMPTY_HANDLE',
   'NOT_RESPONSIBLE',
@@ -143,10 +140,7 @@ export interface UpstreamAnswer {
   challenge?: string | undefined;
 }
 
-/**
- * Cause of an upstream failure, and remedy for the operator. Both appear in the log and on the status page,
- * and are never sent to clients.
- */
+/** Cause of an upstream failure, and remedy, for the log and the status page, never for clients. */
 export interface Diagnosis {
   cause: string;
   remedy?: string | undefined;
@@ -174,10 +168,7 @@ interface ErrorDetails {
   upstreamStatus?: number | undefined;
 }
 
-/**
- * An error of the core or of a plugin. `message` and `detail` are for the client, `diagnosis` and `cause`
- * for the operator.
- */
+/** `message` and `detail` are for the client, `diagnosis` and `cause` for the operator. */
 export class ServiceError extends Error {
   readonly code: string;
   readonly title: string;

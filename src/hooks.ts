@@ -139,10 +139,7 @@ export interface RequestJudge {
   /** Whether each handle in a body is judged. */
   readonly judgesHandles?: boolean;
   judge: (request: JudgedRequest) => Judgement | Promise<Judgement>;
-  /**
-   * Judges a native message over TCP that misses in memory; without it, each is admitted. A message over UDP, whose sender may
-   * be forged, is not judged.
-   */
+  /** Judges a miss over TCP; by default each is admitted. Over UDP, the sender may be forged. */
   judgeMessage?: (message: { address: string; handle: HandleRef }) => Judgement | Promise<Judgement>;
 }
 

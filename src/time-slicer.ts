@@ -1,17 +1,11 @@
 // Runs long work in time slices, round-robin by client, so that no request blocks the event loop.
 
 interface Job {
-  /**
-   * Address or network that causes the work. Each client gets an equal share, regardless of its number of
-   * jobs.
-   */
+  /** Address or network that causes the work. Each gets an equal share for any number of jobs. */
   client: string;
   /** Aborted when the result is no longer needed. */
   signal?: AbortSignal | undefined;
-  /**
-   * Whether the job already holds a record's text. Such jobs precede the client's other jobs, which have not
-   * read their record yet, so that few records are in memory at the same time.
-   */
+  /** Whether the job holds a record's text, and so precedes other jobs of the client. */
   isHolding?: boolean;
 }
 
@@ -140,10 +134,7 @@ export class TimeSlicer {
 
   constructor(private readonly deps: SlicerDeps) {}
 
-  /**
-   * Runs all steps. Returns the value if the steps fit into this event-loop turn, otherwise a promise. If
-   * `signal` is aborted, the promise rejects with its reason.
-   */
+  /** Runs all steps; returns a promise if they exceed this turn, which rejects when `signal` is aborted. */
   run<T>(work: Work<T>, { client, signal, isHolding = false }: Job): T | Promise<T> {
     signal?.throwIfAborted();
     const steps = typeof work === 'function' ? inOneStep(work) : work;

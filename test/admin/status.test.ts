@@ -4,12 +4,14 @@ import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Statistics } from '../../src/observe/statistics.js';
-import type { History } from '../../src/plugins/admin/history.js';
+import type { createHistory } from '../../src/plugins/admin/history.js';
 import { MAX_VIEWERS } from '../../src/plugins/admin/status/page.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
+
+type History = ReturnType<ReturnType<typeof createHistory>>;
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
