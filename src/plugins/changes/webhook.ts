@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, backoffMs, untilDeadline, waitAtMost } from '../../clock.js';
+import { SerialFlight } from '../../resolver/single-flight.js';
 import { createSender } from '../../upstream/connections.js';
 import type { ChangeLog, LogEntry } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';
@@ -108,10 +109,7 @@ export class DeliveryQueue {
   #inFlight: string[] = [];
   /** Number of dropped lines that have not yet been reported in a gap line. */
   #dropped = 0;
-  /** Number of lines added since the start, and how many of them have been delivered or dropped. */
-  #added = 0;
-  #done = 0;
-  readonly #waiting: { end: number; resolve: () => void }[] = [];
+  readonly #runs = new SerialFlight();
   #retry: NodeJS.Timeout | undefined;
   #isFailing = false;
 
@@ -129,30 +127,18 @@ export class DeliveryQueue {
   async add(lines: readonly string[]): Promise<void> {
     this.#queued.push(...lines);
     this.#queuedChars += lineChars(lines);
-    this.#added += lines.length;
     this.#dropOldest();
-    if (this.#isFailing) return;
-    await this.#delivered();
+    if (!this.#isFailing) await this.#attempt();
   }
 
+  /** Attempts a last delivery, after one that has begun. */
   async close(): Promise<void> {
-    // A batch in flight may fail, and is then not the last attempt.
-    if (this.#inFlight.length > 0) await this.#delivered();
-    this.#cancelRetry();
-    if (this.#inFlight.length === 0) await this.#delivered();
-    this.#cancelRetry();
-  }
-
-  #cancelRetry(): void {
+    await this.#attempt();
     clearTimeout(this.#retry);
-    this.#retry = undefined;
   }
 
-  #delivered(): Promise<void> {
-    const end = this.#added;
-    if (this.#done >= end) return Promise.resolve();
-    const delivered = new Promise<void>((resolve) => this.#waiting.push({ end, resolve }));
-    void this.#run();
+  #attempt(): Promise<void> {
+    const delivered = this.#runs.join('', () => this.#run());
     const late = (): Error => new Error('no response');
     return untilDeadline(delivered, WAIT_MS, late).catch((error: unknown) => {
       this.#fail(error);
@@ -167,14 +153,13 @@ export class DeliveryQueue {
     this.#queued.splice(0, excess);
     this.#queuedChars = chars;
     this.#dropped += excess;
-    this.#done += excess;
     this.callbacks.onDropped(excess);
   }
 
-  /** Delivers one batch at a time until the queue is empty or a batch fails. */
+  /** Delivers the lines that are queued, but not those added meanwhile, or the wait for it may not end. */
   async #run(): Promise<void> {
-    if (this.#inFlight.length > 0 || this.#retry !== undefined) return;
-    while (this.#queued.length > 0) {
+    clearTimeout(this.#retry);
+    for (let left = this.#queued.length; left > 0 && this.#queued.length > 0; left -= BATCH) {
       this.#inFlight = this.#queued.splice(0, BATCH);
       this.#queuedChars -= lineChars(this.#inFlight);
       const dropped = this.#dropped;
@@ -186,11 +171,9 @@ export class DeliveryQueue {
         return;
       }
       this.#dropped -= dropped;
-      this.#done += this.#inFlight.length;
       this.#inFlight = [];
       if (this.#isFailing) this.callbacks.onRecovered(dropped);
       this.#isFailing = false;
-      this.#wake(this.#done);
     }
   }
 
@@ -200,23 +183,14 @@ export class DeliveryQueue {
     this.#inFlight = [];
     this.#dropOldest();
     this.#fail(error);
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined;
-      void this.#run();
-    }, RETRY_MS).unref();
-    this.#wake(Infinity);
+    const retry = (): void => void this.#runs.join('', () => this.#run());
+    this.#retry = setTimeout(retry, RETRY_MS).unref();
   }
 
   /** Marks the destination as failing, so that later writes do not wait for it. */
   #fail(error: unknown): void {
     this.callbacks.onFailing(error);
     this.#isFailing = true;
-  }
-
-  /** Resolves all waiters up to line number `done`. Waiters are sorted by line number. */
-  #wake(done: number): void {
-    const count = this.#waiting.findIndex(({ end }) => end > done);
-    for (const { resolve } of this.#waiting.splice(0, count < 0 ? Infinity : count)) resolve();
   }
 }
 
