@@ -80,19 +80,13 @@ const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
 export const readNetwork = (text: string): string | undefined =>
   NETWORKS.includes(text) || (parseNetwork(text)?.bits ?? 0) > 0 ? text : undefined;
 
-interface Network {
-  address: string;
-  family: 'ipv4' | 'ipv6';
-  bits: number;
-}
-
-function parseNetwork(text: string): Network | undefined {
+function parseNetwork(text: string) {
   const [, address = '', given] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const version = isIP(address);
   const most = version === 4 ? 32 : 128;
   const bits = Number(given ?? most);
   if (version === 0 || bits > most) return undefined;
-  return { address, family: version === 4 ? 'ipv4' : 'ipv6', bits };
+  return { address, family: version === 4 ? 'ipv4' : 'ipv6', bits } as const;
 }
 
 /** Creates the function that finds whether an address is in one of the networks. Ignores texts that are no network. */

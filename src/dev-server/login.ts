@@ -141,8 +141,6 @@ function isSignature(key: Buffer, algorithm: string, signed: Buffer, signature: 
   return verify(algorithm, signed, createPublicKey({ key: jwk, format: 'jwk' }), signature);
 }
 
-// The session store, and the source of random ids.
-
 export interface Session {
   sessionId: string;
   nonce: string;

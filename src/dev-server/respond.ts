@@ -172,8 +172,6 @@ export function isOn(value: string | null): boolean {
   return value !== null && /^(|yes|true)$/i.test(value);
 }
 
-// Requests and replies of the record interface, and errors with the texts of the real server.
-
 /** A response before serialisation: JSON without callback or indentation, a page, or an empty body. */
 export interface DemoReply {
   status: number;

@@ -212,8 +212,6 @@ function secretEquals(secret: string): (given: string) => boolean {
   return (given) => timingSafeEqual(digest(given), expected);
 }
 
-// Handles the admin API: purge, cache inspection, statistics, log level.
-
 /** Maximum body size, enough for 10,000 handles of typical length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;

@@ -219,8 +219,6 @@ export function createSampler(probability: number): () => boolean {
   };
 }
 
-// Classifies an audited response by the Handle server's record and the writes known to this instance.
-
 export interface AuditedAnswer {
   /** The entry that was served for a hit, or would have been. */
   served: { entry: Entry; at: number };

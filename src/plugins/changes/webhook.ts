@@ -131,7 +131,7 @@ export class DeliveryQueue {
     if (!this.#isFailing) await this.#attempt();
   }
 
-  /** Attempts a last delivery, after one that has begun. */
+  /** Attempts a last delivery, after any delivery under way. */
   async close(): Promise<void> {
     await this.#attempt();
     clearTimeout(this.#retry);

@@ -298,8 +298,6 @@ function titleOf(title: string | undefined, language: string | undefined): strin
   return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
 }
 
-// Writes all locations.
-
 /** Maximum length of the written locations: each of thousands of templates can repeat a long handle. */
 const MAX_XML_CHARS = 1024 * 1024;
 

@@ -4,8 +4,6 @@ import { writeValue } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
 import { createHash } from 'node:crypto';
 
-// Results of decoding untrusted bytes.
-
 /** A decoded value, or the problem text for the response. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; problem: string };
 

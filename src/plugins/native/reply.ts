@@ -107,8 +107,6 @@ export function createReply(
   };
 }
 
-// Outcomes of requests: response code, body, and the result for the log and metrics.
-
 export interface NativeOutcome {
   responseCode: number;
   body: ResponseBody;

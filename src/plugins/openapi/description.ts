@@ -168,8 +168,6 @@ function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | un
   return query.size === 0 ? path : `${path}?${query.toString()}`;
 }
 
-// The OpenAPI 3.1 document of a listener: one of config/openapi, limited to the routes that are served.
-
 export type Schema = Readonly<Record<string, unknown>>;
 
 interface Described {

@@ -161,16 +161,12 @@ function* readEntries(content: Buffer): Generator<SnapshotPart, void> {
   }
 }
 
-// Formats and parses a record with its times as one line of JSON, for exports, imports and seeds.
-
-const isoTime = (ms: number): string => new Date(ms).toISOString();
-
 /** Formats a record; undefined for a not-found answer, because exports contain only records. */
 export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined {
   if (entry.kind === 'not-found') return undefined;
-  const { requestedAt, staleAt, deleteAt } = entry;
-  const times = { requestedAt: isoTime(requestedAt), staleAt: isoTime(staleAt), deleteAt: isoTime(deleteAt) };
-  const head = JSON.stringify({ handle: key, ...times });
+  const times = [entry.requestedAt, entry.staleAt, entry.deleteAt];
+  const [requestedAt, staleAt, deleteAt] = times.map((ms) => new Date(ms).toISOString());
+  const head = JSON.stringify({ handle: key, requestedAt, staleAt, deleteAt });
   // The values are already JSON.
   return `${head.slice(0, -1)},"values":${entry.kind === 'found' ? toText(entry.values) : '[]'}}\n`;
 }

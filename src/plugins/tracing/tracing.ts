@@ -142,8 +142,6 @@ export function readTraceParent(header: string | undefined) {
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-// Exports spans to a collector by OTLP/HTTP with JSON.
-
 interface Span {
   traceId: string;
   spanId: string;

@@ -208,8 +208,6 @@ function limitHeaders(
   ];
 }
 
-// Compiles the configured rules, and reads the request facts that they match.
-
 interface TrafficFacts {
   address: string;
   userAgent: string;
