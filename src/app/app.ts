@@ -85,9 +85,7 @@ function assemble(
 ): App {
   const settings = new Live(config);
   const hooks = createHooks();
-  onDroppedLines(logger, (count) => {
-    metrics.countDroppedTelemetry('log', count);
-  });
+  onDroppedLines(logger, (count) => metrics.countDroppedTelemetry('log', count));
   metrics.add(metricsOf(plugins));
   const context: Context = {
     log: logger,
@@ -128,9 +126,7 @@ function assemble(
   };
 }
 
-const answerNotFound: RequestListener = (_req, res) => {
-  res.writeHead(404).end();
-};
+const answerNotFound: RequestListener = (_req, res) => res.writeHead(404).end();
 
 /** Creates the core: bounds of all requests together, cache, Handle servers, and the resolver above both. */
 function createCore(
@@ -194,9 +190,7 @@ function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: H
   const create = (): PreparedCache =>
     new PreparedCache(settings.current.http.responseCache, { ...cache, onRepeat: repeat });
   const prepared = new Live(create());
-  settings.onReload(() => {
-    prepared.reload(create());
-  });
+  settings.onReload(() => prepared.reload(create()));
   return prepared;
 }
 

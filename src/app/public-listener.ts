@@ -48,9 +48,7 @@ export function createPublicListener(
     unclaimed: createUnclaimedNames(clock.now, cache.commands),
   };
   const current = createListener(settings.current, host, kept);
-  settings.onReload(() => {
-    Object.assign(current, createListener(settings.current, host, kept));
-  });
+  settings.onReload(() => Object.assign(current, createListener(settings.current, host, kept)));
   host.hooks.admitMessage.push((address, handle) => current.admitMessage(address, handle));
   const guarded = guard(current, createReportUnexpected(host));
   return host.hooks.spans.reduce((inner, { wrap }) => wrap(inner), guarded);

@@ -24,9 +24,7 @@ export function createSystemdNotifier(
       notify('READY=1');
       const intervalMs = watchdogIntervalMs(env, process.pid);
       if (intervalMs === undefined) return;
-      setInterval(() => {
-        notify('WATCHDOG=1');
-      }, intervalMs).unref();
+      setInterval(() => notify('WATCHDOG=1'), intervalMs).unref();
     },
     stopping() {
       notify('STOPPING=1');

@@ -115,12 +115,11 @@ function openResponse(
     });
     let awaited: ClientRequest | IncomingMessage = sent;
     // The timeout of the socket would start again with each byte.
-    const timer = setTimeout(() => {
-      awaited.destroy(new Error(`no complete response within ${waitMs / 1000} s`));
-    }, waitMs);
-    const stop = (): void => {
-      clearTimeout(timer);
-    };
+    const timer = setTimeout(
+      () => awaited.destroy(new Error(`no complete response within ${waitMs / 1000} s`)),
+      waitMs,
+    );
+    const stop = (): void => clearTimeout(timer);
     sent.once('response', (response) => {
       awaited = response;
       if (isStream && isSuccess(response)) {
@@ -129,9 +128,7 @@ function openResponse(
       }
       resolve(response);
     });
-    sent.once('error', (error) => {
-      reject(unreachable(url, error));
-    });
+    sent.once('error', (error) => reject(unreachable(url, error)));
     sent.once('close', stop);
     sent.end(body);
   });

@@ -73,9 +73,7 @@ function openTerminal() {
   // Keeps lines that arrive before their question, as when answers are pasted; `question` would lose them.
   const answers = lines[Symbol.asyncIterator]();
   return {
-    close: () => {
-      lines.close();
-    },
+    close: () => lines.close(),
     /** @throws Failure when the input ends (Ctrl-C, Ctrl-D) */
     ask: async (prompt: string): Promise<string> => {
       lines.setPrompt(prompt);

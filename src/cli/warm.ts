@@ -62,9 +62,7 @@ async function warmOne(
   const limit = new AbortController();
   // AbortSignal.timeout would keep a timer for each of the last thousands of requests.
   const limitTo = (ms: number): NodeJS.Timeout =>
-    setTimeout(() => {
-      limit.abort(new Error(`no complete response within ${ms / 1000} s`));
-    }, ms);
+    setTimeout(() => limit.abort(new Error(`no complete response within ${ms / 1000} s`)), ms);
   let timer = limitTo(MAX_WAIT_MS);
   const onInterrupt = (): void => {
     clearTimeout(timer);

@@ -185,9 +185,7 @@ export class LogBuffer {
   }
 
   #sendLater(ms = WRITE_EVERY_MS): void {
-    this.#timer ??= setTimeout(() => {
-      this.#send();
-    }, ms).unref();
+    this.#timer ??= setTimeout(() => this.#send(), ms).unref();
   }
 
   #send(): void {
@@ -271,13 +269,9 @@ let ofStdout: LogBuffer | undefined;
 function stdoutBuffer(): LogBuffer {
   if (ofStdout !== undefined) return ofStdout;
   const buffer = new LogBuffer(stdoutSink(), isatty(STDOUT) ? readableLines : undefined);
-  process.on('exit', () => {
-    buffer.flushNow();
-  });
+  process.on('exit', () => buffer.flushNow());
   // An embedding program may end without `process.exit`, when its event loop is empty.
-  process.on('beforeExit', () => {
-    buffer.flush(() => undefined);
-  });
+  process.on('beforeExit', () => buffer.flush(() => undefined));
   return (ofStdout = buffer);
 }
 
@@ -299,9 +293,7 @@ function streamSink(stream: NodeJS.WriteStream): LogSink {
   stream.on('error', () => undefined);
   return {
     write(chunk, done) {
-      stream.write(chunk, (error) => {
-        done(error, chunk.length);
-      });
+      stream.write(chunk, (error) => done(error, chunk.length));
     },
     writeNow: (chunk) => writeSync(STDOUT, chunk),
   };

@@ -62,9 +62,8 @@ export function createMetrics(now: () => number = Date.now) {
       },
     histogramOf:
       (metric: MetricEntry) =>
-      (value: number): void => {
-        histogramOf(metric).observe([], value);
-      },
+      (value: number): void =>
+        histogramOf(metric).observe([], value),
     readGauge,
     read,
     distributionsOf: (metric: MetricEntry) => histogramOf(metric).all(),

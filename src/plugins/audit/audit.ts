@@ -59,9 +59,7 @@ export function start(host: Host, { audit, cache: { found, notFound } }: AuditCo
     written(key) {
       written.set(key, now());
       if (!isWriteSampled()) return;
-      clock.after(AFTER_WRITE_MS, () => {
-        run('write', () => auditCopies(key));
-      });
+      clock.after(AFTER_WRITE_MS, () => run('write', () => auditCopies(key)));
     },
     statistics,
     close,

@@ -127,9 +127,7 @@ function createAnswerBatch(
     const holdUnsent = unsent.countStream(res);
     // Held until the end of the batch, in addition to its elements.
     const besideBytes = charsIn(handles) + (isGzip ? GZIP_BYTES : 0);
-    const hold = (bytes: number): void => {
-      holdUnsent(besideBytes + bytes);
-    };
+    const hold = (bytes: number): void => holdUnsent(besideBytes + bytes);
     hold(0);
     const elements = streamElements({ startElement, names: handles, signal: left, hold });
     await sendArray(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {

@@ -140,9 +140,7 @@ export class DeliveryQueue {
   #attempt(): Promise<void> {
     const delivered = this.#runs.join('', () => this.#run());
     const late = (): Error => new Error('no response');
-    return untilDeadline(delivered, WAIT_MS, late).catch((error: unknown) => {
-      this.#fail(error);
-    });
+    return untilDeadline(delivered, WAIT_MS, late).catch((error: unknown) => this.#fail(error));
   }
 
   #dropOldest(): void {

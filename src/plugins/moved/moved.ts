@@ -55,9 +55,7 @@ export function start(host: Host, settings: MovedConfig): Started {
       const url = table.movedTo(read.handle);
       return url === undefined ? next() : Promise.resolve(urlRecord(url, VALUE));
     },
-    close: () => {
-      closed.abort();
-    },
+    close: () => closed.abort(),
   };
 }
 

@@ -148,9 +148,7 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
     budget.add(size - counted);
     counted = size;
   };
-  const onEnd = (): void => {
-    finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
-  };
+  const onEnd = (): void => finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
   return { onData, onEnd, finish, free };
 }
 

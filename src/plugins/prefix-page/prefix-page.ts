@@ -16,18 +16,10 @@ export function start(host: Host, { prefixPages: { prefixes, publishEveryMs } }:
   const counts = createPageCounts(prefixes, host);
   const cancel = repeat(host.clock, publishEveryMs, counts.publish);
   return {
-    answered: ({ handle: { prefix }, exists }) => {
-      counts.add(prefix, exists ? 'found' : 'unknown');
-    },
-    sentPrepared: ({ handle, exists }) => {
-      counts.add(foldedRef(handle).prefix, exists ? 'found' : 'unknown');
-    },
-    failed: ({ prefix }) => {
-      counts.add(prefix, 'failed');
-    },
-    compared: ({ prefix }, isCurrent) => {
-      counts.add(prefix, isCurrent ? 'current' : 'outdated');
-    },
+    answered: ({ handle: { prefix }, exists }) => counts.add(prefix, exists ? 'found' : 'unknown'),
+    sentPrepared: ({ handle, exists }) => counts.add(foldedRef(handle).prefix, exists ? 'found' : 'unknown'),
+    failed: ({ prefix }) => counts.add(prefix, 'failed'),
+    compared: ({ prefix }, isCurrent) => counts.add(prefix, isCurrent ? 'current' : 'outdated'),
     handlers: (parts) => ({ readPrefixPage: createPrefixPage(counts, parts) }),
     close() {
       cancel();

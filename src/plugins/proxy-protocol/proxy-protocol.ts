@@ -52,9 +52,7 @@ function receiveHeader(socket: Socket, timeoutMs: number, settle: (received: Hea
     settle(result);
   };
   const timer = setTimeout(end, timeoutMs, 'timeout');
-  const close = (): void => {
-    end('closed');
-  };
+  const close = (): void => end('closed');
   function read(): void {
     const chunk = socket.read() as Buffer | null;
     if (chunk === null) return;

@@ -45,15 +45,9 @@ export function start(host: Host, { reports, upstream: { caseSensitive } }: Repo
       : createReportStore(shared, maxPrefixes, clock.randomId());
   const { read, close } = createReports(host, counter, store);
   return {
-    sentPrepared: (hit) => {
-      counter.addHit(hit);
-    },
-    answered: (answered) => {
-      counter.countRead(answered);
-    },
-    robotRead: (handle) => {
-      counter.countRobot(handle);
-    },
+    sentPrepared: (hit) => counter.addHit(hit),
+    answered: (answered) => counter.countRead(answered),
+    robotRead: (handle) => counter.countRobot(handle),
     adminHandlers: { report: createReportHandler(read) },
     close,
   };
@@ -83,9 +77,7 @@ export function createReports(context: Context, counter: ReadCounter, store: Rep
       return false;
     });
   const timers = [
-    repeat(clock, HITS_EVERY_MS, () => {
-      counter.countHits();
-    }),
+    repeat(clock, HITS_EVERY_MS, () => counter.countHits()),
     repeat(clock, PUBLISH_EVERY_MS, publish),
   ];
   return {

@@ -45,9 +45,7 @@ function createDspaceProtocol({ url, prefixes }: ServerConfig): SourceProtocol {
     probe: () => ({
       method: 'GET',
       path: `${basePath}/listprefixes`,
-      check: (response) => {
-        checkPrefixes(response, prefixes);
-      },
+      check: (response) => checkPrefixes(response, prefixes),
     }),
   };
 }

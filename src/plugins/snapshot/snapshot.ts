@@ -69,9 +69,7 @@ export class Snapshot {
     private readonly host: Host,
   ) {
     this.#deletions = new DeletionLog(options.file, {
-      onLate: (error) => {
-        this.#warn(NOT_WRITTEN, notWritten(error));
-      },
+      onLate: (error) => this.#warn(NOT_WRITTEN, notWritten(error)),
       onFailed: async (error) => {
         this.#reportNotWritten(error);
         // A snapshot that may restore a deleted record is worse than no snapshot.

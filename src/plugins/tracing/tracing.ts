@@ -96,9 +96,7 @@ function createTracer(
       },
     run(name, work) {
       const span = open();
-      const end = (isFailure: boolean): void => {
-        span.send(name, isFailure);
-      };
+      const end = (isFailure: boolean): void => span.send(name, isFailure);
       return storage.run(span, () => work({ ...span, end }));
     },
     current: () => storage.getStore(),

@@ -177,8 +177,6 @@ export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetwork
     if (perMinute > 0) void networks.refreshFromRedis(forMs);
     else networks.clear();
   }, REFRESH_MS).unref();
-  hooks.close.push(() => {
-    clearInterval(timer);
-  });
+  hooks.close.push(() => clearInterval(timer));
   return networks;
 }

@@ -111,9 +111,7 @@ export function createMissLimit(
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
   // Misses count from zero when a limit ends, even if a different instance has set it.
-  networks.onLimited = (network) => {
-    window.forget(network);
-  };
+  networks.onLimited = (network) => window.forget(network);
 
   function assertNotLimited(network: string): void {
     const limited = networks.find(network);

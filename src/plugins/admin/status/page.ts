@@ -220,9 +220,7 @@ export function createEventStream(
 
   function add(viewer: Response): void {
     viewers.set(viewer, 0);
-    viewer.once('close', () => {
-      remove(viewer);
-    });
+    viewer.once('close', () => remove(viewer));
     if (latest !== undefined) sendEvent(viewer, latest, 0);
     if (timer !== undefined) return;
     void publish();
