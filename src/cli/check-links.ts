@@ -7,7 +7,7 @@ import { VERSION } from '../config/package-files.js';
 import { matchesInSequence } from '../handle/handle.js';
 import { hasShortHost } from '../handle/url.js';
 import type { HandleValue } from '../handle/value.js';
-import { callExport, failureReason, streamBody, streamExport } from './client.js';
+import { callExport, failureReason, readBytes, streamBody, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { sendPaced } from './paced-requests.js';
 import { EXIT, Failure, countText, csvText, print, printNote, startCounter } from './terminal.js';
@@ -97,7 +97,7 @@ async function handlesByUrl(
       ? streamExport(await callExport({ admin }, prefix ?? ''))
       : readRecordLines(file, { hidden: 0, reject });
   for await (const line of lines)
-    for (const { handle, url } of urlsOfRecord(line)) appendToList(handles, url, handle);
+    for (const { handle, url } of tryDecode(readUrls, line) ?? []) appendToList(handles, url, handle);
   if (handles.size === 0) throw new Failure('There are no URLs to check.', EXIT.usage);
   return handles;
 }
@@ -108,16 +108,13 @@ function appendToList<T>(lists: Map<string, T[]>, key: string, item: T): void {
   else list.push(item);
 }
 
-function urlsOfRecord(line: string): { handle: string; url: string }[] {
-  try {
-    const { handle, values } = JSON.parse(line) as { handle: string; values: HandleValue[] };
-    return values.flatMap(({ type, data }) => {
-      const { value } = data as { value?: unknown };
-      return type.toUpperCase() === 'URL' && typeof value === 'string' ? [{ handle, url: value }] : [];
-    });
-  } catch {
-    return [];
-  }
+/** @throws Error for a line that is not a record */
+function readUrls(line: string): { handle: string; url: string }[] {
+  const { handle, values } = JSON.parse(line) as { handle: string; values: HandleValue[] };
+  return values.flatMap(({ type, data }) => {
+    const { value } = data as { value?: unknown };
+    return type.toUpperCase() === 'URL' && typeof value === 'string' ? [{ handle, url: value }] : [];
+  });
 }
 
 /** Each host is the work of one sender, so that a slow host delays only its own URLs. */
@@ -129,18 +126,15 @@ function urlsByHost(urls: readonly string[]): Map<string, string[]> {
 
 type PoliteRequest = (url: URL, method: 'HEAD' | 'GET') => Promise<Response>;
 
-interface LinkHost {
-  previous: Promise<unknown>;
-  nextAt: number;
-}
-
 /** Whether the robots.txt of a host allows a path with its query. */
 type IsAllowed = (path: string) => boolean;
 
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
-  const hosts = new Map<string, LinkHost>();
+  const hosts = new Map<string, { previous: Promise<unknown>; nextAt: number }>();
   const robots = new LRUCache<string, Promise<IsAllowed>>({ max: MAX_ROBOTS });
-  const send = (host: LinkHost, url: URL, init: RequestInit): Promise<Response> => {
+  const send = (url: URL, init: RequestInit): Promise<Response> => {
+    const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
+    hosts.set(url.origin, host);
     const request = host.previous.then(async () => {
       await sleep(Math.max(0, host.nextAt - performance.now()));
       return fetch(url, { headers: HEADERS, signal: AbortSignal.timeout(timeout * 1000), ...init });
@@ -150,13 +144,11 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
     return request;
   };
   return async function requestPolitely(url, method) {
-    const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
-    hosts.set(url.origin, host);
     const isAllowed =
-      robots.get(url.origin) ?? readRobots(() => send(host, new URL('/robots.txt', url), {}), timeout);
+      robots.get(url.origin) ?? readRobots(() => send(new URL('/robots.txt', url), {}), timeout);
     robots.set(url.origin, isAllowed);
     if (!(await isAllowed)(url.pathname + url.search)) throw new Error(DISALLOWED);
-    return send(host, url, { method, redirect: 'manual' });
+    return send(url, { method, redirect: 'manual' });
   };
 }
 
@@ -164,24 +156,14 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
 async function readRobots(load: () => Promise<Response>, timeout: number): Promise<IsAllowed> {
   try {
     const response = await load();
-    const text = await firstBytes(streamBody(response, AbortSignal.timeout(timeout * 1000)));
+    const body = streamBody(response, AbortSignal.timeout(timeout * 1000));
+    const text = (await readBytes(body, MAX_ROBOTS_BYTES)).toString();
     if (response.status >= 500) return () => false;
     return parseRobots(response.ok ? text : '');
   } catch {
     // The check of the URL then fails for the same reason.
     return () => true;
   }
-}
-
-async function firstBytes(body: ReturnType<typeof streamBody>): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    pieces.push(piece);
-    bytes += piece.length;
-    if (bytes > MAX_ROBOTS_BYTES) break;
-  }
-  return Buffer.concat(pieces).toString();
 }
 
 const ALLOW = '+';

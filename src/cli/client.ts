@@ -38,21 +38,28 @@ export class TooLong extends Failure {}
 
 type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
+/** Reads a body to its end, or until it has more than `maxBytes`. */
+export async function readBytes(body: Pieces, maxBytes: number): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > maxBytes) break;
+  }
+  return Buffer.concat(pieces);
+}
+
 /** @throws Failure for a response that is cut or too long */
 async function readText(body: Pieces, path: string, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
   try {
-    for await (const chunk of body) {
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw new TooLong(`it has more than ${maxBytes} bytes`);
-      chunks.push(chunk);
-    }
+    const bytes = await readBytes(body, maxBytes);
+    if (bytes.length > maxBytes) throw new TooLong(`it has more than ${maxBytes} bytes`);
+    return bytes.toString();
   } catch (error) {
     const Kind = error instanceof TooLong ? TooLong : Failure;
     throw new Kind(`${path}: the response cannot be read: ${failureReason(error)}`);
   }
-  return Buffer.concat(chunks).toString();
 }
 
 interface AdminCall {

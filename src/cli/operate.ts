@@ -63,12 +63,13 @@ function purgeSelection(
   const [first = '', ...more] = handles;
   const named = more.length === 0 ? first : countText(handles.length, 'handle');
   const [selection, ...others] = [
-    ...(handles.length > 0 ? [{ selected: { handles }, text: named }] : []),
-    ...(prefix === undefined
-      ? []
-      : [{ selected: { prefix: `${prefix}/` }, text: `all handles of the prefix ${prefix}` }]),
-    ...(all === true ? [{ selected: { all }, text: 'all handles' }] : []),
-  ];
+    handles.length > 0 && { selected: { handles }, text: named },
+    prefix !== undefined && {
+      selected: { prefix: `${prefix}/` },
+      text: `all handles of the prefix ${prefix}`,
+    },
+    all === true && { selected: { all }, text: 'all handles' },
+  ].filter((given) => given !== false);
   if (selection !== undefined && others.length === 0) return selection;
   throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
 }

@@ -1,7 +1,7 @@
 // The commands `export`, and `import` to the memory of a proxy or to a seed file.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { PassThrough, Transform, type Writable } from 'node:stream';
+import { PassThrough, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines } from '../handle/streams.js';
@@ -173,18 +173,17 @@ export async function importCommand(file: string, { skip, output, admin }: Impor
 async function writeSeed(lines: AsyncIterable<string>, output: string): Promise<number> {
   const counter = startCounter('record');
   let records = 0;
-  const endLines = new Transform({
-    writableObjectMode: true,
-    transform(line: string, _encoding, done) {
+  async function* endLines(): AsyncGenerator<string> {
+    for await (const line of lines) {
       records++;
       counter.add(1);
-      done(null, `${line}\n`);
-    },
-  });
+      yield `${line}\n`;
+    }
+  }
   const partial = `${output}.partial`;
   const pack = output.endsWith('.gz') ? createGzip() : new PassThrough();
   try {
-    await pipeline(lines, endLines, pack, createWriteStream(partial, { mode: 0o600 }));
+    await pipeline(endLines(), pack, createWriteStream(partial, { mode: 0o600 }));
     if (records > 0) renameSync(partial, output);
   } catch (error) {
     if (error instanceof Failure) throw error;
