@@ -26,9 +26,7 @@ export function createSystemdNotifier(
       if (intervalMs === undefined) return;
       setInterval(() => notify('WATCHDOG=1'), intervalMs).unref();
     },
-    stopping() {
-      notify('STOPPING=1');
-    },
+    stopping: () => notify('STOPPING=1'),
   };
 }
 

@@ -63,9 +63,7 @@ export function startCounter(noun: string, total?: number) {
     add(more: number): void {
       count += more;
     },
-    stop(): void {
-      clearInterval(timer);
-    },
+    stop: (): void => clearInterval(timer),
   };
 }
 

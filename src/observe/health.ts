@@ -53,10 +53,9 @@ export function addStartChecks(config: Config, { readiness, cache }: StartChecks
     return isConnected || isWaitOver();
   });
   // Without a Handle server, only a seed, a snapshot or an import can bring what there is to serve.
-  readiness.register(upstreamServers(config).length > 0 ? 'upstream' : 'records', () => {
-    canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
-    return canAnswer;
-  });
+  const isHolding = (): boolean => cache.memory.usage().some(({ entries }) => entries > 0);
+  const name = upstreamServers(config).length > 0 ? 'upstream' : 'records';
+  readiness.register(name, () => (canAnswer ||= isHolding()));
   return () => {
     canAnswer = true;
   };

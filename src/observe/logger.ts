@@ -292,17 +292,13 @@ function streamSink(stream: NodeJS.WriteStream): LogSink {
   // Each write reports its own error.
   stream.on('error', () => undefined);
   return {
-    write(chunk, done) {
-      stream.write(chunk, (error) => done(error, chunk.length));
-    },
+    write: (chunk, done) => stream.write(chunk, (error) => done(error, chunk.length)),
     writeNow: (chunk) => writeSync(STDOUT, chunk),
   };
 }
 
 const fileSink = (descriptor: number): LogSink => ({
-  write(chunk, done) {
-    write(descriptor, chunk, done);
-  },
+  write: (chunk, done) => write(descriptor, chunk, done),
   writeNow: (chunk) => writeSync(descriptor, chunk),
 });
 

@@ -72,16 +72,12 @@ function readUpstream({ read, recent, distributionsOf }: Metrics) {
 }
 
 function readMemory({ read }: Metrics): (StoreUsage & { evictions: number })[] {
-  const [entries, bytes, evictions] = [
-    sumBy(read(METRICS.cacheEntries), 'store'),
-    sumBy(read(METRICS.cacheBytes), 'store'),
-    sumBy(read(METRICS.cacheEvictions), 'store'),
-  ];
+  const sumOf = (metric: MetricEntry, store: string): number => sumBy(read(metric), 'store')[store] ?? 0;
   return VALUES.store.map((store) => ({
     store,
-    entries: entries[store] ?? 0,
-    bytes: bytes[store] ?? 0,
-    evictions: evictions[store] ?? 0,
+    entries: sumOf(METRICS.cacheEntries, store),
+    bytes: sumOf(METRICS.cacheBytes, store),
+    evictions: sumOf(METRICS.cacheEvictions, store),
   }));
 }
 

@@ -71,9 +71,7 @@ function createDeliveryCallbacks({ log, metrics, clock }: Host) {
     let isLogged = false;
     return {
       formatGap: (dropped: number) => formatGap(dropped, stampNow()),
-      onDropped(count: number) {
-        countDropped({ destination }, count);
-      },
+      onDropped: (count: number) => countDropped({ destination }, count),
       onFailing: onceAMinute(clock, (_count, err: unknown) => {
         isLogged = true;
         const remedy = REMEDIES[destination];

@@ -49,9 +49,7 @@ export function start(host: Host, settings: MirrorConfig): Started {
       written.add(key);
       readWritten().catch(onUnexpected);
     },
-    invalidated(key) {
-      findMirror(key)?.markChanged();
-    },
+    invalidated: (key) => findMirror(key)?.markChanged(),
     banned(banned) {
       for (const [prefix, each] of mirrors)
         if (`${prefix}/`.startsWith(banned) || banned.startsWith(`${prefix}/`)) each.markChanged();

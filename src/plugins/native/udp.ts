@@ -329,11 +329,9 @@ export class AnswerLimit {
   }
 
   #sentTo(network: string): SentBytes {
-    const known =
-      this.#sent.get(network) ?? (this.#sent.size < MAX_NETWORKS ? undefined : this.#sent.get(''));
-    if (known !== undefined) return known;
-    const sent = { bytes: 0, refused: 0 };
-    this.#sent.set(this.#sent.size < MAX_NETWORKS - 1 ? network : '', sent);
+    const key = this.#sent.has(network) || this.#sent.size < MAX_NETWORKS - 1 ? network : '';
+    const sent = this.#sent.get(key) ?? { bytes: 0, refused: 0 };
+    this.#sent.set(key, sent);
     return sent;
   }
 }
