@@ -53,6 +53,19 @@ describe('delivery queue', () => {
     expect(state.recovered).toEqual([0]);
   });
 
+  it('delivers a line that is added while the first delivery after an outage is under way', async () => {
+    const { queue, delivered, state } = createQueue();
+    state.isDown = true;
+    await queue.add(['0']);
+    state.isDown = false;
+    vi.advanceTimersByTime(500);
+    expect(delivered).toEqual(['0']);
+    await queue.add(['1']);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(delivered).toEqual(['0', '1']);
+    expect(state.recovered).toEqual([0]);
+  });
+
   it('drops the oldest lines above 10,000, counts them, and delivers a gap in their place', async () => {
     const { queue, delivered, state } = createQueue();
     state.isDown = true;

@@ -157,7 +157,8 @@ export class DeliveryQueue {
   /** Delivers the lines that are queued, but not those added meanwhile, or the wait for it may not end. */
   async #run(): Promise<void> {
     clearTimeout(this.#retry);
-    for (let left = this.#queued.length; left > 0 && this.#queued.length > 0; left -= BATCH) {
+    let left = this.#queued.length;
+    while (left > 0 && this.#queued.length > 0) {
       this.#inFlight = this.#queued.splice(0, BATCH);
       this.#queuedChars -= lineChars(this.#inFlight);
       const dropped = this.#dropped;
@@ -170,8 +171,12 @@ export class DeliveryQueue {
       }
       this.#dropped -= dropped;
       this.#inFlight = [];
-      if (this.#isFailing) this.callbacks.onRecovered(dropped);
+      left -= BATCH;
+      if (!this.#isFailing) continue;
+      this.callbacks.onRecovered(dropped);
       this.#isFailing = false;
+      // Lines added since the failure wait for no delivery.
+      left = this.#queued.length;
     }
   }
 
