@@ -119,10 +119,7 @@ function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo
 
 const SAVE_EVERY_MS = 200;
 
-/**
- * Opens the state file, with a line per loaded handle; undefined disables it. A run only appends, so a killed process loses
- * little. @throws Failure if the file is unusable
- */
+/** Opens the state file, which a run only appends to; undefined disables it. @throws Failure if unusable */
 export function openState(file: string | undefined, now: () => number = Date.now) {
   const known = file === undefined ? new Map<string, number>() : readState(file);
   let unsaved = '';

@@ -18,10 +18,7 @@ export function readBaseUrl(text: string): string | undefined {
   return url && !/[?#@]/.test(text) ? url.origin + withoutSlashesAtEnd(url.pathname) : undefined;
 }
 
-/**
- * Normalises an address, or returns a template (`{handle}`) unchanged. Its host has no placeholders, so that handles
- * cannot choose where requests are sent.
- */
+/** Normalises an address, or a `{handle}` template: its host has none, so no handle chooses a server. */
 export function readServerAddress(text: string): string | undefined {
   if (!text.includes('{')) return readBaseUrl(text);
   const isTemplate = /^https?:\/\/[^/?#@{}]+\/[\x21-\x7e]*$/.test(text);

@@ -42,10 +42,7 @@ interface HitsDeps {
   clock: { wall: () => number; monotonic: () => number };
 }
 
-/**
- * Maximum hits per second to time individually. Beyond it, 1 hit in 16 is timed and also represents the untimed
- * hits before it, because reading the clock is costly.
- */
+/** Maximum hits per second that are all timed; above it, 1 in 16 stands for all: clocks are costly. */
 const MAX_EXACT = 1000;
 const SAMPLE = 16;
 const SECOND_MS = 1000;

@@ -52,11 +52,7 @@ const FLUSH_MS = 500;
 
 /** Waits for pending writes, so that lines stay in order and none is lost at exit. */
 export async function flushLog(logger: Logger): Promise<void> {
-  const flushed = new Promise<void>((done) => {
-    logger.flush(() => {
-      done();
-    });
-  });
+  const flushed = new Promise<void>((done) => logger.flush(() => done()));
   await Promise.race([flushed, sleep(FLUSH_MS, undefined, { ref: false })]);
 }
 
@@ -65,10 +61,7 @@ const REDACTED = '***';
 /** Matches names of JSON members and headers that contain credentials. */
 const SECRET_NAME = /authorization|cookie|passw|secret|token|credential|api-?key/i;
 
-/**
- * Matches credentials in a URL: all text between `://` and the last `@` before the path, also percent-encoded, as
- * in the path of a request for a handle that contains a URL.
- */
+/** Matches credentials in a URL, up to the last `@` before its path; encoded too, as in requested handles. */
 const IN_URL = /((?::|%3a)(?:\/|%2f){2})(?:[^\s/%]|%(?!2f))*(?:@|%40)/gi;
 
 /** Redacts whole lines: pino's own redaction needs the exact paths of credentials. */

@@ -149,10 +149,7 @@ const ELEMENTS_PER_LIST = 20;
 /** Number of header characters that cost one element. */
 const CHARS_PER_ELEMENT = 50;
 
-/**
- * Skips broken values and stops at `MAX_ELEMENTS`. HDLProxy responds with 500 to a broken value in the record
- * itself. The texts are those of the values of `TYPES`.
- */
+/** Skips broken values; in a record itself, HDLProxy responds with 500. The texts are by type of `TYPES`. */
 export function* listsIn(
   [locations = [], links = [], headers = []]: readonly string[][],
   parse: ParseLocationList,

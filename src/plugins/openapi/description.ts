@@ -219,10 +219,7 @@ export interface OpenApiFile extends OpenApiDocument {
   'x-alone'?: Record<string, Operation>;
 }
 
-/**
- * Returns the document for the operations that a route serves, by default all, with a HEAD for each GET. An operation
- * alone on a path that others share replaces theirs.
- */
+/** Returns the document of the routes. An operation alone on a path that others may share replaces theirs. */
 export function servedDocument(
   { 'x-alone': alone = {}, ...file }: OpenApiFile,
   info: { title: string; version: string },

@@ -23,10 +23,7 @@ export interface Referral {
 /** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;
 
-/**
- * Creates the reads of referred handles. `findReferral` reads a prefix or service record on behalf of a read;
- * `serverAt` returns the server at an address from the record of `prefix`.
- */
+/** Creates the reads of referred handles. `findReferral` reads a prefix record, or that of a service. */
 export function createReferrals(
   { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
   findReferral: (handle: string, read: HandleRead) => Promise<Referral | undefined>,

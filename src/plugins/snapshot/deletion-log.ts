@@ -88,10 +88,7 @@ export class DeletionLog {
     this.#isLate = false;
   }
 
-  /**
-   * Starts a new log. Await it before reading the first entry of a snapshot, and call the returned function,
-   * which removes older logs, once the snapshot is written.
-   */
+  /** Starts a new log before a snapshot is read; the result removes older logs, once it is written. */
   async startLog(): Promise<() => Promise<void>> {
     const before = `${this.#file}.${randomUUID()}`;
     // Before the new log starts, so that it misses no line.

@@ -47,10 +47,7 @@ interface OpenSpan extends RequestSpan {
   send: (name: string, isFailure: boolean) => void;
 }
 
-/**
- * Creates spans in the caller's W3C trace context. `samplePercent` applies to requests without a `traceparent` of a
- * trusted proxy; `storage` holds the span of the current request.
- */
+/** Creates spans in the caller's W3C trace; `samplePercent` is for requests without a trusted `traceparent`. */
 function createTracer(
   samplePercent: number,
   { isTrustedProxy, clock: { wall: now } }: Host,
@@ -86,11 +83,7 @@ function createTracer(
         if (span.isSampled) {
           // A forwarded read has as many others as Node expects.
           res.setMaxListeners(res.getMaxListeners() + 1);
-          res.once('close', () => {
-            queueMicrotask(() => {
-              sendRequest(span, req, res);
-            });
-          });
+          res.once('close', () => queueMicrotask(() => sendRequest(span, req, res)));
         }
         return storage.run(span, listener, req, res);
       },
