@@ -20,6 +20,7 @@ import { PLUGINS } from './plugins.js';
 import { createProbes, startProbes } from './probes.js';
 
 export interface Service {
+  /** URL of the public listener, for example `http://127.0.0.1:8080`. */
   url: string;
   adminUrl: string;
   addresses: Readonly<Record<string, string>>;

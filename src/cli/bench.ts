@@ -10,6 +10,7 @@ import { EXIT, Failure, countText, print, tableLines } from './terminal.js';
 interface BenchOptions {
   proxy: string;
   file?: string;
+  /** Maximum duration in seconds. */
   duration: number;
   requests: number;
   connections: number;

@@ -18,6 +18,7 @@ interface CheckLinksOptions {
   state: string;
   csv?: string;
   json?: true;
+  /** Maximum requests per minute to a host. */
   rate: number;
   hosts: number;
   /** Maximum duration of a request (s). */

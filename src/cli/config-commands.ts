@@ -8,6 +8,7 @@ import { printableText } from '../handle/handle.js';
 import { EXIT, Failure, countText, print, printSection } from './terminal.js';
 
 interface ConfigOption {
+  /** Configuration file; takes precedence over CONFIG. */
   config?: string;
 }
 
@@ -24,6 +25,7 @@ function load({ config: file }: ConfigOption): ReturnType<typeof loadStartConfig
 const printJson = (value: object): boolean => print(JSON.stringify(value, undefined, 2));
 
 interface CheckConfigOptions extends ConfigOption {
+  /** Whether to print also the keys that have their default; JSON contains all keys. */
   all?: boolean;
   json?: boolean;
   probe?: boolean;
@@ -97,6 +99,7 @@ const pinLine = (
     : undefined;
 
 interface SiteRecordOptions extends ConfigOption {
+  /** Index of the HS_SITE value in the prefix record. */
   index: number;
   caching?: boolean;
   binary?: boolean;

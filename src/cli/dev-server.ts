@@ -15,6 +15,7 @@ import { Failure, print, printNote } from './terminal.js';
 interface DevServerOptions {
   host: string;
   port: number;
+  /** File with one record per line. */
   records?: string;
   nativePort?: number;
 }

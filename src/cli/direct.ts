@@ -9,7 +9,9 @@ import { failureReason } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
 export interface TrustOptions {
+  /** SHA-256 fingerprints; only certificates with one of them are trusted. */
   fingerprint?: string;
+  /** PEM file of the certificate authority. */
   ca?: string;
   insecure?: boolean;
 }

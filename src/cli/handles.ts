@@ -33,6 +33,7 @@ export interface ListSource {
   proxy: string;
   prefix?: string;
   pageSize: number;
+  /** Identity at the Handle server, for example `300:21.T1/USER`. */
   user?: string;
   passwordFile?: string;
 }

@@ -32,6 +32,7 @@ interface PurgeOptions extends JsonOption {
   soft?: boolean;
 }
 
+/** Invalidates the given handles, all handles under a prefix, or all handles, in every instance. */
 export async function purgeCommand(
   given: string[],
   { json, soft = false, ...options }: PurgeOptions,

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 interface RequestPlan<T> {
   concurrency: number;
+  /** Maximum requests per second; 0 is unlimited. */
   rate: number;
   /** Returns the next item, or undefined to end the run. */
   next: () => T | undefined;

@@ -188,6 +188,7 @@ const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(
 /** Whether the address is loopback, unspecified, link-local (IPv6) or IPv4-mapped. */
 const isLocal = (address: string): boolean => /^(127\.|0\.|::1?$|fe80:|::ffff:)/i.test(address);
 
+/** Whether the text is a public IPv6 address without an IPv4 part or a zone. */
 const isAddress6 = (text: string): boolean => isIPv6(text) && /^[\da-f:]+$/i.test(text) && !isLocal(text);
 
 const isAddress = (text: string): boolean => (isIPv4(text) && !isLocal(text)) || isAddress6(text);

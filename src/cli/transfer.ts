@@ -89,6 +89,7 @@ function partialsOf(base: string): string[] {
   return files;
 }
 
+/** Maximum age of a partial file; records in older files may have been deleted since. */
 const MAX_AGE_MS = 60 * 60 * 1000;
 
 /** A file from the future is of unknown age: the clock was set back. */

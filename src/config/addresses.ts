@@ -29,8 +29,10 @@ export function readServerAddress(text: string): string | undefined {
 export const readOrigin = (text: string): string | undefined =>
   parseHttpUrl(text)?.pathname === '/' ? readBaseUrl(text) : undefined;
 
+/** Normalises an http(s) URL; returns undefined for any other URL. */
 export const readWebUrl = (text: string): string | undefined => parseHttpUrl(text)?.href;
 
+/** Normalises an http(s) URL, or a mailto: URL with one address; returns undefined for any other URL. */
 export const readLinkUrl = (text: string): string | undefined =>
   /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 

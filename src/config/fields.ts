@@ -153,6 +153,7 @@ function integer(min: number, max: number) {
 export const wholeNumber = ({ min, max, byDefault }: AllowedRange<number>) =>
   integer(min, max).prefault(byDefault);
 
+/** Parses a fraction, for example 0.9. */
 export function share({ min, max, byDefault }: AllowedRange<number>) {
   const error = `give a number from ${min} to ${max}`;
   const part = z.number({ error }).min(min, { error }).max(max, { error });
@@ -162,6 +163,7 @@ export function share({ min, max, byDefault }: AllowedRange<number>) {
 /** Parses the port of an optional listener, which is disabled by default. */
 export const optionalPort = () => integer(0, 65_535).optional();
 
+/** Parses `true` or `false`, as a boolean or a string. */
 export function flag(byDefault: boolean) {
   const fromText = (given: unknown) => (given === 'true' ? true : given === 'false' ? false : given);
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);

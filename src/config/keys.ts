@@ -9,6 +9,7 @@ export interface ConfigKey {
   path: readonly string[];
   /** Path in the parsed configuration, for example `['cache', 'found', 'maxTtlMs']`. */
   parsedPath: readonly string[];
+  /** Environment variable for the key, for example `CACHE_FOUND_MAX_TTL`. */
   variable: string;
   /** The default as written in the file; null if there is none. */
   byDefault: string | number | boolean | null;
@@ -59,6 +60,7 @@ export function keysIn(
   ];
 }
 
+/** Returns a section's keys; undefined for a single key. */
 function keysOfSection(schema: z.ZodType): Readonly<Record<string, z.ZodType>> | undefined {
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   const mapping = inner instanceof z.ZodPipe ? inner.in : inner;
@@ -83,6 +85,7 @@ export function isTree(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Returns the value at a path, for example `['cache', 'found', 'maxTtl']`. */
 export const valueAt = (tree: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), tree);
 

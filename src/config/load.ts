@@ -58,6 +58,7 @@ export interface ExplainedKey {
   key: string;
   /** The configured value, with secrets masked. */
   shown: string;
+  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
   source: string;
 }
 

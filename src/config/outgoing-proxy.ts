@@ -41,6 +41,7 @@ export function outgoingProxy(to: OutgoingAddress, env: ProxyVariables = process
   return direct.some((entry) => isNamed(entry.toLowerCase(), host, port)) ? undefined : parseUrl(given.text);
 }
 
+/** Returns the port of an address, also if it is the default of the scheme. */
 export const portOf = ({ protocol, port }: OutgoingAddress): string =>
   port === '' ? (protocol === 'https:' ? '443' : '80') : port;
 

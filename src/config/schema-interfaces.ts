@@ -49,6 +49,7 @@ const v2Admin = reloadable(
   }),
 );
 
+/** Parses a prefix with or without its slash. */
 function readPrefix(given: string): string | undefined {
   return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
 }
@@ -113,6 +114,7 @@ export const redirect = {
 const readImage = (given: string): string | undefined =>
   /^data:image\/[a-z+.-]+[;,]/.test(given) ? given : readWebUrl(given);
 
+/** Computes the relative luminance (WCAG 2.2) of `#rgb` or `#rrggbb`. */
 function luminance(hex: string): number {
   const digits = hex.length === 4 ? hex.replace(/[^#]/g, '$&$&') : hex;
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {

@@ -139,4 +139,5 @@ export const upstreams = mappings(server).describe(
   'Servers to use instead of `upstream.url`, each with `prefixes` and `url`. Optional members: `kind` and `existenceCheck` for repositories, see "Repositories", or `kind: none` for prefixes without a server; `readOnly` and `secondaries`; and `caFile`, `fingerprint`, `clientCertificateFile`, `clientKeyFile`, timeouts and limits to override `upstream.*`. The longest matching prefix determines the server.',
 );
 
+/** Keys of `upstream` that are defaults for each server in `upstreams`. */
 export const INHERITED_KEYS: readonly string[] = Object.keys(perServer);

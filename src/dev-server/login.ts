@@ -117,6 +117,7 @@ function answerError(
   return keyError(store, parseIdentity(answer.id), answer.type, fits);
 }
 
+/** Returns why no key of this type proves the identity; undefined if one fits. */
 function keyError(
   store: RecordStore,
   { index, handle }: ValueReference,
@@ -130,6 +131,7 @@ function keyError(
   return keys.some(({ data }) => fits(data)) ? undefined : NOT_VERIFIED;
 }
 
+/** Returns the digest name for `SHA256`, `SHA-256` or `sha256`. */
 function digestName(alg: string): string | undefined {
   const name = alg.replace('-', '').toLowerCase();
   return getHashes().includes(name) ? name : undefined;

@@ -26,6 +26,7 @@ export interface DemoOptions {
   tls?: { key: string; cert: string };
   now?: () => number;
   random?: Random;
+  /** Records by handle, including the prefix handle. */
   seed?: Readonly<Record<string, RecordInput>>;
   prefixes?: readonly string[];
   serverAdmins?: readonly ValueReference[];

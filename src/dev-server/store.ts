@@ -19,6 +19,7 @@ export class RecordStore {
     this.#now = now;
   }
 
+  /** The sorted prefix handles of this server. */
   get prefixes(): string[] {
     return [...this.#homed].sort();
   }

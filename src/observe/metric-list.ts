@@ -75,6 +75,7 @@ export interface MetricEntry {
    * labels. With a `server` label, each server has these series.
    */
   readonly fromStart?: readonly Labels[];
+  /** Upper bounds of a histogram. */
   readonly buckets?: readonly number[];
 }
 

@@ -21,6 +21,7 @@ export interface MeasuredHits {
   interface: LabelValue<'interface'>;
   handle: string;
   ms: number;
+  /** Number of hits that the duration counts for. */
   weight: number;
 }
 
@@ -32,6 +33,7 @@ export interface StoreUsage {
 
 interface LimitUsage {
   server: string;
+  /** `read` or `forwarded`. */
   kind: string;
   running: number;
   waiting: number;
@@ -154,6 +156,7 @@ function createGauges({ valuesOf, readGauge }: AllSeries, recent: Recent) {
   const certificateExpiry = valuesOf(METRICS.certificateExpiry);
   const redisUp = valuesOf(METRICS.redisUp);
   return {
+    /** `expires` is in ISO 8601 format. */
     setCertificateExpiry(server: string, expires: string): void {
       certificateExpiry.of([server]).value = Date.parse(expires) / 1000;
     },

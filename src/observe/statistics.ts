@@ -114,6 +114,7 @@ function sumBy(readings: readonly LabelledValue[], label: string): Partial<Recor
 }
 
 interface Bucket {
+  /** Upper bound in seconds. */
   le: number;
   /** Number of measurements up to `le`. */
   count: number;
@@ -121,6 +122,7 @@ interface Bucket {
 
 interface Histogram {
   count: number;
+  /** All buckets except `+Inf`. */
   buckets: readonly Bucket[];
 }
 

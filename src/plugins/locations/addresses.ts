@@ -12,6 +12,7 @@ type Interval = readonly [first: bigint, last: bigint];
 /** Sorted and disjoint intervals. */
 export type AddressRanges = readonly Interval[];
 
+/** Maximum length of an address or range; longer texts are invalid. */
 const MAX_RANGE_CHARS = 64;
 
 const RANGES_PER_STEP = 200;
@@ -51,6 +52,7 @@ function readRange(text: string): Interval | undefined {
   return [first, first + (1n << hostBits) - 1n];
 }
 
+/** Converts an address to its number; returns undefined for an invalid address. */
 export function readAddress(text: string): bigint | undefined {
   const plain = plainAddress(text);
   const version = isIP(plain);

@@ -179,6 +179,7 @@ const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_EL
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
   sumOf([...lists.map(elementsOf), ...links.map(elementsOf), ...headers.map(elementsOfLines)]);
 
+/** Maximum length of a number. A double has at most 17 significant digits; longer texts are invalid. */
 const MAX_CHARS = 32;
 
 const DECIMAL = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)[fd]?$/i;

@@ -36,6 +36,7 @@ export type OtherRecords = ReturnType<typeof createOtherRecords>;
 interface Remembered extends OtherRecord {
   askedAt: number;
   moment: number;
+  /** Time (ms) of the next upstream request. */
   dueAt: number;
 }
 
@@ -68,6 +69,7 @@ export function createOtherRecords(
   const { memory } = cache;
   const { answers, isValid, last: lastAnswer } = createRememberedAnswers(cache);
 
+  /** Returns a record without an upstream request; undefined if this is impossible. */
   function known(handle: HandleRef): OtherRecord | undefined {
     const record = resolver.fromMemory(handle);
     if (record !== undefined) return { record, hasFailed: false };
@@ -141,7 +143,9 @@ export interface Namespace {
   /** False if the prefix excludes the lists of the global namespace, 0.NA/0.NA. */
   usesGlobal: boolean;
   isInactive: boolean;
+  /** The operator's reason for inactivity; empty if none is given. */
   statusMessage: string;
+  /** The operator's contact; empty if none is given. */
   contact: string;
 }
 

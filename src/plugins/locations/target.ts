@@ -270,6 +270,7 @@ function targetOf(attributes: Attributes, forms: TemplateForms): string | undefi
   return url.ok ? url.url : undefined;
 }
 
+/** Resolves `anchor-id` to a location that has a `rel`. */
 function anchorOf(
   attributes: Attributes,
   forms: TemplateForms,

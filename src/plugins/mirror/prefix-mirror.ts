@@ -49,6 +49,7 @@ export class PrefixMirror {
     private readonly prefix: string,
     intervalMs: number,
     private readonly work: {
+      /** Lists the handles; `previous` contains the keys of the last list. */
       readList: (previous: ReadonlySet<string>) => Promise<HandleList>;
       onUnexpected: (error: unknown) => void;
     },
@@ -131,6 +132,7 @@ export class PrefixMirror {
     await this.#pause.sleep(Math.max(0, startedAt + this.#cycleMs - monotonic()));
   }
 
+  /** Reads the list; keeps the last list after a failure. */
   async #list(listedAt: number): Promise<void> {
     const changes = this.#changes;
     try {

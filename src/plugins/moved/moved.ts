@@ -20,6 +20,7 @@ const PURGED = 1000;
 
 interface PreparedTable {
   table: MovedTable;
+  /** The new URLs by the cache key of the handle. */
   urlOf: ReadonlyMap<string, string>;
 }
 

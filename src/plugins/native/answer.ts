@@ -117,6 +117,7 @@ export function createAnswer(host: Host, prepared: PreparedMessages, resolve: Re
 interface Exchange {
   incoming: Incoming;
   request: Request;
+  /** Requested handle; undefined unless the operation is a resolution. */
   handle: HandleRef | undefined;
 }
 

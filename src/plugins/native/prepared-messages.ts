@@ -22,6 +22,7 @@ interface PreparedMessage extends Prepared {
 }
 
 interface RawRequest {
+  /** Raw envelope and message; undefined for a fragmented message. */
   received?: Buffer;
   transport: Transport;
   /** Maximum length of the response for this client; undefined for that of all messages. */
@@ -44,6 +45,7 @@ type PreparedTransport = (typeof TRANSPORTS)[number];
 const isPreparableMessage = ({ header: { flags } }: Request): boolean =>
   (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
 
+/** Returns the response to a client with this maximum (bytes). */
 function textWithin(maxBytes: number, { whole, refusal }: PreparedMessage): PreparedText | undefined {
   if (maxBytes === Infinity) return whole;
   // The refusal of a record that is too long for any message gives other advice.

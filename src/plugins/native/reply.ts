@@ -45,6 +45,7 @@ interface ReplyContext {
   now: number;
   /** Serial number of this instance's site record. */
   siteSerial: number;
+  /** Maximum message length without envelope (bytes). */
   maxBytes: number;
 }
 

@@ -29,6 +29,7 @@ export function createReferrals(
   findReferral: (handle: string, read: HandleRead) => Promise<Referral | undefined>,
   serverAt: (address: SiteAddress, prefix: string) => UpstreamServer,
 ) {
+  /** Reads that have not ended, by prefix. */
   const running = new Map<string, number>();
 
   /** Returns the sites of a record, else those of its service; undefined if either does not exist. */

@@ -24,6 +24,7 @@ export const reportQuery = z.object({
 interface TopHandles {
   /** Whether every handle is listed with its exact count. */
   exact: boolean;
+  /** Maximum difference between a count and the exact count. */
   maxError: number;
   handles: { handle: string; count: number }[];
 }

@@ -156,6 +156,7 @@ interface TakenRow {
 const MAX_UNCOUNTED = 16_384;
 
 export class ReadCounter {
+  /** Counts of the current month, by prefix. */
   #rows = new Map<string, PrefixRow>();
   #earlier: TakenRow[] = [];
   #month = '';

@@ -123,6 +123,7 @@ function exists(reply: UpstreamReply): boolean {
   throw invalidResponse('status does not show whether the page exists', reply);
 }
 
+/** Returns the path and query of a URL. */
 const pathOf = (url: string): string => /^https?:\/\/[^/?#]+([^#]*)/.exec(url)?.[1] ?? '/';
 
 export const sources: readonly RecordSource[] = [DSPACE, TEMPLATE];

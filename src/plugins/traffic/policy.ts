@@ -254,6 +254,7 @@ function readsOf(
   return handle !== undefined && resolver.fromMemory(handle) !== undefined ? 'hits' : 'misses';
 }
 
+/** Whether a read is authoritative, or about a prefix. */
 const needsServer = ({ route, parameters }: RequestContext): boolean =>
   parameters.has('auth') || parameters.has('cert') || route?.path.endsWith('{prefix}') === true;
 

@@ -13,6 +13,7 @@ export interface BucketState {
   /** Whether the tokens were taken: either all of them or none. */
   isTaken: boolean;
   left: number;
+  /** Time until the bucket is full again (ms). */
   fullInMs: number;
 }
 
@@ -46,6 +47,7 @@ const MAX_NAMES = 100_000;
 
 /** Creates buckets; rate-limiter-flexible has fixed windows, and uses Redis without our timeouts. */
 export function createTokenBuckets(now: () => number, shared: RedisCommands | undefined): TakeTokens {
+  /** Time at which each bucket is full (ms). */
   const fullAt = boundedMap<number>(MAX_NAMES);
 
   function takeHere(name: string, limit: BucketLimit, tokens: number): BucketState {
