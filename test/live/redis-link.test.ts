@@ -160,7 +160,7 @@ describeWithRedis('Redis link of an instance', () => {
     const redis = await start();
     const [one, other] = [await openWithLease(redis.url), await openLinked({ url: redis.url })];
     await other.close();
-    const listed = await one.commands?.redis.zrange('test:members', 0, -1);
+    const listed = await one.commands?.redis.zrange('test:members', '0', '-1');
     expect(listed?.filter((member) => !member.startsWith('run:'))).toHaveLength(1);
   });
 });

@@ -55,7 +55,7 @@ describeWithRedis('built program with Redis', () => {
       client.disconnect();
     });
     const members = async (): Promise<string[]> =>
-      (await client.zrange('promise:members', 0, -1)).filter((member) => !member.startsWith('run:'));
+      (await client.zrange('promise:members', '0', '-1')).filter((member) => !member.startsWith('run:'));
     const proxies = await Promise.all([start(redis), start(redis)]);
     await expect.poll(members).toHaveLength(2);
     await proxies[1].stop();

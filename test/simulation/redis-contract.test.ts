@@ -62,7 +62,10 @@ describeWithRedis('simulated and real Redis', () => {
     );
   });
 
-  property.prop([fc.maxSafeInteger(), fc.double({ noNaN: true, min: -1e15, max: 1e15 })])(
+  // ioredis rounds integers within 50 of the largest safe one; no number of the scripts is as large.
+  const integers = fc.integer({ min: -(2 ** 53 - 64), max: 2 ** 53 - 64 });
+
+  property.prop([integers, fc.double({ noNaN: true, min: -1e15, max: 1e15 })])(
     'truncate numbers in script results to integers',
     async (whole, real) => {
       await lua('return { tonumber(ARGV[1]), tonumber(ARGV[2]), -0.5 }', [], [String(whole), String(real)]);

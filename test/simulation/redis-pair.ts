@@ -25,7 +25,7 @@ export class RedisPair {
 
   private constructor(server: RealServer, simulated: RedisServer) {
     this.#server = server;
-    this.real = new Redis(server.port);
+    this.real = new Redis(server.port, { protocol: 2 });
     this.simulated = simulated;
   }
 

@@ -112,7 +112,7 @@ export function describeScripts(name: string, suite: (world: ScriptWorld) => voi
     const world = {} as ScriptWorld;
     beforeAll(async () => {
       world.redis = await startRedis(['--maxmemory-policy', 'noeviction']);
-      world.client = new Redis(world.redis.url);
+      world.client = new Redis(world.redis.url, { protocol: 2 });
     });
     afterAll(async () => {
       world.client.disconnect();

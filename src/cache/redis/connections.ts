@@ -8,7 +8,6 @@ import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
 import { LEASE_MS } from '../coherence/lease.js';
-import { CHANNEL_LOST } from './errors.js';
 
 /** Loads ioredis on first use, because importing it slows down every start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -83,6 +82,8 @@ const settings = {
   enableReadyCheck: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
   retryStrategy: reconnectDelayMs,
+  // RESP3 needs HELLO, which an ACL may not allow, and no reply here gains from it.
+  protocol: 2,
   // The old master may return as a replica after a failover.
   reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
 } satisfies RedisOptions;
@@ -127,8 +128,8 @@ export function corkForTurn({ stream }: { stream?: Writable }): void {
   });
 }
 
-function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisAddress): RedisOptions {
-  const { username, password, db, tls } = url === undefined ? ({} as RedisOptions) : parseRedisUrl(url, ca);
+function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisAddress) {
+  const { username, password, db, tls } = url === undefined ? ({} as Place) : parseRedisUrl(url, ca);
   const guards = sentinels.map((address) => parseRedisUrl(address, ca));
   const [first] = guards;
   return withoutUndefined({
@@ -257,7 +258,9 @@ const serverName = ({ options: { host = '', port = 0 } }: Redis): string => `${h
 export const databaseNumber = ({ url, cluster }: RedisAddress): number =>
   cluster === undefined && url !== undefined ? (parseRedisUrl(url, undefined).db ?? 0) : 0;
 
-function parseRedisUrl(address: string, ca: string | undefined): RedisOptions {
+type Place = ReturnType<typeof parseRedisUrl>;
+
+function parseRedisUrl(address: string, ca: string | undefined) {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
   const db = Number(pathname.slice(1));
   const unescaped = (text: string): string | undefined =>
@@ -275,8 +278,11 @@ function parseRedisUrl(address: string, ca: string | undefined): RedisOptions {
 /** Removes undefined properties, which `exactOptionalPropertyTypes` forbids. */
 function withoutUndefined<T extends object>(given: T) {
   const members = Object.entries(given).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(members) as { [K in keyof T]: Exclude<T[K], undefined> } & RedisOptions;
+  return Object.fromEntries(members) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
+
+/** Reason of a cluster that has moved a channel to a different node. */
+const CHANNEL_LOST = 'the server has stopped serving a channel';
 
 /** A message connection to one master. Its replies arrive after all earlier messages. */
 export interface Subscription {
@@ -300,6 +306,7 @@ export async function openSubscription(
   { onMessage, onLost }: SubscriptionEvents,
 ): Promise<Subscription> {
   const connection = connections.openMessageConnection(master);
+  let hasMoved = false;
   const close = (): void => {
     connection.off('close', onLost);
     connection.disconnect();
@@ -309,13 +316,13 @@ export async function openSubscription(
   try {
     await Promise.race([once(connection, 'ready'), closed(connection)]);
     connection.once('close', onLost);
-    // ioredis reports an unexpected unsubscription as an error: the server has stopped serving a channel.
+    // A reply to no command: messages may be missing too.
     connection.on('error', () => {
       connection.disconnect();
     });
-    // ioredis does not settle an SSUBSCRIBE that is refused because the slot has moved.
     connection.on('moved', () => {
-      connection.disconnect();
+      hasMoved = true;
+      connection.emit('error', new Error(CHANNEL_LOST));
     });
     // SSUBSCRIBE accepts only channels of one slot.
     const subscribed = connections.isCluster
@@ -326,16 +333,14 @@ export async function openSubscription(
     close();
     throw error;
   }
-  return { ping: () => pingInOrder(connection), close };
-}
-
-/**
- * Pings a message connection. ioredis resolves a PING that has an argument with the count of an unsubscription that
- * arrives before its reply, and ignores the unsubscription if the PING has none.
- */
-async function pingInOrder(connection: Redis): Promise<void> {
-  const reply: unknown = await connection.ping('');
-  if (typeof reply === 'number') throw new Error(CHANNEL_LOST);
+  return {
+    async ping() {
+      await connection.ping();
+      // The reply may follow the end of a channel in one packet, which is read before the connection is closed.
+      if (hasMoved) throw new Error(CHANNEL_LOST);
+    },
+    close,
+  };
 }
 
 async function closed(connection: Redis): Promise<never> {

@@ -52,9 +52,6 @@ export class TroubleReporter {
   }
 }
 
-/** Reason of a cluster that has moved a channel to a different node. */
-export const CHANNEL_LOST = 'the server has stopped serving a channel';
-
 /**
  * Returns the error message without command arguments: a Redis that does not support AUTH quotes the
  * password.
@@ -64,20 +61,16 @@ export function redisReason(error: unknown): string {
   if (lastNodeError instanceof Error) return redisReason(lastNodeError);
   // Node.js provides only a code (AggregateError) for a host with several addresses.
   const text = message === '' ? (code ?? 'unknown') : message;
-  const [, first = ''] = /^Protocol error, got "(.)/s.exec(text) ?? [];
+  const [, first = ''] = /^Unknown RESP type \d+ "(.)/s.exec(text) ?? [];
   if (first === 'H') return 'a web server responds there, not Redis';
   if (first !== '') return 'another service responds there, not Redis';
-  return (
-    text
-      .replace(/[,.]? with args beginning with.*$/s, '')
-      .replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '')
-      .replace(/^ERR (?=The user executing the script can't run this command)/, 'NOPERM ')
-      .replace(/Retrying from scratch after \d+ms\. /, '')
-      // ioredis meets an unsubscription that nobody has asked for, one for each channel.
-      .replace(/^Command queue state error\..* sunsubscribe,.*$/s, CHANNEL_LOST)
-      .replace(/^MOVED \d+ /, 'MOVED to ')
-      .slice(0, MAX_REASON_LENGTH)
-  );
+  return text
+    .replace(/[,.]? with args beginning with.*$/s, '')
+    .replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '')
+    .replace(/^ERR (?=The user executing the script can't run this command)/, 'NOPERM ')
+    .replace(/Retrying from scratch after \d+ms\. /, '')
+    .replace(/^MOVED \d+ /, 'MOVED to ')
+    .slice(0, MAX_REASON_LENGTH);
 }
 
 export const EVICTION_REMEDY = 'set maxmemory-policy to noeviction or volatile-lru';
