@@ -63,9 +63,7 @@ export const systemClock: Clock = {
 export const backoffMs = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), 60_000);
 
 export const pause = ({ after }: { after: Clock['after'] }, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    after(ms, resolve);
-  });
+  new Promise((resolve) => after(ms, resolve));
 
 /** Calls `work` each `everyMs` until the returned function is called. */
 export function repeat(
@@ -81,9 +79,7 @@ export function repeat(
     });
   };
   schedule();
-  return () => {
-    cancel();
-  };
+  return () => cancel();
 }
 
 const LOG_INTERVAL_MS = 60_000;
@@ -126,9 +122,7 @@ export function untilDeadline<T>(
 ): Promise<T> {
   // Promise.race would create twice as many promises for each Redis command.
   return new Promise((resolve, reject) => {
-    const cancel = after(timeoutMs, () => {
-      reject(late());
-    });
+    const cancel = after(timeoutMs, () => reject(late()));
     const settle =
       <V>(end: (result: V) => void) =>
       (result: V): void => {

@@ -74,9 +74,7 @@ export function createCache(config: Config, servers: readonly ServerConfig[], co
     redis: redisOptions(config, servers, context),
     fenceLifeMs: maxWriteMs(servers) + FENCE_MARGIN_MS,
     now: clock.now,
-    onEvict: (list) => {
-      metrics.countEviction(list);
-    },
+    onEvict: (list) => metrics.countEviction(list),
     onRedisState(state) {
       metrics.setRedisState(state);
       logState(state);
@@ -104,19 +102,15 @@ function redisOptions(
     upstream: keyPrefix && describeUpstream(servers, upstream.caseSensitive),
     disconnectedMaxAgeMs,
     disconnectedWrites,
-    onError: (command) => {
-      metrics.countRedisError(command);
-    },
+    onError: (command) => metrics.countRedisError(command),
     onTrouble: (reason, count) => {
       const remedy = redisRemedy(reason, addressKey(address));
       log.warn({ reason, remedy, count: count > 1 ? count : undefined }, 'redis error');
     },
-    onEvictionPolicy: (policy) => {
-      log.warn({ policy, remedy: EVICTION_REMEDY }, 'redis may evict locks or coordination keys');
-    },
-    onForeign: (found) => {
-      log.warn(found, 'redis.keyPrefix belongs to another upstream, using a separate prefix');
-    },
+    onEvictionPolicy: (policy) =>
+      log.warn({ policy, remedy: EVICTION_REMEDY }, 'redis may evict locks or coordination keys'),
+    onForeign: (found) =>
+      log.warn(found, 'redis.keyPrefix belongs to another upstream, using a separate prefix'),
   };
 }
 
@@ -223,17 +217,14 @@ export function createInstance({
   now,
   clock = systemClock,
 }: InstanceDeps): Instance {
-  if (redis === undefined) {
+  if (redis === undefined)
     return { hub: new Hub({ now, deliver }), era: () => undefined, close: () => Promise.resolve() };
-  }
   const pending = new PendingInvalidations();
   const commands: RedisCommands = new RedisCommands({
     ...redis,
     clock,
     // Entries under an unowned prefix may belong to a different upstream.
-    onClaimed: () => {
-      pending.add(BAN_ALL);
-    },
+    onClaimed: () => pending.add(BAN_ALL),
     onState(isUp) {
       if (isUp) void member.renewNow();
       onState();

@@ -238,9 +238,8 @@ const isBareAfter = (json: string, comma: number): boolean =>
 /** Finds the end of a string with `indexOf` for speed, because strings are most of a record. */
 export function endOfString(json: string, start: number): number {
   let end = json.indexOf('"', start + 1);
-  while (end !== -1 && json.charCodeAt(end - 1) === BACKSLASH && isEscaped(json, end)) {
+  while (end !== -1 && json.charCodeAt(end - 1) === BACKSLASH && isEscaped(json, end))
     end = json.indexOf('"', end + 1);
-  }
   return end === -1 ? json.length + 1 : end + 1;
 }
 

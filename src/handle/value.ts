@@ -89,9 +89,8 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
     const type = upperAscii(given);
     if (exact.has(type) || families.has(type)) return true;
     // Looks up only prefixes as long as a family, so that a thousand families or dots cost little.
-    for (let dot = type.indexOf('.'); dot !== -1; dot = type.indexOf('.', dot + 1)) {
+    for (let dot = type.indexOf('.'); dot !== -1; dot = type.indexOf('.', dot + 1))
       if (lengths.has(dot) && families.has(type.slice(0, dot))) return true;
-    }
     return false;
   };
 }
@@ -163,11 +162,9 @@ export function isCompleteValue(given: unknown): given is HandleValue {
 /** Asserts the members of a value that resolution relies on. @throws TypeError */
 export function assertValue(parsed: unknown): HandleValue {
   const value = parsed as Partial<HandleValue> | null | undefined;
-  if (!Number.isInteger(value?.index) || typeof value?.type !== 'string') {
+  if (!Number.isInteger(value?.index) || typeof value?.type !== 'string')
     throw new TypeError('a value without index or type');
-  }
-  if (value.permissions !== undefined && typeof value.permissions !== 'string') {
+  if (value.permissions !== undefined && typeof value.permissions !== 'string')
     throw new TypeError('a value with permissions that are not a string');
-  }
   return value as HandleValue;
 }

@@ -62,9 +62,8 @@ const FORWARDED_PAIRS = /([\w-]{1,16})=(?:"((?:[^"\\]|\\.)*)(?:"|\\?$)|([^\s";]*
 
 /** Returns the property of an element of `Forwarded`; empty if it is missing. */
 function forwardedProperty(element: string, property: string): string {
-  for (const [, name = '', quoted, token] of element.matchAll(FORWARDED_PAIRS)) {
+  for (const [, name = '', quoted, token] of element.matchAll(FORWARDED_PAIRS))
     if (name.toLowerCase() === property) return quoted ?? token ?? '';
-  }
   return '';
 }
 

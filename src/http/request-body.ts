@@ -123,9 +123,7 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
       stopReceiving();
       resolve(bytes.subarray(0, size));
     };
-    const onClose = (): void => {
-      refuseUpload(aborted());
-    };
+    const onClose = (): void => refuseUpload(aborted());
     const upload: MemoryHolder = {
       giveWay() {
         refuseUpload(tooManyBodies());
@@ -156,9 +154,8 @@ export function parseJsonBytes(
   try {
     return parseWithin(limits, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    if (!(cause instanceof JsonLimitError)) {
+    if (!(cause instanceof JsonLimitError))
       throw new ServiceError(invalid, { detail: `not valid UTF-8 JSON (${errorText(cause)})`, cause });
-    }
     throw new ServiceError(cause.isLongList ? tooLong : invalid, { detail: cause.message });
   }
 }
@@ -179,11 +176,10 @@ interface EncodedBody {
 async function decompress(body: Buffer, { encoding, codes, holders, onPiece }: EncodedBody): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
-  if (!isCoding(name)) {
+  if (!isCoding(name))
     throw new ServiceError(codes.encoding, {
       detail: `unknown Content-Encoding ${JSON.stringify(encoding)}`,
     });
-  }
   const decompressor = createDecompressor(name);
   const holder: MemoryHolder = { giveWay: () => void decompressor.destroy(tooManyBodies()) };
   holders.add(holder);

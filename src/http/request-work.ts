@@ -34,9 +34,7 @@ export function createRunStepsOf(slicer: TimeSlicer, maxRecordBytes: number): Ru
       const result = slicer.run(work, { client: network, signal, isHolding });
       if (!(result instanceof Promise)) return result;
       waiting.add(network, chars);
-      return result.finally(() => {
-        waiting.add(network, -chars);
-      });
+      return result.finally(() => waiting.add(network, -chars));
     };
   };
 }
@@ -81,9 +79,8 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
   if (known !== undefined) return known;
   const leaving = new AbortController();
   SIGNALS.set(res, leaving.signal);
-  const abortWork = (): void => {
+  const abortWork = (): void =>
     leaving.abort(new ServiceError('BAD_REQUEST', { detail: 'the client has left' }));
-  };
   if (res.destroyed) abortWork();
   else res.once('close', abortWork);
   return leaving.signal;

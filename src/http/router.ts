@@ -139,9 +139,8 @@ export function answerUnrouted(req: IncomingMessage, res: ServerResponse, { targ
     answerOptions(req, res, match?.allow ?? ['OPTIONS']);
     return;
   }
-  if (match === undefined || haveConditions(match.routes)) {
+  if (match === undefined || haveConditions(match.routes))
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
-  }
   // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
   // path.
   if (isForwarded(target)) assertPlain(path);

@@ -64,9 +64,8 @@ function aliasIn(values: readonly HandleValue[]): string | undefined {
   // Replaces lone surrogates with U+FFFD, as the request to the Handle server does.
   const bytes = Buffer.from(text);
   // Rejects an overlong alias, because the upstream request and every page with its name would be as long.
-  if (bytes.length > MAX_HANDLE_BYTES) {
+  if (bytes.length > MAX_HANDLE_BYTES)
     throw new ServiceError('REDIRECT_NOT_FOUND', { detail: 'Its alias is longer than a handle can be.' });
-  }
   return bytes.toString();
 }
 

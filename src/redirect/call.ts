@@ -188,9 +188,8 @@ export function notFoundError(handle: string, end: string): ServiceError {
 
 export function refusedError(handle: string, { status, members, retryAfter }: Refused): ServiceError {
   const { responseCode, message } = members;
-  if (typeof responseCode === 'number' && isElsewhere(responseCode)) {
+  if (typeof responseCode === 'number' && isElsewhere(responseCode))
     return new ServiceError('REDIRECT_NOT_SERVED', { detail: handle.split('/', 1)[0] ?? '', responseCode });
-  }
   return new ServiceError('REDIRECT_REFUSED', {
     detail: typeof message === 'string' ? message : undefined,
     upstreamAnswer: {

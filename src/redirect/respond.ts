@@ -181,9 +181,8 @@ async function redirect(
   const { isRandom, variation } = target;
   const { headers, now } = redirectHead(request);
   // Allows only the client to cache a random or address-based choice; a shared cache would serve it to all.
-  if (isRandom || variation.isByAddress) {
+  if (isRandom || variation.isByAddress)
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
-  }
   await sendRedirect(request, {
     handle,
     resolution,

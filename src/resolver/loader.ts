@@ -125,9 +125,8 @@ export class Loader {
       for (const onHit of this.context.hooks.hit) onHit(task.handle, entry);
       return { kind: 'entry', entry, from, readAt };
     }
-    if (state === 'stale' && this.#failures.has(task.handle.key)) {
+    if (state === 'stale' && this.#failures.has(task.handle.key))
       return { kind: 'entry', entry, from, readAt, stale: 'backoff' };
-    }
     return undefined;
   }
 

@@ -63,15 +63,11 @@ export class Resolver {
     this.#hooks = context.hooks;
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
-    this.#hooks.invalidated.push((key) => {
-      this.#detachLoads(key);
-    });
+    this.#hooks.invalidated.push((key) => this.#detachLoads(key));
     this.#hooks.banned.push((prefix) => {
       for (const loader of this.#loaders()) loader.detachUnder(prefix);
     });
-    this.#hooks.purged.push((prefix) => {
-      this.parts.upstream.preferPrimary?.({ prefix });
-    });
+    this.#hooks.purged.push((prefix) => this.parts.upstream.preferPrimary?.({ prefix }));
   }
 
   /**
@@ -214,9 +210,8 @@ export class Resolver {
   /** Serves the stale entry if the load fails or times out (RFC 8767 section 5). */
   #answerOrStale(key: string, { entry: staleEntry, from }: KeptEntry, load: EntryLoad): Promise<Resolution> {
     // The entry may have become fresh again if the lease was renewed.
-    if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none') {
+    if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none')
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
-    }
     const stale = (reason: StaleReason): FromEntry => {
       const readAt = this.#clock.now();
       return { kind: 'entry', entry: staleEntry, from, readAt, stale: reason };

@@ -79,9 +79,8 @@ function problemOfHead({ httpVersionMajor, httpVersionMinor }: IncomingMessage):
     if (httpVersionMinor === 0) return 'Transfer-Encoding is not allowed in HTTP/1.0';
     // Codings other than chunked are not decoded, and a coding before chunked hides the body from
     // other servers (RFC 9112 §6.1, §6.3).
-    if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked') {
+    if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked')
       return 'the only supported Transfer-Encoding is chunked';
-    }
   }
   // Accepts a missing Host, because old clients send none (RFC 9112 §3.2).
   if (seen.hosts > 1) return 'several Host headers';
@@ -137,9 +136,7 @@ function refuseInOrder(failure: ServiceError, socket: Duplex): void {
   if (!socket.writable) {
     socket.destroy();
   } else if (response?.req.complete) {
-    response.once('close', () => {
-      refuseInOrder(failure, socket);
-    });
+    response.once('close', () => refuseInOrder(failure, socket));
   } else if (response?.headersSent) {
     socket.destroy();
   } else {
@@ -157,9 +154,8 @@ function writeRefusal(failure: ServiceError, socket: Duplex): void {
 }
 
 function classifyParseError({ code, rawPacket }: ParserError): ServiceError {
-  if (code === 'HPE_HEADER_OVERFLOW') {
+  if (code === 'HPE_HEADER_OVERFLOW')
     return new ServiceError(isStillInRequestLine(rawPacket) ? 'REQUEST_LINE_TOO_LONG' : 'HEADERS_TOO_LARGE');
-  }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ServiceError('REQUEST_TIMEOUT');
   const method = code === 'HPE_INVALID_METHOD' ? unknownMethod(rawPacket) : undefined;
   return method === undefined ? new ServiceError('BAD_REQUEST') : unknownMethodError(method);

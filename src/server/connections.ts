@@ -48,12 +48,8 @@ export function limitResponseTime(server: Server, timeoutMs: number): void {
 
 /** Calls `check` at an interval, with the time, until the server is closed. */
 function repeatUntilClosed(server: Server, intervalMs: number, check: (now: number) => void): void {
-  const timer = setInterval(() => {
-    check(performance.now());
-  }, intervalMs).unref();
-  server.once('close', () => {
-    clearInterval(timer);
-  });
+  const timer = setInterval(() => check(performance.now()), intervalMs).unref();
+  server.once('close', () => clearInterval(timer));
 }
 
 interface ConnectionBounds {
@@ -149,9 +145,7 @@ export function boundConnections(
       since: openedAt,
       isReceiving: false,
     });
-    socket.once('close', () => {
-      forgetSocket(socket);
-    });
+    socket.once('close', () => forgetSocket(socket));
     if (maxConnections === 0 || open.size <= maxConnections) return;
     // Deferred until this turn's data has been read, because an unread request looks like an idle connection.
     // `open` still contains ended connections for a moment; the server's count excludes them.
@@ -262,9 +256,9 @@ export function createDropReport(
   listener: string,
   message: string,
 ): (reason: DropReason, network: string) => void {
-  const warn = onceAMinute(clock, (dropped, reason: DropReason, network: string) => {
-    log.warn({ listener, reason, network, dropped, remedy: REMEDIES[reason] }, message);
-  });
+  const warn = onceAMinute(clock, (dropped, reason: DropReason, network: string) =>
+    log.warn({ listener, reason, network, dropped, remedy: REMEDIES[reason] }, message),
+  );
   return function reportDrop(reason, network) {
     metrics.countDroppedConnection(reason);
     warn(reason, network);

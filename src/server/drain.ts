@@ -62,9 +62,7 @@ function closeAfterResponses(server: Server): void {
   for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     // Without a listener, Node handles `Expect` itself.
     if (server.listenerCount(event) > 0)
-      server.prependListener(event, (_req, res: ServerResponse) => {
-        announceClose(res);
-      });
+      server.prependListener(event, (_req, res: ServerResponse) => announceClose(res));
   }
 }
 
@@ -99,9 +97,7 @@ async function closeListener(server: NetServer, timeoutMs: number): Promise<void
   const closed = new Promise<void>((resolve) => {
     // An HTTP server's `close` would close idle connections immediately; the `net` version does not
     // (test/unit/node-internals).
-    NetServer.prototype.close.call(server, () => {
-      resolve();
-    });
+    NetServer.prototype.close.call(server, () => resolve());
   });
   hold.release();
   await closed;

@@ -86,12 +86,7 @@ function passThrough(plugins: readonly TakeConnection[], server: Server): void {
     const accept = (): void => {
       for (const listener of listeners) listener.call(server, socket);
     };
-    plugins.reduceRight<() => void>(
-      (serve, take) => () => {
-        take(socket, serve);
-      },
-      accept,
-    )();
+    plugins.reduceRight<() => void>((serve, take) => () => take(socket, serve), accept)();
   });
 }
 
@@ -116,11 +111,10 @@ function handleInOrder(server: Server, maxBodyBytes: number, listener: RequestLi
   const serialize = createSerializer();
   const afterEarlier =
     (act: (req: IncomingMessage, res: ServerResponse) => void) =>
-    (req: IncomingMessage, res: ServerResponse): void => {
+    (req: IncomingMessage, res: ServerResponse): void =>
       serialize(req, res, () => {
         if (!refuseHead(req, res, maxBodyBytes)) act(req, res);
       });
-    };
   server.on('request', afterEarlier(listener));
   server.on(
     'checkContinue',

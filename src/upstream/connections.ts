@@ -306,9 +306,7 @@ function createWriteAgent({
   agent.createConnection = (given, created) => {
     if (!isTls && outgoingProxy(to) === undefined) {
       const socket = create(given, created) as Socket;
-      socket.once('connect', () => {
-        noteOpen(socket);
-      });
+      socket.once('connect', () => noteOpen(socket));
       prepare(socket);
       return socket;
     }

@@ -70,9 +70,7 @@ export function afterHalves(ms: number, run: () => void): () => void {
   const afterHalf = (then: () => void): void => {
     timer = setTimeout(() => (immediate = setImmediate(then)), ms / 2).unref();
   };
-  afterHalf(() => {
-    afterHalf(run);
-  });
+  afterHalf(() => afterHalf(run));
   return () => {
     clearTimeout(timer);
     clearImmediate(immediate);

@@ -124,9 +124,8 @@ export class ServerHealth {
 
   #admitTrial(key: string): void {
     const retryAfterMs = this.#trials.admit(key, this.#failures.has(key), this.context.clock.now());
-    if (retryAfterMs > 0) {
+    if (retryAfterMs > 0)
       throw new ServiceError('UPSTREAM_BACKOFF', { cause: this.#lastFailure, retryAfterMs });
-    }
     if (this.#trials.isFirst()) this.#setBreaker('half-open');
   }
 

@@ -48,22 +48,19 @@ export const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body, or a refusal that is too long */
 export function parseMembers(response: UpstreamResponse): HandleJson {
-  if (response.status >= 300 && response.body.length > MAX_ANSWER_BYTES) {
+  if (response.status >= 300 && response.body.length > MAX_ANSWER_BYTES)
     throw invalidResponse('a refusal that is too long', response, { remedy: NO_HANDLE_SERVER });
-  }
   let parsed: unknown;
   try {
     parsed = parseJson(response.body);
   } catch (cause) {
     throw invalidJson(response, NO_HANDLE_SERVER, cause);
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw invalidResponse('no JSON object', response, { remedy: NO_HANDLE_SERVER });
-  }
   const members = parsed as Partial<HandleJson>;
-  if (!Number.isInteger(members.responseCode)) {
+  if (!Number.isInteger(members.responseCode))
     throw invalidResponse('no response code', response, { remedy: NO_HANDLE_SERVER });
-  }
   return members as HandleJson;
 }
 
@@ -79,9 +76,8 @@ export function assertHandle(
 ): void {
   if (named === undefined || named === handle) return;
   const fold = (text: string): string => foldHandle(text, caseSensitive);
-  if (typeof named !== 'string' || fold(named) !== fold(handle)) {
+  if (typeof named !== 'string' || fold(named) !== fold(handle))
     throw invalidResponse('a response about another handle', response);
-  }
 }
 
 export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError {

@@ -23,9 +23,8 @@ export function sessionsOf(url: string, main: string | undefined) {
   return {
     /** Returns the login to send to this server; undefined for a different server's session. */
     loginFor(authorization: string | undefined): string | undefined {
-      if (authorization === undefined || !HANDLE_SCHEME.test(authorization) || !NAMED.test(authorization)) {
+      if (authorization === undefined || !HANDLE_SCHEME.test(authorization) || !NAMED.test(authorization))
         return authorization;
-      }
       if (EMPTY_SESSION.test(authorization)) return authorization;
       const ids = idsIn(authorization, SESSION_ID);
       if (ids.length === 0 || !ids.every(isOurs)) return undefined;

@@ -47,21 +47,16 @@ function requestTunnel(
   { signal, timeoutMs }: TunnelOptions,
   opened: buildConnector.Callback,
 ): void {
-  const fail = (code: string, reason: string): void => {
+  const fail = (code: string, reason: string): void =>
     opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code }), null);
-  };
-  const onError = (error: Error): void => {
-    fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
-  };
+  const onError = (error: Error): void => fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
   const request = (proxy.protocol === 'https:' ? https : http).request({
     ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
     headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
     ...{ agent: false, ...(signal && { signal }) },
   });
   const late = setTimeout(() => request.destroy(new Error('no response in time')), timeoutMs);
-  request.once('close', () => {
-    clearTimeout(late);
-  });
+  request.once('close', () => clearTimeout(late));
   request.once('error', onError);
   request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {
     request.off('error', onError).on('error', () => undefined);

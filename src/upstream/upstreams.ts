@@ -104,9 +104,7 @@ export function createOriginServer(
     ...settings,
     // Fixed, because write latency does not indicate load and list latency depends on the client.
     minConcurrency: concurrency,
-    onRejected: () => {
-      context.metrics.countRejected({ server: url, kind: 'forwarded' });
-    },
+    onRejected: () => context.metrics.countRejected({ server: url, kind: 'forwarded' }),
   };
   const limiter = new ConcurrencyLimiter(limits);
   const lists = new ConcurrencyLimiter(limitLists(limits));
@@ -153,9 +151,7 @@ export function createUpstreamClient(
 ): UpstreamClient & { usage: () => LimiterUsage } {
   const { url: primaryUrl, secondaries, timeoutMs } = settings;
   const { now } = context.clock;
-  const onRejected = (): void => {
-    context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
-  };
+  const onRejected = (): void => context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
   const open = (url: string): UpstreamServer => {
     const limiter = new ConcurrencyLimiter({ ...settings, onRejected });
     return createServer({ ...settings, url }, context, { ...access, limiter }, keysOf(url));

@@ -199,9 +199,8 @@ function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 're
   if (status === 401) return WRONG_LOGIN;
   if (responseCode === undefined) return classifyStatus(status);
   if (isElsewhere(responseCode)) return [operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN', ELSEWHERE];
-  if (responseCode === RESPONSE_CODE.authenticationNeeded) {
+  if (responseCode === RESPONSE_CODE.authenticationNeeded)
     return ['UPSTREAM_FAILED', 'it ignored the login: upstream.url has to be https'];
-  }
   const known = BY_RESPONSE_CODE[responseCode];
   return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
 }

@@ -266,12 +266,10 @@ const JSON_TYPES = /^application\/(?:x-)?json$/i;
 export function assertJson({ headers }: IncomingMessage): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());
   const charset = parameters.find((part) => /^charset=/i.test(part))?.slice('charset='.length);
-  if (!JSON_TYPES.test(type)) {
+  if (!JSON_TYPES.test(type))
     throw new ServiceError('V2_NOT_JSON', { detail: 'send Content-Type: application/json' });
-  }
-  if (charset !== undefined && !/^"?utf-?8"?$/i.test(charset)) {
+  if (charset !== undefined && !/^"?utf-?8"?$/i.test(charset))
     throw new ServiceError('V2_NOT_JSON', { detail: 'send it in UTF-8' });
-  }
 }
 
 /**

@@ -66,9 +66,7 @@ export function createHandleLock(waitMs: number, acquireShared?: AcquireRedisLoc
       grant.notify?.();
     });
     if (leave === undefined) throw busy();
-    const onRefused = (): void => {
-      queue.refuse(writer);
-    };
+    const onRefused = (): void => queue.refuse(writer);
     try {
       // A free lock is granted immediately, and needs no timer.
       if (grant.freeSince === undefined)

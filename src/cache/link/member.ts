@@ -408,10 +408,7 @@ export class Member {
     const applied = this.deps.deliver(change);
     if (call === '') return;
     if (applied === undefined) this.#acknowledge(member, call);
-    else
-      void applied.then(() => {
-        this.#acknowledge(member, call);
-      });
+    else void applied.then(() => this.#acknowledge(member, call));
   }
 
   /** Sends one message per member and event-loop turn. If it is lost, the sender waits for the lease time. */

@@ -124,9 +124,7 @@ export class RedisCommands {
     channels: string[],
     events: SubscriptionEvents,
   ): Promise<Subscription> {
-    const watch = (connection: Redis): void => {
-      this.watch(connection);
-    };
+    const watch = (connection: Redis): void => this.watch(connection);
     return openSubscription(this.connections, { master, channels, watch }, events);
   }
 

@@ -24,9 +24,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string) {
   const connections = openRedis(address);
   const { commands, isCluster } = connections;
   // ioredis keeps retrying, but only the first error counts.
-  const opened = new Promise((resolve, reject) => {
-    commands.on('error', reject).once('ready', resolve);
-  });
+  const opened = new Promise((resolve, reject) => commands.on('error', reject).once('ready', resolve));
   const work = async () => {
     await opened;
     const info = await commands.info();

@@ -128,12 +128,8 @@ function createProxy(target: string, agent: Agent) {
         request.sendBy(sent);
       },
       // The library types the response with the class of the request.
-      proxyRes: (response, { callbacks }) => {
-        callbacks.onResponse(response as unknown as IncomingMessage);
-      },
-      error: (error, { callbacks }) => {
-        callbacks.onFailure(error);
-      },
+      proxyRes: (response, { callbacks }) => callbacks.onResponse(response as unknown as IncomingMessage),
+      error: (error, { callbacks }) => callbacks.onFailure(error),
     },
   });
 }

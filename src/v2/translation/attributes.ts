@@ -121,9 +121,8 @@ export function readTtlFields(
   reject: Reject,
 ): Ttl {
   const number = integer.safeParse(ttl);
-  if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success)) {
+  if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success))
     return readExpiry(number.success ? number.data : secondsOfDate(ttl), reject);
-  }
   if (ttl === undefined) return DEFAULT_TTL_SECONDS;
   const amount = integer.safeParse(number.success ? Math.abs(number.data) : undefined);
   if (amount.success) return amount.data;
@@ -133,9 +132,7 @@ export function readTtlFields(
 /** Parses an absolute expiry. The Handle server stores it in 32 bits and corrupts times after January 2038. */
 function readExpiry(time: number | undefined, reject: Reject): string {
   const expiry = integer.safeParse(time);
-  if (expiry.success && expiry.data >= 0) {
-    return isoSeconds(expiry.data);
-  }
+  if (expiry.success && expiry.data >= 0) return isoSeconds(expiry.data);
   throw reject('with ttl_type 1 give a date such as 2030-01-02T03:04:05Z, or its seconds since 1970');
 }
 

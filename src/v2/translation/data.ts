@@ -70,17 +70,15 @@ function readData({ type, data, parsed_data: parsed }: BodyValue, position: numb
   const bytes = typeof data === 'string' ? bytesOfData(type, data, rejectAt(position, 'data')) : undefined;
   // Responses use null for missing parsed data, and clients send responses back.
   if (parsed === undefined || parsed === null) {
-    if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
+    if (bytes === undefined && (isStructured(type) || isHidden({ type })))
       throw rejectParsed('give parsed_data or data');
-    }
     // As in the original service; EUDAT's epicclient clears values this way.
     return bytes ?? NONE;
   }
   const parsedBytes = bytesOfParsed(type, parsed, rejectParsed);
   if (bytes === undefined) return parsedBytes;
-  if (!isSameData(type, bytes, parsedBytes)) {
+  if (!isSameData(type, bytes, parsedBytes))
     throw rejectParsed('data has different content; give only one of them, or the same content in both');
-  }
   return bytes;
 }
 
@@ -116,9 +114,8 @@ function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
   if (type === ADMIN_TYPE) return bytesOfAdmin(parsed, reject);
   if (type === MEMBERS_TYPE) return bytesOfMembers(parsed, reject);
   // The original service stores an object in Ruby notation, which no client expects.
-  if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean') {
+  if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean')
     throw reject('give a string, a number, true or false');
-  }
   return bytesOfText(String(parsed), reject);
 }
 
