@@ -39,10 +39,7 @@ export function createSteadyTime({ wall, monotonic }: Clocks): () => number {
   };
 }
 
-const systemClocks = {
-  wall: Date.now,
-  monotonic: performance.now.bind(performance),
-};
+const systemClocks = { wall: Date.now, monotonic: performance.now.bind(performance) };
 
 export const systemClock: Clock = {
   ...systemClocks,

@@ -80,10 +80,7 @@ function callAll<T>(functions: readonly ((about: T) => void)[], about: T): void 
   for (const call of functions) call(about);
 }
 
-/**
- * Records a received ban. Only bans that arrive while the list is read matter, so the oldest may be
- * dropped.
- */
+/** Records a received ban. Only bans that arrive while the list is read matter, so the oldest may be dropped. */
 function recordArrival(arrived: Map<number, NumberedBan>, message: NumberedBan): void {
   const [oldest] = arrived.keys();
   if (oldest !== undefined && arrived.size >= MAX_ARRIVED) arrived.delete(oldest);

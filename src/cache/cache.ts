@@ -30,10 +30,7 @@ interface CacheDeps {
   events: StoreEvents;
   bounds: MemoryBounds;
   redis?: RedisOptions | undefined;
-  /**
-   * Fence lifetime (ms): how long a write with an unknown outcome prevents loads of its key from being
-   * stored.
-   */
+  /** Fence lifetime (ms): how long a write with an unknown outcome prevents loads of its key from being stored. */
   fenceLifeMs: number;
   now: () => number;
   clock?: Clock | undefined;
@@ -145,10 +142,7 @@ export function assembleCache(deps: CacheDeps): Cache {
   };
 }
 
-/**
- * Returns a function that reports when Redis comes up or is lost; an outage before the first contact is not
- * reported.
- */
+/** Returns a function that reports when Redis comes up or is lost; not an outage before the first contact. */
 function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () => boolean): () => void {
   let wasUp: boolean | undefined;
   return () => {

@@ -25,10 +25,7 @@ export interface Times {
   staleAt: number;
 }
 
-/**
- * The cached state of a handle. Times are in milliseconds: in memory by `Clock.now`, in files by the wall
- * clock, in Redis by the clock of the Redis server.
- */
+/** Cached state of a handle. Times (ms): in memory by `Clock.now`, in files by the wall clock, in Redis by its clock. */
 export interface Entry extends RecordContent, Times {
   /** A stale entry may be served until this time when the upstream fails (RFC 5861 stale-if-error). */
   deleteAt: number;
@@ -143,10 +140,7 @@ const MAX_TIME = 8.64e15;
 
 const isTime = (time: number): boolean => time >= 0 && time <= MAX_TIME;
 
-/**
- * Reads an entry from verified bytes and advances the cursor; undefined for a different version, a truncated
- * buffer or impossible times.
- */
+/** Reads an entry from verified bytes; undefined for a different version, a truncated buffer or impossible times. */
 export function readEntry(from: Cursor): { key: string; entry: Entry } | undefined {
   const { bytes, at } = from;
   if (bytes.length < at + HEADER_BYTES || bytes.readUInt32BE(at) !== LAYOUT) return undefined;

@@ -21,10 +21,7 @@ export interface RequestTime {
   wallTime: number;
 }
 
-/**
- * Creates an entry from an answer. The TTL counts from the request, because the record may have changed since
- * then.
- */
+/** Creates an entry from an answer. The TTL counts from the request, because the record may have changed since then. */
 export function makeEntry(answer: Answer, { requestedAt, wallTime }: RequestTime, bounds: TtlBounds): Entry {
   const maxMs = answer.isFromSecondary ? (bounds.secondaryMaxTtlMs ?? Infinity) : Infinity;
   const staleAt = requestedAt + Math.min(ttlMsOf(answer, wallTime, bounds), maxMs);
@@ -38,10 +35,7 @@ export function makeEntry(answer: Answer, { requestedAt, wallTime }: RequestTime
   };
 }
 
-/**
- * Whether a secondary reports no record, or no public values. The secondary may lag behind, so this answer is never
- * served stale.
- */
+/** Whether a secondary, which may lag, reports no record or no public values: such an answer is never served stale. */
 const isSecondaryAbsence = ({ kind, isFromSecondary }: Answer): boolean =>
   kind !== 'found' && isFromSecondary === true;
 
@@ -79,10 +73,7 @@ export function makeUncheckedEntry(
   return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
 }
 
-/**
- * Returns the smallest TTL of the public values: 0 if it has expired, otherwise clamped to the bounds. An
- * answer without public values has the TTL of a not-found answer.
- */
+/** Returns the smallest TTL of the public values, clamped unless expired (0); without any, that of not-found answers. */
 function ttlMsOf(answer: Answer, wallTime: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttlMs;
   // Math.min with all TTLs as arguments would overflow the stack for a record with very many values.
@@ -92,20 +83,14 @@ function ttlMsOf(answer: Answer, wallTime: number, { found, notFound }: TtlBound
   return Math.min(Math.max(smallest, found.minTtlMs), found.maxTtlMs);
 }
 
-/**
- * Returns the remaining TTL: a relative TTL counts from the load, an absolute TTL ends at its date, and an
- * invalid date counts as expired.
- */
+/** Returns the remaining TTL: relative from the load, absolute to its date; an invalid date counts as expired. */
 function remainingMs(ttl: Ttl, wallTime: number): number {
   if (typeof ttl === 'number') return ttl * 1000;
   const until = Date.parse(ttl);
   return Number.isNaN(until) ? 0 : until - wallTime;
 }
 
-/**
- * Whether an entry may be newer than a secondary's answer, because it was loaded within the secondary's maximum
- * lag.
- */
+/** Whether an entry, loaded within the secondary's maximum lag, may be newer than the secondary's answer. */
 export function isNewerThanSecondary(
   entry: Entry,
   requestedAt: number,

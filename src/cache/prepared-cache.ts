@@ -54,10 +54,7 @@ export interface Prepared extends WatchedEntry {
   bytes: number;
 }
 
-/**
- * The cache key of a prepared response. Names of different interfaces never collide, so a name determines the
- * response type.
- */
+/** Key of a prepared response. Names of different interfaces never collide, so a name determines the type. */
 export type PreparedName<T extends Prepared> = string & { readonly __answer: T };
 
 /** The requested handle, and the entry that answered it. */

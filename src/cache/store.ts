@@ -44,16 +44,11 @@ export interface AuthoritativeAnswer {
  * cannot block its key; the entry then becomes stale.
  */
 export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
-  /**
-   * Lowers the fence and invalidates the entry on every instance. Acknowledge the write only after this settles.
-   */
+  /** Lowers the fence and invalidates the entry on every instance. Acknowledge the write only after this settles. */
   changed(): Promise<void>;
   /** Lowers the fence and keeps the entry. */
   unchanged(): Promise<void>;
-  /**
-   * Makes the entry stale. The fence stays raised until it expires, because the upstream may still execute
-   * the write.
-   */
+  /** Makes the entry stale. The fence stays until it expires, because the upstream may still execute the write. */
   unknown(): Promise<void>;
   /**
    * Counts the lifetime from now, as `unknown` applies it. Call it before each further request of a write, because the

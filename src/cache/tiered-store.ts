@@ -45,8 +45,7 @@ export class TieredStore {
     const isNearNewer = near !== undefined && near.requestedAt >= (far.entry?.requestedAt ?? -Infinity);
     if (far.entry === undefined || isNearNewer || !tier.isCurrent(key, memory))
       return { entry: near, from: 'memory', ticket };
-    // Fenced entries stay out of memory: a newly started process does not know the fence, whose writer may
-    // die.
+    // Fenced entries stay out of memory: a newly started process does not know the fence, whose writer may die.
     if (!far.ticket?.isFenced) tier.set(key, far.entry, memory);
     return { entry: far.entry, from: 'redis', ticket };
   }
@@ -84,10 +83,7 @@ export class TieredStore {
     return ticket.redis === undefined && this.deps.redis?.isReadable() !== true;
   }
 
-  /**
-   * Keeps an authoritative answer in memory. After a concurrent write or authoritative answer it is unknown
-   * which is newer, so neither is kept.
-   */
+  /** Keeps an authoritative answer; after a concurrent one or a write neither, as it is unknown which is newer. */
   #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer): Entry | undefined {
     if (entry === undefined || ticket.redis?.isFenced) return undefined;
     const isKept = this.deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
@@ -98,10 +94,7 @@ export class TieredStore {
     return entry !== undefined && hasSameContent(this.deps.memory.peek(key), entry);
   }
 
-  /**
-   * Stores an entry, in Redis first if the key has a fence there: a newly started process does not know the
-   * fence.
-   */
+  /** Stores an entry, in Redis first if the key has a fence there: a newly started process does not know the fence. */
   async #store(key: string, entry: Entry, ticket: Ticket): Promise<boolean> {
     const storeInMemory = (): boolean =>
       this.deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);

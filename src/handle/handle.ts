@@ -1,5 +1,4 @@
-// Handles as text: parsed from raw request paths or copied URLs, encoded as paths, folded for comparison, and matched
-// by the patterns of the configuration.
+// Handles as text: parsed from paths or copied URLs, encoded as paths, folded for comparison, matched by patterns.
 
 /** Maximum length of a handle (UTF-8 bytes), a protocol constant (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
@@ -131,10 +130,7 @@ export function recordKey(handle: string, caseSensitive: boolean): string {
 export const GLOBAL_PREFIX = '0.NA';
 const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
-/**
- * Characters of a name that count as one entry where names are bounded in number: usual names are shorter, but anyone may
- * send names and logins of kilobytes.
- */
+/** Characters of a name that count as one entry of a bound: usual names are shorter, but anyone may send kilobytes. */
 export const CHARS_PER_ENTRY = 256;
 
 /** Upper-cases ASCII letters only. */
@@ -167,10 +163,7 @@ export function handleInUrl(path: string): string {
   return scheme.toLowerCase().startsWith('urn:') ? handle.replace(/^([^/:]*):/, '$1/') : handle;
 }
 
-/**
- * Removes trailing slashes in linear time; `/\/+$/` is quadratic for many slashes
- * before a different character.
- */
+/** Removes trailing slashes in linear time; `/\/+$/` is quadratic for many slashes before a different character. */
 export function withoutSlashesAtEnd(text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === '/') end--;
@@ -215,9 +208,6 @@ export function matchesInSequence(text: string, literals: readonly string[]): bo
 
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/**
- * Escapes control characters and direction marks as JSON does. Handles and values are untrusted, and could
- * move the cursor, run terminal commands or disguise text.
- */
+/** Escapes control characters and direction marks like JSON: untrusted text could disguise itself or run commands. */
 export const printableText = (text: string): string =>
   text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,5 +1,4 @@
-// Handle server JSON: parsed within limits, written like Gson without HTML escaping, sliced, and indented; the
-// limits of JSON that clients send.
+// Handle server JSON: parsed within limits, written like Gson without HTML escaping, sliced, indented; clients' limits.
 import type { Steps } from '../time-slicer.js';
 
 /**
@@ -287,10 +286,7 @@ for (const [kind, characters] of [
 
 const LINE_FEED = 0x0a;
 
-/**
- * Returns indented JSON with the same tokens, or `json` itself if the indented JSON would be too long. `depth` is
- * the level of the first line.
- */
+/** Returns indented JSON with the same tokens, or `json` if that would be too long. `depth`: level of the first line. */
 export function* indentJson(json: string, depth = 0): Steps<string> {
   const bytes = Buffer.from(json, 'utf8');
   const length = yield* indentedLength(bytes, depth);

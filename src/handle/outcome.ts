@@ -72,10 +72,7 @@ interface Source {
 
 export type Outcome = Answer | (Refused & Source);
 
-/**
- * `changed`: cached entries are invalid. `unchanged`: they remain valid. `unknown`: the server may have
- * executed the write, or may still do so.
- */
+/** `changed` makes cached entries invalid; `unknown`: the server may have executed the write, or may still do so. */
 export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';
 
 /** A purge, or a write that may have been executed. It contains neither values nor credentials. */

@@ -79,10 +79,7 @@ export async function* streamLines(
 /** Pieces that are read ahead of the lines. */
 const AHEAD = { highWaterMark: 16, lowWaterMark: 1 };
 
-/**
- * Splits at line feeds alone: `node:readline` also splits at U+2028 since Node.js 24, in the middle of JSON, and holds a
- * line of any length.
- */
+/** Splits at line feeds: `node:readline` holds lines of any length, and since Node.js 24 splits JSON at U+2028. */
 async function* splitLines(pieces: AsyncIterable<[Buffer]>, maxChars: number): AsyncGenerator<string> {
   const decoder = new StringDecoder();
   let line = '';

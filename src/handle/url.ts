@@ -3,10 +3,7 @@
 /** Maximum length of a host name (RFC 1035 §2.3.4). */
 const MAX_HOST_CHARS = 253;
 
-/**
- * Whether the host of an absolute URL is short enough to be a name: converting a long one to ASCII takes quadratic time.
- * Counts port and escapes too.
- */
+/** Whether the host, with port and escapes, is short enough: converting a long one to ASCII takes quadratic time. */
 export function hasShortHost(url: string): boolean {
   const authority = /^[a-z][a-z\d+.-]*:[/\\\s]*([^/?#]*)/i.exec(url)?.[1];
   return authority !== undefined && authority.length - authority.lastIndexOf('@') - 1 <= MAX_HOST_CHARS;

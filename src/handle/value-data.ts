@@ -1,5 +1,4 @@
-// Values as bytes; their data as bytes and as the JSON of a Handle server, in each of its formats (RFC 3651, section 3);
-// private key files.
+// Values as bytes, their data as bytes and as Handle server JSON of any format (RFC 3651 §3), and private key files.
 import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
@@ -51,10 +50,7 @@ export function encodeData(data: unknown, maxBytes = Infinity): Buffer {
 
 const NONE = Buffer.alloc(0);
 
-/**
- * Returns the bytes of a Handle server value; empty for unreadable data. An update that sends an empty value
- * back keeps the stored data (see `planWrite`).
- */
+/** Returns a value's bytes; empty for unreadable data, which an update that sends it back keeps (see `planWrite`). */
 export const bytesOfValueData = (data: unknown): Buffer => tryDecode(encodeData, data) ?? NONE;
 
 /** As `bytesOfValueData`; long lists in steps. */
@@ -94,9 +90,7 @@ function encodeAdminJson(json: unknown): Buffer {
 const RELATIVE = 0;
 const ABSOLUTE = 1;
 
-/**
- * Writes a value as on a Handle server (RFC 3651 §3.1). @throws for an unknown data format, LengthLimitError
- */
+/** Writes a value as on a Handle server (RFC 3651 §3.1). @throws for an unknown data format, LengthLimitError */
 export function writeValue(writer: ByteWriter, value: HandleValue): void {
   const { index, type, data, permissions, ttl = DEFAULT_TTL_SECONDS, timestamp, references = [] } = value;
   const isRelative = typeof ttl === 'number';
@@ -137,10 +131,7 @@ export function decodeData(type: string, bytes: Buffer): ValueData {
   return { format: 'base64', value: bytes.toString('base64') };
 }
 
-/**
- * Whether the bytes are text, in which only the control bytes 9 to 19 are allowed (hdllib
- * Util.looksLikeBinary).
- */
+/** Whether the bytes are text, in which only the control bytes 9 to 19 are allowed (hdllib Util.looksLikeBinary). */
 function isText(bytes: Buffer): boolean {
   const isControl = (byte: number): boolean => byte < 9 || (byte > 19 && byte < 32) || byte === 0x7f;
   return isUtf8(bytes) && !bytes.some(isControl);

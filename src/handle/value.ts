@@ -53,10 +53,7 @@ export const DEFAULT_PERMISSIONS = '1110';
 /** Substitute for malformed permissions, hidden from the public. Recordings have four digits or none. */
 const UNREADABLE_PERMISSIONS = '1100';
 
-/**
- * Returns four digits: administrator read and write, public read and write. Some clients send more digits;
- * servers use the last four (recording "PERM5").
- */
+/** Returns the four digits that servers use (recording "PERM5"): administrator read and write, public read and write. */
 export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =>
   /^[01]*([01]{4})$/.exec(permissions)?.[1] ?? UNREADABLE_PERMISSIONS;
 

@@ -81,10 +81,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
 const SHARED_SECONDS = 1 << 15;
 const MAX_SHARED = 4096;
 
-/**
- * Creates the function that returns the header lines of a fresh memory hit. Entries with equal age and TTL
- * share lines within a second.
- */
+/** Creates the source of a fresh memory hit's header lines, shared within a second by entries of equal age and TTL. */
 export function createHitLines(freshness: Freshness): (entry: Times, now: number) => HeaderLines {
   const shared = new Map<number, HeaderLines>();
   let second = 0;
@@ -117,10 +114,7 @@ const ageSeconds = (entry: Times, now: number): string =>
 const ttlOf = (entry: Times, now: number): number =>
   entry.staleAt === 0 ? 0 : Math.floor((entry.staleAt - now) / 1000);
 
-/**
- * Formats Cache-Status (RFC 9211): `hit`, or the reason for an upstream request (`fwd`). A
- * stale response has a negative ttl.
- */
+/** Formats Cache-Status (RFC 9211): `hit`, or why the upstream was asked (`fwd`). A stale response has ttl < 0. */
 function cacheStatus(resolution: CacheFacts['resolution'], authoritative: boolean, ttl: number): string {
   const { from, stale, collapsed, stored } = resolution;
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
@@ -133,10 +127,7 @@ function cacheStatus(resolution: CacheFacts['resolution'], authoritative: boolea
   return status;
 }
 
-/**
- * Returns header lines of plugins for a response that depends on the records of these handles alone. An answer
- * that could not be stored has none: a write may be in flight.
- */
+/** Returns plugins' lines for a response from these records alone; none if not stored: a write may be in flight. */
 export const recordLines = (
   { hooks }: Context,
   { from, stored }: FromEntry,

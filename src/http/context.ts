@@ -75,10 +75,7 @@ export function contextOf(res: ServerResponse): RequestContext {
 
 interface NamedHandle {
   interface: 'record' | 'v2' | 'redirect' | 'list' | 'native';
-  /**
-   * Undefined without a valid handle, or if only the query or body names it. A list of a prefix, an ePIC v2 collection and a
-   * reverse lookup name `<prefix>/`.
-   */
+  /** Undefined if invalid, or only in query or body. Lists, v2 collections and reverse lookups name `<prefix>/`. */
   handle: string | undefined;
 }
 
@@ -195,10 +192,7 @@ export function createOpenContext(
 /** Header in requests from trusted proxies, forwarded requests and error responses. */
 export const REQUEST_ID = 'X-Request-Id';
 
-/**
- * Matches the ids that web servers generate: UUIDs, hex digits, Base64, address and counter. They are safe in
- * a log line, a header and a page.
- */
+/** Ids that web servers generate (UUID, hex, Base64, address and counter): safe in a log line, a header and a page. */
 const FORMAT = /^[\w.:=+/@-]{1,128}$/;
 
 /** Returns the received id; undefined if it is invalid or not from a trusted proxy. */

@@ -8,10 +8,7 @@ const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 // Recorded from a Handle server ("OPTIONS preflight GET").
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
 const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
-/**
- * Headers that Handle servers do not allow. They are allowed only on request, so that preflights
- * without them match the recording.
- */
+/** Headers that Handle servers do not allow: allowed on request, so that other preflights match the recording. */
 const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;
 
@@ -42,10 +39,7 @@ export const linesWithCors = (lines: HeaderLines, origin: string): HeaderLines =
 
 const namesIn = (lines: HeaderLines): readonly string[] => lines.match(/^[^:\r\n]+/gm) ?? [];
 
-/**
- * Lines by header names. Responses have few distinct header sets, but any client that may write a record spells the
- * names of its headers.
- */
+/** Lines by header names: few distinct sets, but any client that may write a record spells header names. */
 const exposingLines = new Map<string, HeaderLines>();
 const MAX_EXPOSING_LINES = 200;
 
@@ -87,10 +81,7 @@ export function answerOptions(req: IncomingMessage, res: ServerResponse, methods
 export const isPreflight = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 
-/**
- * Responds to a preflight; a disallowed one gets 200 without CORS headers. `more`
- * lists additional allowed headers.
- */
+/** Responds to a preflight; a disallowed one gets 200 without CORS headers. `more` lists additional allowed headers. */
 export function answerPreflight(req: IncomingMessage, res: ServerResponse, more: readonly string[]): void {
   const method = req.headers['access-control-request-method'] ?? '';
   const allowed = [...HEADERS, ...more];

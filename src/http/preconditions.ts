@@ -75,10 +75,7 @@ function isModified(headers: ConditionHeaders, { exists, etags = [] }: ResourceS
   return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
 }
 
-/**
- * Evaluates the If-None-Match of a public read, which never fails: a text that is no tag matches nothing. `etag`
- * is strong.
- */
+/** Evaluates If-None-Match of a public read; never fails: text that is no tag matches nothing. `etag` is strong. */
 export function isNotModified(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch === etag) return true;

@@ -1,5 +1,4 @@
-// Prepared responses for records and redirects, by raw request target; a single function sends and reports
-// them.
+// Prepared responses for records and redirects, by raw request target; a single function sends and reports them.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { AnsweredEntry, Prepared, PreparedCache, PreparedName } from '../cache/prepared-cache.js';
@@ -31,10 +30,7 @@ interface PreparedVariant {
   etag: string | undefined;
 }
 
-/**
- * A prepared response. It doubles as the report of a full GET, because a separate object would cost each hit
- * another CPU cache line.
- */
+/** Doubles as the report of a full GET, because a separate object would cost each hit another CPU cache line. */
 interface PreparedResponse extends PreparedHit, Prepared {
   family: 'record' | 'redirect';
   target: string;
@@ -55,10 +51,7 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
   });
 }
 
-/**
- * Creates a prepared response. Each field is named, because V8 stores spread fields in a second object, which
- * costs each hit another CPU cache line.
- */
+/** Names each field: V8 stores spread fields in a second object, which costs each hit another CPU cache line. */
 const newResponse = ({ target, handle, entry, made }: Hit, start: Prepared): PreparedResponse => ({
   key: start.key,
   at: start.at,
@@ -119,9 +112,7 @@ function createSendHit(config: Config, host: Host, sendRaw: SendRaw) {
   };
 }
 
-/**
- * Returns the report, usually the prepared response itself, so that log and metrics can cache by identity.
- */
+/** Returns the report, usually the prepared response itself, so that log and metrics can cache by identity. */
 function hitReportOf(prepared: PreparedResponse, method: string, status: number): PreparedHit {
   if (method === prepared.method && status === prepared.status) return prepared;
   const { family, handle, target, exists } = prepared;
@@ -169,10 +160,7 @@ interface FastHeaders {
   isLoop: boolean;
 }
 
-/**
- * Reads the few headers that matter. Avoids `req.headers`: an object of all headers would be a large part of a hit's
- * cost. `pseudonym`: this proxy's name in `Via`.
- */
+/** Reads what matters, without `req.headers`, a large part of a hit's cost. `pseudonym`: this proxy's name in `Via`. */
 function scanHeaders(raw: readonly string[], pseudonym: string): FastHeaders {
   const found: FastHeaders = {
     acceptEncoding: undefined,

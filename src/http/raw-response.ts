@@ -39,10 +39,7 @@ interface WithHead {
   _header: unknown;
 }
 
-/**
- * Maximum body length to join with the head: Node keeps the head until the response is sent, so slow readers
- * would hold a longer body twice.
- */
+/** Maximum body joined with the head, which Node keeps until it is sent: slow readers would hold a longer one twice. */
 const MAX_JOINED_BYTES = 64 * 1024;
 
 /** Sends head and body; `at` is the time, if it is already known. */

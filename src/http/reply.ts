@@ -129,9 +129,7 @@ function representAs(
 
 const compress = promisify(gzip);
 
-/**
- * Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3).
- */
+/** Returns a strong ETag of the UTF-8 bytes before encoding; gzip has a different ETag (RFC 9110 §8.8.3.3). */
 const etagOf = (text: string, encoding: Encoding): string =>
   etagOfDigest(hash('sha256', text, 'base64url'), encoding);
 
@@ -183,10 +181,7 @@ export interface Reply extends ReplyHead, Body {
 
 export interface TextReply extends ReplyHead, Content {}
 
-/**
- * Sends a representation, or 304 if the caller already has it (RFC 9110 §15.4.5), in a single write at the end of
- * the event-loop turn.
- */
+/** Sends a representation, or 304 if the caller has it (RFC 9110 §15.4.5), in one write at the end of the turn. */
 export async function sendMade(
   req: IncomingMessage,
   res: ServerResponse,

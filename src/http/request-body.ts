@@ -61,10 +61,7 @@ export function createWithBody(budget: MemoryBudget, maxBodyBytes: number): With
   };
 }
 
-/**
- * Creates a budget. Above the limit, the oldest holder without progress releases its memory first, because
- * honest clients finish uploads quickly and read steadily.
- */
+/** Above the limit, the oldest holder without progress releases first: honest clients upload fast and read steadily. */
 export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   const holders = new Set<MemoryHolder>();
   let usedBytes = 0;
@@ -72,8 +69,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
     holders,
     add(bytes) {
       usedBytes += bytes;
-      // A holder that has made progress moves to the end, and gives up its memory only if the others do not
-      // free enough.
+      // A holder with progress moves to the end, and gives up its memory only if the others do not free enough.
       for (const oldest of holders) {
         if (usedBytes <= maxTotalBytes) return;
         holders.delete(oldest);
@@ -89,10 +85,7 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
 
 /** Creates the error for an upload that must release its memory. */
 export const tooManyBodies = (): ServiceError =>
-  new ServiceError('OVERLOADED', {
-    detail: 'too many request bodies at the same time',
-    retryAfterMs: 1000,
-  });
+  new ServiceError('OVERLOADED', { detail: 'too many request bodies at the same time', retryAfterMs: 1000 });
 
 function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
   // The client may have disconnected; a destroyed request emits no more events.
@@ -141,11 +134,7 @@ const aborted = (): ServiceError =>
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
-/**
- * Parses UTF-8 JSON within limits. `tooLong`: the error for a list with too many elements.
- *
- * @throws ServiceError with one of the codes
- */
+/** Parses UTF-8 JSON within limits. `tooLong`: error for an overlong list. @throws ServiceError with one of the codes */
 export function parseJsonBytes(
   bytes: Buffer,
   limits: JsonLimits,
@@ -168,11 +157,7 @@ interface EncodedBody {
   onPiece: (size: number, pieceBytes: number) => void;
 }
 
-/**
- * Decompresses gzip, deflate or br, unless the result exceeds the memory budget.
- *
- * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or one of `codes`
- */
+/** Decompresses gzip, deflate or br in the budget. @throws ServiceError BODY_TOO_LARGE, OVERLOADED or one of `codes` */
 async function decompress(body: Buffer, { encoding, codes, holders, onPiece }: EncodedBody): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
@@ -193,8 +178,5 @@ async function decompress(body: Buffer, { encoding, codes, holders, onPiece }: E
   }
 }
 
-/**
- * Ends a list or an object at its first issue, as in zod's `validate`, which returns no issue. Collecting an issue for
- * each element takes 4 µs an element.
- */
+/** Ends a list or object at its first issue, which zod's `validate` does not return; more would take 4 µs an element. */
 export const FIRST_ISSUE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };

@@ -73,10 +73,7 @@ function assertKnownMethod({ method = '' }: IncomingMessage, { target }: Request
   throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 }
 
-/**
- * Counts requests, and logs those selected by `log.requests`. Never logs headers or the query,
- * which may contain credentials.
- */
+/** Counts requests, and logs those selected by `log.requests`, without headers and query: they may hold credentials. */
 function createRequestLog(host: Host): Handler {
   const { metrics, log, isLogged, hooks } = host;
   const hasSpans = hooks.spans.length > 0;

@@ -1,5 +1,4 @@
-// Processes the records of a request: small ones directly, large ones in time
-// slices until the client disconnects.
+// Processes the records of a request: small ones directly, large ones in time slices until the client disconnects.
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { SMALL_CHARS } from '../handle/value.js';

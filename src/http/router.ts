@@ -141,8 +141,7 @@ export function answerUnrouted(req: IncomingMessage, res: ServerResponse, { targ
   }
   if (match === undefined || haveConditions(match.routes))
     throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
-  // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different
-  // path.
+  // An ambiguous path is rejected, as for forwarded methods, because a server could read it as a different path.
   if (isForwarded(target)) assertPlain(path);
   // A 405 must list the allowed methods (RFC 9110 §15.5.6).
   throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });

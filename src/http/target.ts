@@ -157,10 +157,7 @@ function hasPlainSegments(path: string): boolean {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/**
- * Decodes one layer; undefined for invalid UTF-8, because some servers read the
- * overlong form `%c0%ae` as a dot.
- */
+/** Decodes one layer; undefined for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot. */
 function decodeOnce(text: string): string | undefined {
   try {
     return text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>
@@ -214,17 +211,12 @@ export function readRecordQuery(parameters: URLSearchParams): RecordQuery {
   };
 }
 
-/**
- * Parses a flag: true if bare, `yes` or `true`; false if absent or anything else (recording "pretty=false").
- */
+/** Parses a flag: true if bare, `yes` or `true`; false if absent or anything else (recording "pretty=false"). */
 function readFlag(value: string | null): boolean {
   return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
 }
 
-/**
- * Parses a Java int: an optional sign, decimal digits of any script, and 32 bits (recordings "index=+1",
- * "index=abc", "index=1,2").
- */
+/** Parses a Java int: sign, decimal digits of any script, 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
 function readJavaInt(value: string): number {
   const digits = value.replace(/\p{Nd}/gu, toAsciiDigit);
   const index = Number(digits);

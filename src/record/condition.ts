@@ -33,10 +33,7 @@ export function* etagOfResponse(
   return record && (yield* recordEtag(record, form, encoding));
 }
 
-/**
- * Reads the record from a 200 response and its parsed members, in steps. @throws TypeError for a value without index or
- * type
- */
+/** Reads the record of a 200 response with its parsed members. @throws TypeError for a value without index or type */
 function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
   if (responseCode === RESPONSE_CODE.valuesNotFound)
     return { kind: 'empty', values: '' as Bytes, message: '' };
@@ -76,10 +73,7 @@ export function* assertCondition(condition: WriteCondition, response: RecordRead
   });
 }
 
-/**
- * Returns the values that the write names. The selection is empty for the whole record, and for
- * `?index=various`, whose values are in the body.
- */
+/** Returns the values that the write names; empty for all, and for `?index=various`, whose values are in the body. */
 function writtenSelection(indexes: readonly string[]): Selection {
   return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
 }
@@ -96,10 +90,7 @@ function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
   return record;
 }
 
-/**
- * Converts a refusal to an error. The refusal of a wrong login contains no Handle JSON (recording "create:
- * wrong password").
- */
+/** Converts a refusal to an error. That of a wrong login has no Handle JSON (recording "create: wrong password"). */
 function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
   const { handle, ...others } = members;
   return new ServiceError('UPSTREAM_FAILED', {
@@ -120,10 +111,7 @@ function* isSelected(record: RecordContent, selection: Selection): Steps<boolean
   return (yield* selectJson(record, selection)) !== undefined;
 }
 
-/**
- * Accepts the ETag of the compact or of the indented response. The indented response is rendered only if
- * needed.
- */
+/** Accepts the ETag of the compact or of the indented response. The indented response is rendered only if needed. */
 function* holdsFor(
   { req: { method = '', headers }, handle }: WriteCondition,
   record: RecordContent | undefined,

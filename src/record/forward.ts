@@ -69,10 +69,7 @@ export function createForward(
   };
 }
 
-/**
- * Returns what is sent of a request besides its body. The handle is re-encoded, so that every URL parser on the way
- * reads the same handle.
- */
+/** Returns what is sent besides the body; the handle re-encoded, so that every URL parser on the way reads it alike. */
 export function messageOf(
   context: RequestContext,
   query: string = context.target.query,
@@ -206,10 +203,7 @@ async function readResponseBody(response: IncomingMessage, maxBytes: number): Pr
   throw badResponse('it is too long');
 }
 
-/**
- * Reads the body. Returns undefined if it exceeds `maxBytes`; it can then still be forwarded. @throws
- * ServiceError if it is aborted
- */
+/** Reads the body; undefined if it exceeds `maxBytes`, and can still be forwarded. @throws ServiceError if aborted */
 export async function peekResponseBody(
   response: IncomingMessage,
   maxBytes: number,

@@ -146,10 +146,7 @@ async function reply(
   await forwardResponse(response, res, forwarded);
 }
 
-/**
- * Whether the server mints a new handle. It reads a bare flag as false, and ignores the flag if the query has
- * indexes.
- */
+/** Whether the server mints a new handle: not for a bare flag, nor for one with indexes in the query. */
 function isMinting({ method }: IncomingMessage, parameters: URLSearchParams): boolean {
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
   return method === 'PUT' && flag === 'true' && !parameters.has('index');

@@ -75,9 +75,6 @@ const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntr
 export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
   expiryKey(other) < expiryKey(one) ? other : one;
 
-/**
- * Returns a sort key that puts stale entries before fresh ones. After a missed invalidation, the `staleAt` of
- * a stale entry may be in the future.
- */
+/** Sorts stale entries before fresh ones: after a missed invalidation, a stale one's `staleAt` may be in the future. */
 const expiryKey = ({ entry, stale }: FromEntry): number =>
   stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

@@ -1,5 +1,4 @@
-// A request of the redirect interface, and its responses: redirects, pages if a plugin renders them, errors as pages or
-// problem JSON.
+// A redirect request and its responses: redirects, pages if a plugin renders them, errors as pages or problem JSON.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Dependency, PreparedCache } from '../cache/prepared-cache.js';
@@ -164,10 +163,7 @@ function renderRedirectProblem(
   return { ...reply, contentType: HTML_TYPE, text };
 }
 
-/**
- * Creates the renderer for all paths outside the APIs. With `action=api` it uses the record interface's
- * format.
- */
+/** Creates the renderer for all paths outside the APIs. With `action=api` it uses the record interface's format. */
 export const createRenderError =
   (redirects: Redirects): RenderError =>
   (failure, call) =>

@@ -34,10 +34,7 @@ function formParameters(query: string, form: string): URLSearchParams {
   return parameters;
 }
 
-/**
- * Redirects the form's GET to the handle's own URL, which readers can share. HDLProxy's form posts `hdl=`
- * instead.
- */
+/** Redirects the form's GET to the handle's own URL, which readers can share. HDLProxy's form posts `hdl=` instead. */
 export function redirectToHandle(res: ServerResponse, handle: string, parameters: URLSearchParams): void {
   parameters.delete('hdl');
   const pairs = [...parameters].map((pair) => pair.map(encodeURIComponent).join('='));

@@ -34,10 +34,7 @@ export function relationsOf({ parameters }: ParsedLink): string[] {
   return [...new Set(all)].filter((relation) => relation !== '').slice(0, MAX_RELATIONS);
 }
 
-/**
- * Joins the lines of each name to one (RFC 9110 §5.3): clients and proxies limit the number of lines, Python's
- * http.client to 100.
- */
+/** Joins the lines of each name (RFC 9110 §5.3): clients and proxies limit lines, Python's http.client to 100. */
 export function combineHeaderLines(lines: readonly HeaderLine[]): HeaderLine[] {
   const values = new Map<string, [name: string, ...values: string[]]>();
   for (const [name, value] of lines) {

@@ -1,5 +1,4 @@
-// Handles the redirect interface: front page, handles, `/robots.txt` and `/favicon.ico`. A redirect by a URL value alone is
-// all here; `respond.ts` has the rest.
+// Redirect interface: front page, `/robots.txt`, `/favicon.ico`, redirects by a URL value alone (others: `respond.ts`).
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Entry } from '../cache/entry.js';

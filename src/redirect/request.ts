@@ -4,10 +4,7 @@ import { negotiatorOf } from '../http/accept.js';
 import type { RecordQuery } from '../http/target.js';
 
 export interface RedirectQuery extends RecordQuery {
-  /**
-   * `page`: the record as HTML or JSON; `locations`: XML for `showurls`; `linkset`: typed links; `api`: the
-   * response of the record interface.
-   */
+  /** `page`: record as HTML or JSON; `locations`: XML for `showurls`; `linkset`: typed links; `api`: record JSON. */
   show: 'redirect' | 'page' | 'locations' | 'linkset' | 'api';
   /** The `format` parameter of a link set. By default, Accept selects the format. */
   linksetFormat: string | undefined;
@@ -22,9 +19,7 @@ export interface RedirectQuery extends RecordQuery {
   isDry: boolean;
 }
 
-/**
- * Parses `;` as a separator and `+` as a plus sign (recordings "locatt: locatt=id:b+", "urlappend: plus").
- */
+/** Parses `;` as a separator and `+` as a plus sign (recordings "locatt: locatt=id:b+", "urlappend: plus"). */
 export const readRedirectParameters = (query: string): URLSearchParams =>
   new URLSearchParams(query.replace(/;/g, '&').replace(/\+/g, '%2B'));
 

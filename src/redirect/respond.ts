@@ -1,5 +1,4 @@
-// Responds to a handle whose redirect depends on more than its URL values: aliases, plugins, parameters. Sends a redirect, a
-// page, JSON, or the text of a plugin.
+// Responses that depend on more than URL values (aliases, plugins, parameters): redirect, page, JSON or plugin's text.
 import { handleToPath } from '../handle/handle.js';
 import { HTML_TYPE } from '../html/html.js';
 import { privateOnly } from '../http/cache-headers.js';
@@ -69,10 +68,7 @@ function reportStale({ context, redirects, query, earliest }: FoundRecord): void
   context.result = resultOf(earliest, query);
 }
 
-/**
- * Sends the error for a missing handle, or that of a plugin; returns false otherwise. `handle` is the requested
- * handle.
- */
+/** Sends the error for a missing handle, or that of a plugin; otherwise returns false. `handle`: as requested. */
 async function sendMissing(
   found: FoundRecord,
   handle: string,

@@ -32,11 +32,7 @@ export function firstUrl(values: readonly HandleValue[]): ChosenTarget | undefin
   return value && { text: textOf(value) ?? '', value };
 }
 
-/**
- * Appends `urlappend` to the target and makes it a URL.
- *
- * @throws ServiceError BAD_PARAMETER if `urlappend` changes the host
- */
+/** Appends `urlappend` and makes the target a URL. @throws ServiceError BAD_PARAMETER if that changes the host */
 export function completeTarget(
   { chosen, ...target }: FoundTarget,
   { urlAppend }: RedirectQuery,
@@ -59,10 +55,7 @@ const MAX_URL_CHARS = 8000;
 
 const SCHEMES: readonly string[] = ['http', 'https', 'ftp', 'mailto'];
 
-/**
- * Unlike HDLProxy, allows only http, https, ftp and mailto, because `javascript:` and `data:` URLs could run
- * scripts in readers' browsers.
- */
+/** Unlike HDLProxy, allows only http, https, ftp and mailto: `javascript:` and `data:` URLs could run scripts. */
 export function toRedirectUrl(value: string, { allowedHosts }: UrlRules): RedirectUrl {
   const trimmed = value.trim();
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(trimmed)?.[1]?.toLowerCase() ?? '';
@@ -107,10 +100,7 @@ function withAsciiHost(url: string): string {
   return before + domainToASCII(host) + url.slice(whole.length);
 }
 
-/**
- * Appends text to a URL. Returns undefined if this changes the origin, as `.evil.org` after
- * `https://example.org` does.
- */
+/** Appends text to a URL; undefined if this changes the origin, as `.evil.org` after `https://example.org` does. */
 export function appendToUrl(value: string, text: string): string | undefined {
   const base = value.trim();
   const whole = base + text;

@@ -23,10 +23,7 @@ export function createRedirectValues(types: readonly string[]) {
   const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
   return {
     mayMatter,
-    /**
-     * Returns the values that affect redirects. Caches the result for large records, which may hold ten thousand
-     * other values.
-     */
+    /** Returns the values that affect redirects; caches those of large records, which may hold ten thousand others. */
     async read(entry: Entry, run: RunSteps): Promise<readonly HandleValue[]> {
       const all = await readValues(entry, run);
       if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);

@@ -41,10 +41,7 @@ export interface EntryLoad {
 }
 
 export interface LoadTask extends HandleRead {
-  /**
-   * A fresh entry is used only if it was requested after this time (ms). A refresh ahead excludes the current
-   * entry.
-   */
+  /** A fresh entry is used only if requested after this time (ms). A refresh ahead excludes the current one. */
   newerThan: number;
 }
 
@@ -176,8 +173,7 @@ export class Loader {
     const bounds = this.#ttlBoundsOf(key);
     const readAt = this.context.clock.now();
     const entry = makeEntry(answer, at, bounds);
-    // An answer with a TTL of 0, or an authoritative answer without public values, evicts the stored entry instead
-    // (HDLProxy would serve the deleted record again).
+    // An answer with TTL 0, or an authoritative one without public values, evicts the entry (HDLProxy serves it again).
     const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
     const stored = isKept && store.accepts(key, kept.ticket);
     const storing = authoritative
@@ -227,10 +223,7 @@ export class Loader {
 /** Returns the error for a request that wants only a stored response (RFC 9111 section 5.2.1.7). */
 export const notCached = (): ServiceError => new ServiceError('NOT_CACHED', { retryAfterMs: 'never' });
 
-/**
- * Ignores a ServiceError, such as an unconfirmed invalidation after a read: the read changed no record.
- * Rethrows other errors.
- */
+/** Ignores a ServiceError, such as an unconfirmed invalidation by a read, which changed no record; rethrows others. */
 export function exceptServiceError(failure: unknown): void {
   if (!(failure instanceof ServiceError)) throw failure;
 }

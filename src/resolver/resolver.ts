@@ -27,9 +27,7 @@ export interface ResolverRead {
   /** Whether only configured servers are asked after a miss in memory. */
   noFallback?: boolean | undefined;
   onlyIfCached?: boolean | undefined;
-  /**
-   * Judges a request that misses in memory, and returns its caller. An error that it throws is the response.
-   */
+  /** Judges a request that misses in memory, and returns its caller. An error that it throws is the response. */
   admit: () => Caller | undefined | Promise<Caller | undefined>;
   /** The client that is charged for reading a large text; undefined if the caller runs in a slice. */
   client?: string | undefined;
@@ -152,10 +150,7 @@ export class Resolver {
     await this.parts.cache.store.forget(key).catch(exceptServiceError);
   }
 
-  /**
-   * Reads a cached handle again if its entry may be outdated, for example after a failed precondition: the
-   * entry may be as old as the caller's ETag.
-   */
+  /** Rereads a cached handle, for example after a failed precondition: the entry may be as old as the caller's ETag. */
   recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(handle.key, async () => {
       const { entry } = await this.parts.cache.store.get(handle.key);
@@ -189,10 +184,7 @@ export class Resolver {
     return this.#hooks.read.length === 0 ? [this.#loader] : [this.#loader, this.#configuredLoader];
   }
 
-  /**
-   * Reads from the upstream without joining a load in flight, which may predate a change. Later callers do
-   * not join earlier loads either.
-   */
+  /** Reads from the upstream without joining a load in flight, which may predate a change; nor do later callers. */
   async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
     this.#detachLoads(task.handle.key);
@@ -255,10 +247,7 @@ const isUnknown = (resolution: Resolution): boolean =>
 const asCollapsed = (resolution: Resolution): Resolution =>
   resolution.kind === 'entry' ? { ...resolution, collapsed: true } : resolution;
 
-/**
- * Returns the key prefixes that a purge matches. A prefix is itself a handle under `0.NA/`, so a text without
- * a slash also matches prefix records.
- */
+/** Returns the key prefixes of a purge: text without a slash also matches prefix records, handles under `0.NA/`. */
 function keyPrefixes(text: string, refOf: RefOf): string[] {
   if (text.includes('/')) return [refOf(text).key];
   const folded = upperAscii(text);

@@ -26,10 +26,7 @@ export class SingleFlight<L extends { answer: Promise<unknown> }> {
   }
 }
 
-/**
- * Runs the work of a key serially. Callers share the next run, because a run in progress may predate the
- * reason for their call.
- */
+/** Runs a key's work serially. Callers share the next run: one in progress may predate the reason for their call. */
 export class SerialFlight<T = void> {
   readonly #last = new Map<string, { hasBegun: boolean; done: Promise<T> }>();
 

@@ -10,10 +10,7 @@ import { discardRest } from './discard.js';
 interface Framing {
   /** Reason to reject the request and close its connection; undefined for an unambiguous head. */
   problem: string | undefined;
-  /**
-   * Whether the head has `Upgrade`, which is ignored because the server offers no
-   * other protocol (RFC 9110 §7.8).
-   */
+  /** Whether the head has `Upgrade`, which is ignored because the server offers no other protocol (RFC 9110 §7.8). */
   asksForUpgrade: boolean;
   hasBody: boolean;
 }
@@ -77,8 +74,7 @@ function problemOfHead({ httpVersionMajor, httpVersionMinor }: IncomingMessage):
   if (seen.codings > 0) {
     // HTTP/1.0 does not define this header, so the framing is ambiguous (RFC 9112 §6.1).
     if (httpVersionMinor === 0) return 'Transfer-Encoding is not allowed in HTTP/1.0';
-    // Codings other than chunked are not decoded, and a coding before chunked hides the body from
-    // other servers (RFC 9112 §6.1, §6.3).
+    // Other codings are not decoded; one before chunked hides the body from other servers (RFC 9112 §6.1, §6.3).
     if (seen.codings > 1 || seen.coding.toLowerCase() !== 'chunked')
       return 'the only supported Transfer-Encoding is chunked';
   }

@@ -25,10 +25,7 @@ export const currentResponse = (socket: Duplex): ServerResponse | undefined =>
 /** Maximum check interval of the response timeout (ms); shorter timeouts use a quarter of their value. */
 const CHECK_INTERVAL_MS = 2000;
 
-/**
- * Closes connections whose client takes too long to read a response, or to close
- * the connection after the last one; Node's timeouts restart with every byte.
- */
+/** Closes connections that are too slow to read a response or to close after it: each byte restarts Node's timeouts. */
 export function limitResponseTime(server: Server, timeoutMs: number): void {
   const open = trackConnections(server);
   const firstSeenAt = new WeakMap<ServerResponse | Socket, number>();
@@ -75,10 +72,7 @@ export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
 
 type UseOf = (socket: Socket) => Use;
 
-/**
- * Minimum idle time before closing (ms): the next request may be in transit, and the client could not tell
- * whether it was executed (RFC 9112 §9.5).
- */
+/** Minimum idle time before closing (ms): the client of a request in transit cannot tell if it ran (RFC 9112 §9.5). */
 const IDLE_GRACE_MS = 1000;
 
 /** Sampling interval for idle times (ms); recording each request would slow down every hit. */
@@ -161,10 +155,7 @@ export function boundConnections(
 function createNetworkCount(maxPerNetwork: number, isTrustedProxy: IsTrustedProxy) {
   const counts = new Map<string, number>();
   return {
-    /**
-     * Counts a connection and returns its network, or '' if it is exempt; undefined if
-     * the network is at its bound.
-     */
+    /** Counts a connection and returns its network, or '' if it is exempt; undefined if the network is at its bound. */
     add(address: string | undefined): string | undefined {
       // A disconnected client has no address.
       if (maxPerNetwork === 0 || address === undefined || isTrustedProxy(address)) return '';
@@ -182,10 +173,7 @@ function createNetworkCount(maxPerNetwork: number, isTrustedProxy: IsTrustedProx
   };
 }
 
-/**
- * Selects the connection to close: unused ones first, then the least recently
- * answered, then the longest receiving.
- */
+/** Selects the connection to close: unused ones first, then the least recently answered, then the longest receiving. */
 function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
   let sampledAt = 0;
   /** Closable connections, first to close last; computed lazily after each sample. */
@@ -268,10 +256,7 @@ export function createDropReport(
 /** Maximum open connections: 16 feeds and 16 status pages, and as many for probes, metrics and calls. */
 export const MAX_ADMIN_CONNECTIONS = 64;
 
-/**
- * At the bound, closes the oldest connection without a pending request, or else the oldest. A new connection
- * is thus never refused, because it may be a probe.
- */
+/** At the bound, closes the oldest connection without a pending request, else the oldest: a new one may be a probe. */
 export function boundAdminConnections(server: Server, { metrics }: Context): void {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

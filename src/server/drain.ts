@@ -95,8 +95,7 @@ async function closeListener(server: NetServer, timeoutMs: number): Promise<void
   const hold = holdConnections(server);
   await hold.quiet(timeoutMs);
   const closed = new Promise<void>((resolve) => {
-    // An HTTP server's `close` would close idle connections immediately; the `net` version does not
-    // (test/unit/node-internals).
+    // HTTP `close` would end idle connections immediately; the `net` version does not (test/unit/node-internals).
     NetServer.prototype.close.call(server, () => resolve());
   });
   hold.release();
@@ -165,10 +164,7 @@ export function waitingConnections(server: NetServer): number {
   return 0;
 }
 
-/**
- * Returns the inode of the listening socket, from Node's descriptor; undefined if the server is closed or has
- * no descriptor.
- */
+/** Returns the listening socket's inode, from Node's descriptor; undefined if the server is closed or has none. */
 function inodeOf(server: NetServer): number | undefined {
   const { fd = -1 } = (server as { _handle?: { fd?: number } | null })._handle ?? {};
   return fd < 0 ? undefined : fstatSync(fd).ino;

@@ -118,8 +118,7 @@ function handleInOrder(server: Server, maxBodyBytes: number, listener: RequestLi
   server.on('request', afterEarlier(listener));
   server.on(
     'checkContinue',
-    // Sent in order, because a client would take a premature 100 Continue for a response to an earlier
-    // pipelined request (RFC 9112 §9.3.2).
+    // In order: a premature 100 Continue would count as the response to an earlier pipelined request (RFC 9112 §9.3.2).
     afterEarlier((req, res) => {
       res.writeContinue();
       listener(req, res);
@@ -173,10 +172,7 @@ interface Queue {
   waiting: number;
 }
 
-/**
- * Serialises the requests of a connection: a GET after a PUT must see its result (RFC 9112 §9.3.2), and one
- * packet could otherwise start thousands of concurrent requests.
- */
+/** Serialises a connection's requests: a GET after a PUT sees it (RFC 9112 §9.3.2), and a packet may hold thousands. */
 function createSerializer() {
   const queues = new WeakMap<Socket, Queue>();
   let total = 0;

@@ -7,16 +7,10 @@ import type { MemoryBudget } from '../http/request-body.js';
 import { networkOf } from '../http/client-address.js';
 import { createDropReport } from './connections.js';
 
-/**
- * Minimum counted length (bytes): the kernel buffers most of a shorter response, and
- * a connection has one response at a time.
- */
+/** Minimum counted length (bytes): the kernel buffers most of a shorter response, one at a time per connection. */
 const MIN_BYTES = 64 * 1024;
 
-/**
- * Returns how many bytes of the last write the kernel has not yet accepted. Node's socket timeout reads the
- * same field.
- */
+/** Returns the bytes of the last write not yet accepted by the kernel; Node's socket timeout reads the same field. */
 export const leftOfWrite = (socket: Socket): number | undefined =>
   (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize;
 
@@ -32,9 +26,7 @@ export class UnsentCount {
     this.#reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
   }
 
-  /**
-   * Counts a response that was completely written to its socket. `ended` emits `close` when it is sent or aborted.
-   */
+  /** Counts a response that was completely written to its socket. `ended` emits `close` when it is sent or aborted. */
   countWritten(socket: Socket, ended: EventEmitter): void {
     // The response stays in memory until its last byte is sent.
     const bytes = socket.writableLength;

@@ -15,18 +15,12 @@ export interface Caller {
   network?: string | undefined;
 }
 
-/**
- * Creates a proxy's unique name for `Via` (RFC 9110 §7.6.3), so that a chain of
- * proxies is not mistaken for a loop.
- */
+/** Creates a proxy's unique name for `Via` (RFC 9110 §7.6.3), so that a chain of proxies is not mistaken for a loop. */
 export const newPseudonym = (): string => `handle-resolver-proxy-${randomBytes(4).toString('hex')}`;
 
 const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
 
-/**
- * Maximum number of names to forward. Only the last ones count, because clients can forge the others.
- * The timeout ends longer loops.
- */
+/** Maximum names to forward: the last ones, as clients can forge the others. The timeout ends longer loops. */
 const MAX_PROXIES = 10;
 
 /**

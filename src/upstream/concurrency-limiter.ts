@@ -1,5 +1,4 @@
-// Limits concurrent requests to a Handle server, adapts the limit to latency, and
-// shares slots fairly among callers.
+// Limits concurrent requests to a Handle server, adapts the limit to latency, and shares slots fairly among callers.
 import { systemClock } from '../clock.js';
 import { ServiceError } from '../errors.js';
 import type { Caller } from './caller.js';
@@ -33,16 +32,10 @@ export const limitLists = <Options extends LimiterOptions>(options: Options): Op
   minConcurrency: MAX_LISTS,
 });
 
-/**
- * Aborts a request that has stalled for at least this time, freeing its slot;
- * returns false if it has not stalled.
- */
+/** Aborts a request that has stalled for at least this time, freeing its slot; returns false if it has not stalled. */
 export type Preempt = (stalledMs: number) => boolean;
 
-/**
- * Joins record key and login, so that requests with wrong passwords do not use up
- * the slots of a handle's owner.
- */
+/** Joins record key and login, so that requests with wrong passwords do not use up the slots of a handle's owner. */
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
 
 interface PlaceRequest {
@@ -88,11 +81,7 @@ export class ConcurrencyLimiter {
     this.#tuner = new LimitTuner({ min: Math.min(minConcurrency, concurrency), max: concurrency });
   }
 
-  /**
-   * Acquires a slot and returns the function that releases it.
-   *
-   * @throws ServiceError OVERLOADED
-   */
+  /** Acquires a slot and returns the function that releases it. @throws ServiceError OVERLOADED */
   async acquire({ key, caller = UNKNOWN }: PlaceRequest = {}): Promise<() => void> {
     const request = { key, caller };
     if (!this.#takeSlot(request)) await this.#queueUp(request);
@@ -103,10 +92,7 @@ export class ConcurrencyLimiter {
     };
   }
 
-  /**
-   * Runs work in a slot; its latency adapts the limit. The work gets its start (monotonic, ms), and whether it
-   * has waited for a slot.
-   */
+  /** Runs work in a slot; its latency adapts the limit. It gets its start (monotonic, ms), and whether it waited. */
   async run<T>(
     work: (startedAt: number, hasWaited: boolean) => Promise<T>,
     { key, caller = UNKNOWN }: PlaceRequest = {},
@@ -128,9 +114,7 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /**
-   * Registers a request that may be preempted while others wait; returns the function that unregisters it.
-   */
+  /** Registers a request that may be preempted while others wait; returns the function that unregisters it. */
   allowPreemption(preempt: Preempt): () => void {
     this.#preemptible.add(preempt);
     return () => this.#preemptible.delete(preempt);
@@ -151,10 +135,7 @@ export class ConcurrencyLimiter {
     return (this.#runningOfClient.get(caller.client) ?? 0) < share;
   }
 
-  /**
-   * Counts the running requests, at most `share` per client: after the limit has fallen, a client's slots beyond its
-   * share do not count against other clients.
-   */
+  /** Counts running requests, at most `share` a client: its excess once the limit fell does not burden others. */
   #runningWithin(share: number): number {
     let excess = 0;
     for (const count of this.#runningOfClient.values()) excess += Math.max(0, count - share);
@@ -263,10 +244,7 @@ interface LimitSample {
   running: number;
 }
 
-/**
- * A server counts as busy above `factor` × quiet latency + `addedMs`; the addition
- * allows for noise on fast servers.
- */
+/** A server is busy above `factor` × quiet latency + `addedMs`, which allows for noise on fast servers. */
 const TOLERANCE = { factor: 2, addedMs: 10 };
 const DECREASE = { gentle: 0.9, hard: 0.5 };
 

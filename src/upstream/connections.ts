@@ -73,18 +73,12 @@ export function createConnections(
 /** Idle timeout of a connection (ms), unless the server announces a shorter one. */
 const IDLE_MS = 4000;
 
-/**
- * Maximum age of a connection (ms). A connection in use never looks up its host name again, and would send reads
- * and writes to a server that has moved.
- */
+/** Maximum age of a connection (ms): one in use never looks up its host again, and misses that a server has moved. */
 export const MAX_AGE_MS = 120_000;
 
 const monotonic = (): number => performance.now();
 
-/**
- * Creates one undici pool per origin; secondaries share the options. A pool of the maximum age is replaced, and
- * closes once its requests have ended.
- */
+/** Creates an undici pool per origin, of the same options. At the maximum age it is replaced, and closes when unused. */
 export function createPools(
   { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
   connect = createTrustedConnector(trust, { lookup }),
@@ -228,9 +222,7 @@ function createTrustedConnector(trust: Trust, options: ConnectorOptions): buildC
 export interface Trust {
   /** PEM text of the only trusted certificate authorities. */
   ca?: string | undefined;
-  /**
-   * SHA-256 fingerprints of the only trusted certificates, comma-separated; disables chain and name checks.
-   */
+  /** SHA-256 fingerprints of the only trusted certificates, comma-separated; disables chain and name checks. */
   fingerprint?: string | undefined;
   /** PEM text of the client certificate, and of its chain. */
   cert?: string | undefined;
@@ -251,20 +243,14 @@ export function readTrust({ caFile, fingerprint, clientCertificateFile, clientKe
   return { ca: read(caFile), fingerprint, cert: read(clientCertificateFile), key: read(clientKeyFile) };
 }
 
-/**
- * Returns TLS connection options. A pin disables session caching, because a resumed
- * session may lack the certificate.
- */
+/** Returns TLS options. A pin disables session caching, because a resumed session may lack the certificate. */
 function tlsOptions({ ca, fingerprint, cert, key }: Trust): buildConnector.BuildOptions {
   return fingerprint === undefined
     ? { ca, cert, key }
     : { cert, key, rejectUnauthorized: false, maxCachedSessions: 0 };
 }
 
-/**
- * Creates the pin check, which returns an error for a certificate that is not pinned. Fingerprints are in hex, with or
- * without colons.
- */
+/** Creates the check that returns an error for an unpinned certificate. Fingerprints are hex, with or without colons. */
 function createPinCheck({ fingerprint }: Trust): (socket: TLSSocket) => Error | undefined {
   if (fingerprint === undefined) return () => undefined;
   const pinned = fingerprint.split(',').map(plainHex);

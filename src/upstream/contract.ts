@@ -77,9 +77,7 @@ export interface OriginServer extends ServerSettings {
 export interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
-  /**
-   * True requests public values only. With false, the server refuses unless the caller may read all values.
-   */
+  /** True requests public values only. With false, the server refuses unless the caller may read all values. */
   publicOnly?: boolean;
   /** Default: all values. */
   selection?: Selection;
@@ -93,10 +91,7 @@ export interface SendOptions {
   beforeSend?: (() => void) | undefined;
 }
 
-/**
- * A change of a record: creates or replaces the record, adds or replaces values of an existing one, or removes values
- * (default: the whole record).
- */
+/** Creates or replaces a record, adds or replaces values of an existing one, or removes values (default: the record). */
 export type RecordChange = ValuesToPut | { kind: 'removal'; indexes?: readonly number[] };
 
 interface ValuesToPut {
@@ -140,11 +135,7 @@ export interface RecordRead extends RecordAnswer {
   values: HandleValue[] | undefined;
 }
 
-/**
- * Returns refusals (401, 403, 404, 409, 5xx in Handle JSON) as results.
- *
- * @throws ServiceError for an invalid response
- */
+/** Returns refusals (401, 403, 404, 409, 5xx in Handle JSON). @throws ServiceError for an invalid response */
 export interface RecordClient {
   get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
   write: (handle: HandleRef, change: RecordChange, options: SendOptions) => Promise<RecordAnswer>;

@@ -12,10 +12,7 @@ import {
   isEncoded,
 } from './response.js';
 
-/**
- * The part of undici's Dispatcher that the proxy uses and tests replace. `reset` requests a new connection,
- * closed after the response.
- */
+/** The part of undici's Dispatcher in use, which tests replace. `reset`: a new connection, closed after the response. */
 export interface UpstreamDispatcher {
   dispatch: Dispatcher['dispatch'];
 }
@@ -36,10 +33,7 @@ export function parseAddress(address: string): { origin: string; basePath: strin
   return { origin, basePath: withoutSlashesAtEnd(pathname) };
 }
 
-/**
- * Returns all request headers except body headers. Of the caller's headers,
- * forwards only the login and `via`.
- */
+/** Returns all request headers except body headers. Of the caller's headers, forwards only the login and `via`. */
 export function requestHeaders(of: {
   pseudonym: string;
   /** Previous proxies in `Via`. */

@@ -135,10 +135,7 @@ export class FairQueue<W extends Waiter> {
   }
 }
 
-/**
- * Returns the first runnable waiter of the client with the fewest running requests; ties go to the least
- * recently served client.
- */
+/** Returns the first runnable waiter of the client with the fewest running requests; on ties, least recently served. */
 function nextOf<W extends Waiter>(
   { clients }: QueuedClass<W>,
   { mayRun, runningOf }: PlacesInUse,

@@ -160,10 +160,7 @@ interface Certificate {
   expires: string;
 }
 
-/**
- * Reads a server's certificate without verifying it, so that the operator can examine a rejected one. Sends
- * no request.
- */
+/** Reads a server's certificate unverified, so that the operator can examine a rejected one. Sends no request. */
 export function presentedCertificate(
   url: string,
   { timeoutMs, defaultPort = 443, cert, key }: Trust & { timeoutMs: number; defaultPort?: number },

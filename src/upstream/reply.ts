@@ -110,11 +110,7 @@ export function* readListAnswer(response: UpstreamResponse): Steps<ListAnswer> {
   throw invalidResponse('a list without handles', response);
 }
 
-/**
- * Returns the values in a read response; undefined for a refusal.
- *
- * @throws ServiceError UPSTREAM_INVALID_RESPONSE
- */
+/** Returns the values in a read response; undefined for a refusal. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
 export function allValuesIn({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
   if (status !== 200) return undefined;
   const { values } = members;

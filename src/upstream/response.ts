@@ -132,9 +132,7 @@ const QUOTED_CHARACTERS = 80;
 /** Characters of an HTML page to search for quotable text between its tags. */
 const SEARCHED_CHARACTERS = 2000;
 
-/**
- * Returns a page's visible text before the first bracket, because a broken record may contain private values.
- */
+/** Returns a page's visible text before the first bracket, because a broken record may contain private values. */
 function quotableText(body: string): string {
   const [beforeJson = ''] = body.slice(0, SEARCHED_CHARACTERS).split(/[{[]/, 1);
   return printablePart(beforeJson.replace(/<[^<>]*>/g, ' '));

@@ -167,10 +167,7 @@ const keepsCase = ({ source }: Routed): boolean => source?.keepsCase ?? false;
 
 export type RefOf = (text: string) => HandleRef;
 
-/**
- * Creates the function that parses a handle. The cache key retains the suffix's case if `caseSensitive` is
- * set, or if the handle's server distinguishes it.
- */
+/** Creates the handle parser. A key keeps the suffix's case if `caseSensitive` is set or its server distinguishes it. */
 export function createRefOf(servers: readonly Routed[], caseSensitive: boolean): RefOf {
   if (caseSensitive) return exactRef;
   if (!servers.some(keepsCase)) return foldedRef;

@@ -10,10 +10,7 @@ import { readInSlices } from './reply.js';
 
 export type UpstreamServer = ReturnType<typeof createServer>;
 
-/**
- * Creates one server. `keys`: undefined if it reports neither health nor breaker state; `label`: its name in
- * metrics.
- */
+/** Creates a server. `keys`: undefined if it reports neither health nor breaker state; `label`: its name in metrics. */
 export function createServer(
   settings: ServerSettings,
   context: Context,

@@ -58,10 +58,7 @@ export function createUpstreams(
   );
   return {
     servers,
-    /**
-     * Serves requests without a handle, such as those for sessions: the first writable server, else the first
-     * that takes logins.
-     */
+    /** For requests without a handle, such as sessions: the first writable server, else the first that takes logins. */
     main: findMain(servers),
     /** Returns the responsible servers in order of preference. */
     findServers,
@@ -190,8 +187,7 @@ export function createUpstreamClient(
       // Servers resolve these dot segments even when percent-encoded; a handle without a prefix cannot exist.
       if (text === '.' || text === '..') return Promise.resolve({ kind: 'not-found' });
       const deadline = performance.now() + timeoutMs;
-      // Only the primary is authoritative; a secondary could return the record from before
-      // an acknowledged write.
+      // Only the primary is authoritative; a secondary could return the record from before an acknowledged write.
       const isForPrimary =
         read.authoritative || secondaries.length === 0 || written.has(key) || purged.hasPrefixOf(key);
       return isForPrimary ? primary.read(read, deadline) : readWithFailover(read, deadline);

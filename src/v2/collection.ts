@@ -75,10 +75,7 @@ function readNumber(
   throw new ServiceError('BAD_PARAMETER', { detail: `${name} has to be a whole number, at least ${min}` });
 }
 
-/**
- * Returns the suffix as a relative URL with percent-encoded slashes. U+FFFD replaces lone
- * surrogates, which cannot be encoded.
- */
+/** Returns the suffix as a relative URL with escaped slashes. U+FFFD replaces lone surrogates, which have no escape. */
 const pathOfSuffix = (handle: string): string =>
   encodeURIComponent(Buffer.from(handle.slice(handle.indexOf('/') + 1)).toString());
 
@@ -87,10 +84,7 @@ const TYPES = {
   json: ['application/json', 'application/x-json', 'text/plain'],
 };
 
-/**
- * Sends the name of each item, one per line or as a JSON array, written in steps. `byDefault` applies if the client
- * accepts both.
- */
+/** Sends each item's name, as lines or a JSON array, written in steps. `byDefault`: if the client accepts both. */
 async function sendNames(
   { req, res, run }: V2Request,
   items: readonly string[],

@@ -11,10 +11,7 @@ import { buildRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, etagOfValues } from './read.js';
 import { assertJson, holdsValues, readBack, sendCreation, sendWritten, withInputs } from './write.js';
 
-/**
- * Maximum minted names per POST. Random UUIDs do not collide: a server that
- * reports five collisions is broken.
- */
+/** Maximum minted names per POST. Random UUIDs do not collide: a server that reports five collisions is broken. */
 const MAX_NAMES = 5;
 
 type MakeName = (uuid: string) => string;
@@ -80,10 +77,7 @@ function uuidOf(texts: readonly string[]): string {
 const fingerprintOf = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 
-/**
- * Creates the handle, and sends it. Returns false, and sends nothing, if it exists; with `mayExist` only if it has
- * different values.
- */
+/** Creates and sends the handle. Returns false, unsent, if it exists; with `mayExist` only if its values differ. */
 type Create = (handle: string, options: { mayExist: boolean }) => Promise<boolean>;
 
 async function createMinted(

@@ -55,10 +55,7 @@ function automaticAdmin(
   return { handle: filled, index: adminIndex };
 }
 
-/**
- * Reads a group record. A missing prefix record counts as unknown, because it is
- * usually on a different server.
- */
+/** Reads a group record. A missing prefix record counts as unknown, because it is usually on a different server. */
 async function readGroup(call: V2Call, handle: string): Promise<readonly HandleValue[] | undefined> {
   const record = await readPublic(call, call.v2.host.refOf(handle)).catch(() => undefined);
   return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
@@ -164,10 +161,7 @@ function* membersIn(
   return lists.flat().slice(0, MAX_MEMBERS);
 }
 
-/**
- * Whether administrators include this identity. Index 0 matches any index. The case of suffixes matters,
- * although logins ignore it.
- */
+/** Whether administrators include this identity. Index 0 matches any; the case of suffixes matters, unlike in logins. */
 function includesIdentity(admins: readonly ValueReference[], { handle, index }: ValueReference): boolean {
   const folded = foldHandle(handle, true);
   return admins.some(

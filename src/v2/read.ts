@@ -61,11 +61,7 @@ export interface CallerRecord extends SizedValues {
   isFull: boolean;
 }
 
-/**
- * Reads a record with the caller's credentials; undefined if the handle does not exist.
- *
- * @throws ServiceError if the Handle server refuses or fails
- */
+/** Reads a record with the caller's login; undefined if missing. @throws ServiceError if the server refuses or fails */
 export async function readAsCaller(
   origin: OriginRecord,
   { authoritative }: { authoritative: boolean },
@@ -85,11 +81,7 @@ export async function assertLogin(get: OriginRecord['get']): Promise<void> {
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
 
-/**
- * Reads public values through the shared cache; undefined if the handle does not exist.
- *
- * @throws ServiceError if the Handle server refuses or fails
- */
+/** Reads public values by the cache; undefined if missing. @throws ServiceError if the server refuses or fails */
 export async function readPublic(call: V2Request, handle: HandleRef): Promise<SizedValues | undefined> {
   return sizedValuesOf(call, await resolvePublic(call, handle));
 }
@@ -148,12 +140,7 @@ export function* renderEtag(values: readonly HandleValue[], shown?: string[]): S
 /** Minimum characters to hash together, because a call costs as much as hashing hundreds. */
 const MIN_HASHED_CHARS = 16 * 1024;
 
-/**
- * Evaluates preconditions against the ETag of the record, as visible to the caller (undefined if the handle does
- * not exist).
- *
- * @throws ServiceError PRECONDITION_FAILED
- */
+/** Evaluates preconditions for the ETag that the caller sees, if any. @throws ServiceError PRECONDITION_FAILED */
 export function assertPreconditions(
   { method = '', headers }: V2Request['req'],
   etag: string | undefined,

@@ -13,11 +13,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 /** Unclaimed names by `request`, a digest of the request in one word. */
 export interface UnclaimedNames {
   add: (request: string, name: string) => Promise<void>;
-  /**
-   * Removes and returns the oldest name of the request; undefined if there is none.
-   *
-   * @throws ServiceError LOCK_UNAVAILABLE if Redis does not answer in time
-   */
+  /** Removes and returns the request's oldest name, if any. @throws ServiceError LOCK_UNAVAILABLE if Redis is late */
   take: (request: string) => Promise<string | undefined>;
   remove: (request: string, name: string) => Promise<void>;
 }

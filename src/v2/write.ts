@@ -126,10 +126,7 @@ async function createRecord(
   throw new ServiceError('PRECONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
 }
 
-/**
- * Creates a record, which the server checks and writes atomically. After an unknown outcome, the record is
- * read back and never resent.
- */
+/** Creates a record, which the server does atomically. After an unknown outcome it is read back and never resent. */
 export async function sendCreation(
   call: V2Call,
   origin: OriginRecord,
@@ -258,11 +255,7 @@ function locationOf(call: V2Call, handle: string, rawHandle: string | undefined)
 /** Includes the unregistered `application/x-json`, as in the original service. */
 const JSON_TYPES = /^application\/(?:x-)?json$/i;
 
-/**
- * Asserts a JSON content type.
- *
- * @throws ServiceError V2_NOT_JSON, including for a missing Content-Type, as in the original service
- */
+/** Asserts a JSON type. @throws ServiceError V2_NOT_JSON, also without a Content-Type, as in the original service */
 export function assertJson({ headers }: IncomingMessage): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());
   const charset = parameters.find((part) => /^charset=/i.test(part))?.slice('charset='.length);

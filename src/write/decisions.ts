@@ -1,5 +1,4 @@
-// Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the
-// record.
+// Write decisions as pure functions: whether a deletion is allowed, and whether a response changed the record.
 import type { Config } from '../config/schema.js';
 import { ServiceError } from '../errors.js';
 import { compileGlobs } from '../handle/handle.js';
@@ -25,9 +24,7 @@ export interface WriteAnswer {
   minted?: string | undefined;
 }
 
-/**
- * Returns the outcome of one request. `result`: the Handle server's response, or the error thrown instead.
- */
+/** Returns the outcome of one request. `result`: the Handle server's response, or the error thrown instead. */
 export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOutcome {
   if ('failure' in result) return wasSent(result.failure) ? 'unknown' : 'unchanged';
   const { status, responseCode } = result;

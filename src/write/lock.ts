@@ -11,9 +11,7 @@ import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
 
 /** The state of a granted lock. */
 export interface Held {
-  /**
-   * Time since which surely no other client has held the lock (ms, `performance.now()`); Infinity if unknown.
-   */
+  /** Time since which surely no other client has held the lock (ms, `performance.now()`); Infinity if unknown. */
   freeSince: number;
   /**
    * Asserts, just before a write is sent, that the lock outlasts the write. Undefined without Redis, where a lock
@@ -116,10 +114,7 @@ const MAX_WAITERS = 1024;
 /** Maximum waiters of a network on all handles: a quarter of a queue, because a network may use many logins. */
 const MAX_WAITERS_OF_NETWORK = 256;
 
-/**
- * Time for which a login counts as refused (ms). A write that the server refuses holds the lock while others
- * wait.
- */
+/** Time for which a login counts as refused (ms). A write that the server refuses holds the lock while others wait. */
 const REFUSED_FOR_MS = 10_000;
 const MAX_REFUSED = 10_000;
 

@@ -25,10 +25,7 @@ type Without<Options> = Omit<Options, keyof SendOptions>;
 /** Sends a write. Calls `beforeSend` just before. */
 export type SendRequest<Answer> = (beforeSend?: () => void) => Promise<Answer>;
 
-/**
- * A record at its Handle server. A read that does not find the handle, or a PUT refused because it exists,
- * invalidates a cache entry that says otherwise.
- */
+/** A record at its Handle server. A read or a refused PUT that contradicts a cache entry invalidates it. */
 export interface OriginRecord {
   handle: HandleRef;
   /** The server that accepts writes; undefined if no server is responsible. */
@@ -148,10 +145,7 @@ export function writableServer({ server }: OriginRecord): OriginServer {
   throw new ServiceError('UPSTREAM_READ_ONLY');
 }
 
-/**
- * Reads the values visible to the caller. If a value is not visible, the server refuses the whole read, and
- * then only the public values are read.
- */
+/** Reads the values visible to the caller; the public ones if the server refuses, as it does if one is not visible. */
 export async function readVisible(
   record: OriginRecord,
   options: { authoritative: boolean },

@@ -57,10 +57,7 @@ hold(ARGV[1], ARGV[2])
 redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
 return math.max(0, now - releasedAt)`;
 
-/**
- * Renews a lock. KEYS: the lock, its trace. ARGV: token, lock TTL (ms), trace TTL (ms). Returns 0 if the
- * token does not hold it.
- */
+/** Renews a lock. KEYS: lock, trace. ARGV: token, lock TTL, trace TTL (ms). Returns 0 if the token does not hold it. */
 export const RENEW_LOCK = `${HOLDER}
 if holder ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
@@ -138,9 +135,7 @@ class RedisLock {
     this.#traceMs = this.#lifeMs + TRACE_MS;
   }
 
-  /**
-   * Requests the lock. Resolves to undefined if Redis is unavailable or does not reply within `timeoutMs`.
-   */
+  /** Requests the lock. Resolves to undefined if Redis is unavailable or does not reply within `timeoutMs`. */
   async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
     const { redis, era, clock } = this.options;
     const sentAt = clock.monotonic();
@@ -214,9 +209,7 @@ class RedisLock {
 const notLocked = (detail: string): ServiceError =>
   new ServiceError('LOCK_UNAVAILABLE', { detail, retryAfterMs: 1000 });
 
-/**
- * Returns the Redis names for a key. The braces are the Redis Cluster hash tag, so all names share a slot.
- */
+/** Returns the Redis names for a key. The braces are the Redis Cluster hash tag, so all names share a slot. */
 function lockNames(keyPrefix: string, key: string) {
   const name = `${keyPrefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
   return { lock: `${name}:lock`, next: `${name}:wanted`, trace: `${name}:held` };

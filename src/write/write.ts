@@ -32,10 +32,7 @@ interface Write<Body, Current, Result> {
    * @throws ServiceError PRECONDITION_FAILED
    */
   read?: (() => Promise<Current | undefined>) | undefined;
-  /**
-   * Sends the write, and builds its result. The result is undefined if the record was created or deleted
-   * meanwhile; it is then read again.
-   */
+  /** Sends the write, and builds its result; undefined if created or deleted meanwhile: it is then read again. */
   attempt: (body: Body, current: Current | undefined, send: SendWrite) => Promise<Result | undefined>;
 }
 
@@ -69,10 +66,7 @@ export const noBody = <T>(_req: IncomingMessage, work: (body: undefined) => Prom
  */
 export type CarryOut = <Body, Current, Result>(write: Write<Body, Current, Result>) => Promise<Result>;
 
-/**
- * Maximum attempts while writers that bypass the lock create or delete the handle between the read and the
- * write.
- */
+/** Maximum attempts while writers that bypass the lock create or delete the handle between the read and the write. */
 const MAX_TRIES = 3;
 
 export function createCarryOut(rules: Config['deletion'], lock: HandleLock, host: Host): CarryOut {
@@ -102,8 +96,7 @@ export function createCarryOut(rules: Config['deletion'], lock: HandleLock, host
           return concurrentModification();
         });
       } catch (failure) {
-        // The ETag of a failed condition usually came from the cache, where the caller will read the record
-        // again.
+        // The ETag of a failed condition usually came from the cache, where the caller will read the record again.
         if (failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED')
           await host.resolver.recheck(handle, write.origin.caller);
         throw failure;

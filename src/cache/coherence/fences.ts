@@ -22,10 +22,7 @@ export class Fences {
     if (writers?.size === 0) this.#writers.delete(key);
   }
 
-  /**
-   * Raises or lowers the fence named by the change. `unknown` raises it again, for processes that have started
-   * since `raise`.
-   */
+  /** Raises or lowers the change's fence. `unknown` raises it again, for processes started since `raise`. */
   track(change: Change, now: number): void {
     if (change.kind === 'raise' || change.kind === 'unknown')
       this.raise(change.key, change.fence, now + change.lifeMs);

@@ -1,9 +1,6 @@
 // Key groups, and the last message number of each group: a gap in the numbers reveals missed messages.
 
-/**
- * Number of key groups. The keys of a group share a Redis hash tag, so that one script may access all of
- * them.
- */
+/** Number of key groups. The keys of a group share a Redis hash tag, so that one script may access all of them. */
 export const GROUPS = 1024;
 
 /** A key group. Bans affect keys of every group, so they are numbered separately. */
@@ -37,10 +34,7 @@ export class GroupNumbers {
     return seq === known.seq + 1;
   }
 
-  /**
-   * Adopts the number stored in Redis. Returns false if it differs from the known number: messages were
-   * missed.
-   */
+  /** Adopts the number stored in Redis. Returns false if it differs from the known number: messages were missed. */
   adopt(group: Group, { run, seq }: GroupNumber): boolean {
     const known = this.#known.get(group);
     this.#known.set(group, { run, seq });

@@ -11,10 +11,7 @@ export type KeyChange =
       key: string;
       /** Replaces the entry in the same step. */
       replacement?: Replacement | undefined;
-      /**
-       * Whether the sender already has an identical record. If so, a failed publication is queued instead of
-       * being awaited.
-       */
+      /** Whether the sender has an identical record: a failed publication is then queued, not awaited. */
       isUnchanged?: boolean | undefined;
     };
 
@@ -62,10 +59,7 @@ export const memberOf = (fence: string): string => fence.slice(0, fence.indexOf(
 
 const NONE = '-';
 
-/**
- * Formats a message without its number, which the script prepends. The key is last, because it may contain
- * any character.
- */
+/** Formats a message without its number, which the script prepends. The key, of any characters, is last. */
 export const formatChange = (change: Change, { member, call }: { member: string; call: string }): string =>
   [member, call || NONE, change.kind, ...fieldsOf(change)].join(' ');
 

@@ -1,5 +1,4 @@
-// Invalidations that could not be published while Redis was unavailable. They are published before the next
-// lease.
+// Invalidations that could not be published while Redis was unavailable. They are published before the next lease.
 import { entriesOf } from '../bounded-map.js';
 import { MAX_LISTED_BANS, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change } from './message.js';
@@ -37,10 +36,7 @@ export class PendingInvalidations {
     this.#addBan({ ...BAN_ALL, isSoft: true });
   }
 
-  /**
-   * Adds a ban and drops those it includes. Pending bans are not numbered: each affects all entries older
-   * than its publication.
-   */
+  /** Adds a ban and drops those it includes. Each, still unnumbered, affects all entries older than its publication. */
   #addBan(ban: BanChange): void {
     if (this.#bans.some((known) => includes(known, ban))) return;
     this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];

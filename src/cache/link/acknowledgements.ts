@@ -1,5 +1,4 @@
-// The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md,
-// "Write".
+// The write barrier: waits until no other member can serve invalidated entries. See ../coherence/README.md, "Write".
 import { type Clock, pause, waitAtMost } from '../../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import type { MemberList } from './member-list.js';

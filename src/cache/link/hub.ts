@@ -66,8 +66,7 @@ export class Hub {
     if (remote === undefined || this.isLinked()) return 0;
     const { member, disconnectedMaxAgeMs } = remote;
     if (member.isJoining()) return Infinity;
-    // After a pause, requests may be read before the messages of Redis that invalidate older entries. The
-    // wall clock counts whole milliseconds.
+    // After a pause, requests may be read before messages that invalidate. + 1: the wall clock counts whole ms.
     return now() - Math.min(disconnectedMaxAgeMs, member.pauses.uninterruptedMs() + 1);
   }
 
@@ -111,10 +110,7 @@ export class Hub {
     await applied;
   }
 
-  /**
-   * Adds the change to the pending invalidations, which are reported without a barrier when Redis is back,
-   * and then publishes it again with a barrier.
-   */
+  /** Queues the change, which is reported without a barrier when Redis is back, and then publishes it with a barrier. */
   async #publishAgain(change: Change, { member, pending, disconnectedWrites }: Remote): Promise<void> {
     pending.add(change);
     if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;

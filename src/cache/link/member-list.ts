@@ -5,10 +5,7 @@ import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
 import type { RedisCommands } from '../redis/commands.js';
 
 export interface Renewal {
-  /**
-   * State of this member before the renewal. `absent`: expelled or removed, until it joins again. `late`: the
-   * renewal reached Redis too late and changed nothing.
-   */
+  /** State before the renewal. `absent`: expelled or removed, until it joins. `late`: came too late, changed nothing. */
   was: 'listed' | 'lapsed' | 'absent' | 'late';
   /** Members whose membership has expired. */
   lapsed: string[];
@@ -19,10 +16,7 @@ export interface Renewal {
    * since this member's lease ended, because the new list does not show them.
    */
   areMissing: boolean;
-  /**
-   * Whether another member holds a lease, which proves that this server has stayed the master. A lease on a list
-   * that was created meanwhile proves nothing.
-   */
+  /** Whether another member's lease proves that this server stayed the master; one on a newer list proves nothing. */
   isVouched: boolean;
 }
 
@@ -50,10 +44,7 @@ export class MemberList {
   #created = { score: '', at: Infinity };
   /** The Redis clock in the last reply, and the monotonic clock at its arrival (both in ms). */
   #redisClock: { now: number; at: number } | undefined;
-  /**
-   * Send time of the last renewal, or the start of this member (monotonic, ms). Redis may have executed the
-   * renewal even if no reply has arrived.
-   */
+  /** Send time (monotonic, ms) of the last renewal, which Redis may have executed unanswered, or this member's start. */
   renewedAt: number;
   /** Approximate number of members. */
   count = 1;
@@ -76,10 +67,7 @@ export class MemberList {
     return `${this.commands.keyPrefix}members`;
   }
 
-  /**
-   * The list entry that names the server run. A list from before a restart or a failover has a different
-   * mark.
-   */
+  /** The list entry that names the server run. A list from before a restart or a failover has a different mark. */
   get #mark(): string {
     return `run:${this.commands.runOf(this.#name) ?? ''}`;
   }
@@ -154,9 +142,7 @@ export class MemberList {
     this.#leaseEnded.set(member, end);
   }
 
-  /**
-   * Expels members: they learn of it from their next renewal, and all others treat their membership as ended.
-   */
+  /** Expels members: they learn of it from their next renewal, and all others treat their membership as ended. */
   async expel(members: readonly string[]): Promise<void> {
     await this.commands.script(EXPEL, [this.#name], members);
   }

@@ -32,9 +32,7 @@ interface Published {
   seq: number;
   /** Whether Redis has stored the replacement. */
   isStored: boolean;
-  /**
-   * Resolves to true once no other member serves invalidated entries, and to false if this is unconfirmed.
-   */
+  /** Resolves to true once no other member serves invalidated entries, and to false if this is unconfirmed. */
   acknowledged: Promise<boolean>;
 }
 
@@ -103,10 +101,7 @@ export class Member {
   /** Returns the current era; undefined while a different server may be, or may have been, the master. */
   readonly era = (): Era | undefined => (this.#enteredRun() === undefined ? undefined : this.#entered);
 
-  /**
-   * Whether this instance is still joining after a start or an expulsion: other members do not wait for it
-   * yet.
-   */
+  /** Whether this instance is still joining after a start or an expulsion: other members do not wait for it yet. */
   isJoining(): boolean {
     return this.#failedJoins < MAX_FAILURES;
   }
@@ -132,10 +127,7 @@ export class Member {
     }
   });
 
-  /**
-   * Publishes a change; resolves to undefined if Redis has not confirmed it. A fence needs an unbroken lease:
-   * other members void the fences of lapsed members.
-   */
+  /** Publishes a change; undefined if unconfirmed. A fence needs an unbroken lease: others void a lapsed member's. */
   async publish(change: Change): Promise<Published | undefined> {
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     const run = this.#enteredRun();
@@ -153,10 +145,7 @@ export class Member {
     }
   }
 
-  /**
-   * Resolves to true once Redis is back and all pending invalidations have been published, or to false
-   * `afterRenewalMs` after the last renewal.
-   */
+  /** Resolves to true once Redis is back and has what is pending, to false `afterRenewalMs` after the last renewal. */
   waitForReturn(afterRenewalMs: number): Promise<boolean> {
     const { clock } = this.deps;
     return new Promise((resolve) => {

@@ -1,11 +1,7 @@
-// Stores texts outside the V8 heap, so that garbage collection neither visits nor copies them. Figures:
-// ../README.md.
+// Stores texts outside the V8 heap, so that garbage collection neither visits nor copies them. Figures: ../README.md.
 import type { Bytes } from '../../handle/bytes.js';
 
-/**
- * Block size. It is small, because each text wastes half a block on average. Adjacent blocks are read
- * together.
- */
+/** Block size. It is small, because each text wastes half a block on average. Adjacent blocks are read together. */
 export const BLOCK_BYTES = 64;
 const SLAB_LOG2 = 14;
 const BLOCKS_PER_SLAB = 1 << SLAB_LOG2;

@@ -46,10 +46,7 @@ export class MemoryStore {
     return { entry: this.peek(key), from: 'memory', ticket: this.#log.currentMoment() };
   }
 
-  /**
-   * Returns the entry, even during a write, because the old record is correct until the acknowledgement.
-   * Counts as a use.
-   */
+  /** Returns the entry, even during a write (the old record is correct until acknowledged). Counts as a use. */
   peek(key: string): Entry | undefined {
     const at = this.#use(key);
     return at === undefined ? undefined : this.#rows.entry(at);
@@ -197,10 +194,7 @@ export class MemoryStore {
     if (ban.prefix === '' && !ban.isSoft) this.#index.clear();
   }
 
-  /**
-   * Marks a group (or all groups) as distrusted after missed messages: entries become stale, and loads in
-   * flight are not stored.
-   */
+  /** Distrusts a group, or all, after missed messages: entries become stale, and loads in flight are not stored. */
   distrust(group?: number): void {
     if (group === undefined) {
       this.ban({ prefix: '', isSoft: true });
@@ -247,10 +241,7 @@ export class MemoryStore {
     if (at !== undefined) this.#rows.setStaleAt(at, asStale(this.#rows.times(at)).staleAt);
   }
 
-  /**
-   * Makes the entry stale if a fence has expired: the write has an unknown outcome, and may have changed the record.
-   * Returns whether a fence is left.
-   */
+  /** Makes the entry stale if a fence expired: the write may have changed the record. Returns whether one is left. */
   #expireFences(key: string): boolean {
     if (!this.#fences.isRaised(key)) return false;
     if (this.#fences.removeExpired(key, this.#now())) this.#makeStale(key);

@@ -15,10 +15,7 @@ const DATED_PHRASES = [
 /** The digits after the century. */
 const DIGITS = String.raw`\d\d-\d\d-\d\dT\d\d:\d\d:\d\d`;
 
-/**
- * The other phrases; a longer phrase precedes its own prefixes. Each phrase is stored as a control character, because
- * compact JSON contains no control characters.
- */
+/** The other phrases, longer before their prefixes. Each is stored as a control character, which compact JSON lacks. */
 const PHRASES = [
   '"},"ttl":',
   '"}},"ttl":',

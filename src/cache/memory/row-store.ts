@@ -164,10 +164,7 @@ export class RowStore {
     return { at, stamp: this.#viewOf(at).getFloat64((at % ROWS_PER_PAGE) * ROW_BYTES + STAMP) };
   }
 
-  /**
-   * Counts a use and returns true if the pinned entry is unchanged and was already used in this tick, and all
-   * bans have been applied to it.
-   */
+  /** Counts a use and returns true if the entry is unchanged, already used in this tick, and all bans are applied. */
   touchIfUnchanged(
     { at, stamp }: EntryPin,
     { tick, checkedFrom }: { tick: number; checkedFrom: number },

@@ -65,10 +65,7 @@ local function writeFences(state, key, fences)
   else redis.call('HSET', state, 'f:' .. key, table.concat(parts, ' ')) end
 end`;
 
-/**
- * Above the maximum number of fields, drops expired fences and the older half of the changes. Loads that
- * started before those changes are refused.
- */
+/** Above the maximum, drops expired fences and the older half of the changes; loads started before those are refused. */
 const TRIM = `
 local function trim(state, key)
   if redis.call('HLEN', state) * (1 + math.floor(#key / ${CHARS_PER_ENTRY})) <= ${MAX_FIELDS} then return end
@@ -155,10 +152,7 @@ return numbers`;
 /** Maximum length of the list of earlier eras (characters). Dropping an era only causes extra loads. */
 const MAX_ERAS_LENGTH = 1000;
 
-/**
- * Lists a ban. Above the maximum, the oldest bans are dropped, and the newest dropped number becomes the
- * floor.
- */
+/** Lists a ban. Above the maximum, the oldest bans are dropped, and the newest dropped number becomes the floor. */
 const ADD_BAN = `
 local function addBan(state, seq, ban, maximum)
   redis.call('HSET', state, 'seq', text(seq), 'b:' .. text(seq), ban)

@@ -1,5 +1,4 @@
-// Redis commands with a hard timeout. After a failure, commands pause, so that an unresponsive Redis costs a
-// single timeout instead of a timeout per request.
+// Redis commands with a hard timeout. After a failure, commands pause: an unresponsive Redis costs only one timeout.
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { type Clock, oneAtATime, repeat, systemClock, untilDeadline } from '../../clock.js';
@@ -101,10 +100,7 @@ export class RedisCommands {
     return this.redis.status === 'ready' && this.#runs.areKnown();
   }
 
-  /**
-   * Whether the command connection was ever refused, lost or unresponsive. A connection that is still being
-   * opened has not failed.
-   */
+  /** Whether the command connection was ever refused, lost or unresponsive; one still being opened has not failed. */
   hasEverFailed(): boolean {
     return this.#hasFailed;
   }
@@ -276,9 +272,7 @@ class ServerRuns {
     this.#runs.clear();
   }
 
-  /**
-   * Pings every known master, and reads the run id of new masters. @throws Error when a master does not reply
-   */
+  /** Pings every known master, and reads the run id of new masters. @throws Error when a master does not reply */
   async check(): Promise<void> {
     const masters = this.connections.masters();
     for (const client of this.#runs.keys())

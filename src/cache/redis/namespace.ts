@@ -1,5 +1,4 @@
-// Redis key and channel names. Each prefix belongs to one upstream, and to one form of its handles as keys, so that
-// different upstreams never share entries.
+// Redis key and channel names; a prefix belongs to one upstream and one form of its handles as keys, so none is shared.
 import { hash } from 'node:crypto';
 import { hostname } from 'node:os';
 import slotOf from 'cluster-key-slot';
@@ -22,9 +21,7 @@ export interface NamespaceOptions {
     other: string;
     instead: string;
   }) => void;
-  /**
-   * Called when this instance claims an unowned prefix, which may contain entries of a different upstream.
-   */
+  /** Called when this instance claims an unowned prefix, which may contain entries of a different upstream. */
   onClaimed?: () => void;
 }
 
@@ -39,10 +36,7 @@ redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[1])
 return {ARGV[1], 1}`;
 
-/**
- * Returns the prefix to use: the configured one belongs to the first upstream that claims it, and instances of a
- * different upstream append a hash of its identifier.
- */
+/** Returns the prefix: the configured one for the upstream that claims it first; others append a hash of their id. */
 export async function claimPrefix(redis: Redis, options: NamespaceOptions): Promise<string> {
   const { keyPrefix, upstream, onForeign, onClaimed } = options;
   if (upstream === undefined) return keyPrefix;
@@ -54,10 +48,7 @@ export async function claimPrefix(redis: Redis, options: NamespaceOptions): Prom
   return instead;
 }
 
-/**
- * Returns the configured prefix, or else one of the upstream and the database, so that proxies of different
- * upstreams share nothing.
- */
+/** Returns the configured prefix, else one of upstream and database, so that different upstreams share nothing. */
 export function keyPrefixOf(
   servers: readonly ServerConfig[],
   { redis, upstream: { caseSensitive } }: Config,

@@ -62,10 +62,7 @@ async function exchangeMessages(connections: RedisConnections, keyPrefix: string
   await connections.commands.call(channels.publish, channels.ofMember(member), '');
 }
 
-/**
- * Rejects a replica, because writes to it do not reach its master, and a single cluster node, because it
- * holds only some keys.
- */
+/** Rejects a replica, whose writes do not reach its master, and a single cluster node, which holds only some keys. */
 function assertMaster(info: string, isCluster: boolean): void {
   if (infoField(info, 'role') === 'slave') throw new Error('READONLY it is a replica');
   if (!isCluster && infoField(info, 'cluster_enabled') === '1')

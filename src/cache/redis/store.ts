@@ -77,10 +77,7 @@ export class RedisStore {
     return false;
   }
 
-  /**
-   * Returns undefined while Redis must not be read: without a lease, or before the bans of this server run
-   * are known.
-   */
+  /** Returns undefined while Redis must not be read: without a lease, or before this run's bans are known. */
   #currentBans(): Bans | undefined {
     const { commands, isLinked } = this.deps;
     const bans = this.deps.bans();
@@ -127,10 +124,7 @@ export class RedisStore {
   }
 }
 
-/**
- * Combines two runs: in a cluster, an entry and the bans may be on different masters, and the entry depends
- * on both.
- */
+/** Combines two runs: in a cluster, an entry and the bans it depends on may be on different masters. */
 const bothRuns = (run: string, bansRun: string): string =>
   run === bansRun ? run : run.slice(0, RUN_LENGTH / 2) + bansRun.slice(0, RUN_LENGTH / 2);
 

@@ -55,10 +55,7 @@ export class Subscriptions {
     this.reset();
   }
 
-  /**
-   * Closes the open connections, after a missed message or the loss of a connection; the next renewal opens
-   * new ones.
-   */
+  /** Closes the open connections after a missed message or a lost connection; the next renewal opens new ones. */
   readonly reset = (): void => {
     for (const subscription of this.#open.values()) subscription.close();
     this.#open.clear();

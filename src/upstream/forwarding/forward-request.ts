@@ -1,5 +1,4 @@
-// Forwards a request to the upstream (http-proxy-middleware), and returns the response with its body still
-// unread.
+// Forwards a request to the upstream (http-proxy-middleware), and returns the response with its body still unread.
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
@@ -48,10 +47,7 @@ class ForwardedRequest extends Readable {
     return { ...this.upstream.headers };
   }
 
-  /**
-   * Sends the body; call it once `sent` has a socket. http-proxy pipes this stream, and Node sends the head
-   * with the first bytes.
-   */
+  /** Sends the body, once `sent` has a socket: http-proxy pipes it, and Node sends the head with the first bytes. */
   sendBy(sent: ClientRequest): void {
     // http-proxy has merged repeated slashes in the path, so the original target is restored.
     sent.path = this.upstream.target;

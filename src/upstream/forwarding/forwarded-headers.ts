@@ -130,10 +130,7 @@ function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySe
 
 const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
 
-/**
- * Returns the `X-Forwarded-…` headers. Extends the lists of a trusted proxy, and its `Forwarded`, by this hop;
- * keeps its `X-Forwarded-Host`.
- */
+/** Extends a trusted proxy's `X-Forwarded-…` lists, and its `Forwarded`, by this hop; keeps its `X-Forwarded-Host`. */
 function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
   const { host } = headers;
   const before: IncomingHttpHeaders = peer.isTrusted ? headers : {};

@@ -81,10 +81,7 @@ export const permissionFields = {
 
 type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof permissionFields)[name]> };
 
-/**
- * Returns four permission digits. Booleans override `privs`, because clients send
- * back the `privs` that they read.
- */
+/** Returns four permission digits. Booleans override `privs`, because clients send back the `privs` that they read. */
 export function readPermissionFields({ privs, ...flags }: Permissions): string {
   const defaults = privs ?? DEFAULT_PRIVS;
   return [flags.admin_read, flags.admin_write, flags.pub_read, flags.pub_write]
@@ -159,10 +156,7 @@ const referenceObject = z
   .object({ idx: integer, handle: textField })
   .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
 
-/**
- * Accepts `""`, which EPICify sends for no references, and also strings and quoted indexes, which the
- * original service silently drops.
- */
+/** Also accepts `""` (EPICify: no references), and strings and quoted indexes, which the original service drops. */
 export const referencesField = z.preprocess(
   (given) => (given === '' ? [] : given),
   arrayField(z.union([referenceText, referenceObject], { error: referenceAdvice })),

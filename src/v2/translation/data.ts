@@ -56,15 +56,10 @@ export const isStructured = (type: string): boolean => type === ADMIN_TYPE || ty
 
 const NONE = Buffer.alloc(0);
 
-/**
- * Whether a value is a secret key, which no response contains. The Handle server
- * ignores the case of the type.
- */
+/** Whether a value is a secret key, which no response contains. The Handle server ignores the case of the type. */
 export const isHidden = ({ type }: { type: string }): boolean => /^HS_SECKEY(\.|$)/i.test(type);
 
-/**
- * Reads a value's bytes from `data` or `parsed_data`, which must agree; without either, the value is empty.
- */
+/** Reads a value's bytes from `data` or `parsed_data`, which must agree; without either, the value is empty. */
 function readData({ type, data, parsed_data: parsed }: BodyValue, position: number): Buffer {
   const rejectParsed = rejectAt(position, 'parsed_data');
   const bytes = typeof data === 'string' ? bytesOfData(type, data, rejectAt(position, 'data')) : undefined;
@@ -100,10 +95,7 @@ function bytesOfData(type: string, data: string, reject: Reject): Buffer {
 /** Matches the original service's line breaks after every 60 characters. */
 const WRAPPED = /^(?:[^\r\n]{60}\r?\n)+[^\r\n]{0,60}$/;
 
-/**
- * Decodes canonical base64, padded and with zero unused bits (RFC 4648 §3.5),
- * which is unique per byte string.
- */
+/** Decodes canonical base64, padded and with zero unused bits (RFC 4648 §3.5), which is unique per byte string. */
 function decodeCanonicalBase64(data: string): Buffer | undefined {
   const digits = WRAPPED.test(data) ? data.replace(/[\r\n]/g, '') : data;
   const bytes = Buffer.from(digits, 'base64');

@@ -59,10 +59,7 @@ export function* decodeValue(value: HandleValue): Steps<DecodedValue> {
 /** Whether each operation on these bytes is a step. */
 const isLong = ({ length }: Buffer): boolean => length > SMALL_CHARS;
 
-/**
- * Translates a value to v2 form, with members in the original service's order. `data` is base64 on one line; `ttl` is
- * an ISO date if `ttl_type` is 1.
- */
+/** Translates to v2, members in original order. `data`: base64 on one line; `ttl`: an ISO date if `ttl_type` is 1. */
 export function* toV2Value({ value, bytes, data, refs }: DecodedValue) {
   const { index, type, timestamp, ttl, permissions } = value;
   return {
@@ -113,10 +110,7 @@ export interface AutomaticAdmin {
   permissions: string;
 }
 
-/**
- * Translates a list to record values. Assigned indexes avoid those of hidden values in `current`, the stored record as
- * visible to the caller.
- */
+/** Translates a list to values. Assigned indexes avoid those hidden in `current`, the record as the caller sees it. */
 export function* toRecord(
   inputs: readonly V2Input[],
   automaticAdmin: AutomaticAdmin,
@@ -131,10 +125,7 @@ export function* toRecord(
 
 type IndexedInput = V2Input & { idx: number };
 
-/**
- * Assigns the lowest free indexes in list order. Reuses the indexes of visible stored
- * values, which the list replaces.
- */
+/** Assigns the lowest free indexes in list order, also those of visible stored values, which the list replaces. */
 function assignIndexes(inputs: readonly V2Input[], hidden: ReadonlySet<number>): IndexedInput[] {
   const taken = new Set([...hidden, ...inputs.flatMap(({ idx }) => (idx === undefined ? [] : [idx]))]);
   let next = 1;
@@ -195,9 +186,7 @@ function restate({ index, type, data, permissions, ttl, references }: HandleValu
   };
 }
 
-/**
- * Returns a canonical text for comparison, in pieces. Omits the timestamp, so that a PUT without changes keeps the ETag.
- */
+/** Returns canonical text for comparison, in pieces, without the timestamp: a PUT without changes keeps the ETag. */
 export function* canonicalForm({ value, data, refs }: DecodedValue): Steps<string[]> {
   const { index, type, ttl, permissions } = value;
   const { ttl_type, ttl: life } = showTtl(ttl);
@@ -227,9 +216,7 @@ export type WritePlan =
   | { kind: 'whole'; values: HandleValue[] }
   | {
       kind: 'by-index';
-      /**
-       * Sent first, with overwrite=false: response code 201 means that an unreadable value has this index.
-       */
+      /** Sent first, with overwrite=false: response code 201 means that an unreadable value has this index. */
       add: HandleValue[];
       /** Sent second, with overwrite=true. */
       change: HandleValue[];
