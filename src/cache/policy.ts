@@ -43,9 +43,8 @@ const isSecondaryAbsence = ({ kind, isFromSecondary }: Answer): boolean =>
  * Whether to store an entry. An answer with a TTL of 0 is only shared by the callers of its load. An answer
  * that expired before it arrived is stored, because it can be served stale when the upstream fails.
  */
-export function isStorable(entry: Entry, now: number): boolean {
-  return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
-}
+export const isStorable = (entry: Entry, now: number): boolean =>
+  entry.staleAt > entry.requestedAt && entry.deleteAt > now;
 
 interface RestoredAt {
   now: number;

@@ -68,9 +68,8 @@ export interface AnsweredEntry {
 const OVERHEAD_BYTES = 700;
 
 /**
- * A cache with two generations: a response that stays unused while the young generation fills half of the
- * bounds is dropped with the old generation. A hit in the young generation
- * costs one Map lookup, without LRU list updates.
+ * A cache with two generations: a response that stays unused while the young generation fills half of the bounds is
+ * dropped with the old generation. A hit in the young generation costs one Map lookup, without LRU list updates.
  */
 export class PreparedCache {
   #young = new Map<string, Prepared>();

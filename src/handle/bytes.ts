@@ -21,14 +21,10 @@ export function toText(bytes: Bytes): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-export function fromBuffer(buffer: Buffer): Bytes {
-  return buffer.toString('latin1') as Bytes;
-}
+export const fromBuffer = (buffer: Buffer): Bytes => buffer.toString('latin1') as Bytes;
 
 /** Converts a byte string to a Buffer. */
-export function toBuffer(bytes: Bytes): Buffer {
-  return Buffer.from(bytes, 'latin1');
-}
+export const toBuffer = (bytes: Bytes): Buffer => Buffer.from(bytes, 'latin1');
 
 export const int16 = (value: number): Buffer => Buffer.from([(value >> 8) & 0xff, value & 0xff]);
 

@@ -107,9 +107,8 @@ const UNRESERVED_PATH = /^[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*$/;
 const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);
 
 /**
- * Folds a handle to ASCII upper case for comparison. On a case-sensitive server the suffix is not
- * folded, except under `0.NA/` and other `0.` prefixes. Non-ASCII letters are never folded (recording
- * "unicode suffix upper-cased").
+ * Folds a handle to ASCII upper case for comparison. On a case-sensitive server the suffix is not folded, except
+ * under `0.NA/` and other `0.` prefixes. Non-ASCII letters are never folded (recording "unicode suffix upper-cased").
  */
 export function foldHandle(handle: string, caseSensitive: boolean): string {
   if (!caseSensitive) return upperAscii(handle);
@@ -122,9 +121,8 @@ export function foldHandle(handle: string, caseSensitive: boolean): string {
  * Returns the cache key of a record. A bare prefix is the same record as its handle under `0.NA/` (recording
  * "resolve: prefix only"), so a write by one name invalidates both.
  */
-export function recordKey(handle: string, caseSensitive: boolean): string {
-  return foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
-}
+export const recordKey = (handle: string, caseSensitive: boolean): string =>
+  foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
 
 /** Prefix of all prefix records. */
 export const GLOBAL_PREFIX = '0.NA';

@@ -65,9 +65,7 @@ export const extractObject = (text: string): string =>
 const asGson = (json: string): string => json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 
 /** Writes a value on one line, byte for byte like a Handle server. */
-export function writeJson(value: unknown): string {
-  return asGson(JSON.stringify(value));
-}
+export const writeJson = (value: unknown): string => asGson(JSON.stringify(value));
 
 /** Yields the elements of a valid JSON array as written. */
 export function* stepElements(json: string): Generator<string, void, void> {

@@ -137,6 +137,5 @@ export function bodyOfRecord(
 }
 
 /** Writes a body without values. The handle, if any, is last, as in Handle server recordings. */
-export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
-  return writeJson(handle === undefined ? members : { ...members, handle });
-}
+export const bodyOfMembers = (members: Record<string, unknown>, handle: string | undefined): string =>
+  writeJson(handle === undefined ? members : { ...members, handle });

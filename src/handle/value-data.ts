@@ -170,9 +170,8 @@ export function decodeAdmin(bytes: Buffer): AdminData {
   return { handle, index, permissions, legacy: reader.remaining === 2 };
 }
 
-export function encodeAdmin({ handle, index, permissions, legacy }: AdminData): Buffer {
-  return Buffer.concat([int16(permissions), sized(handle), int32(index), ...(legacy ? [int16(0)] : [])]);
-}
+export const encodeAdmin = ({ handle, index, permissions, legacy }: AdminData): Buffer =>
+  Buffer.concat([int16(permissions), sized(handle), int32(index), ...(legacy ? [int16(0)] : [])]);
 
 /** HS_ADMIN data in record interface JSON: twelve digits, highest bit first. */
 interface AdminJson extends ValueReference {
@@ -337,9 +336,8 @@ function* writeServer(
   );
 }
 
-function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {
-  return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
-}
+const keyToBytes = ({ format, value }: { format: string; value: unknown }): Buffer =>
+  format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
 
 /** Maximum length of an address or a version; the longest IPv6 address has 45 characters, without a zone. */
 const MAX_SHORT_TEXT = 64;

@@ -61,9 +61,8 @@ export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =
 export const isPublic = ({ permissions }: Partial<HandleValue>): boolean =>
   lastFourPermissions(permissions)[2] === '1';
 
-export function selectsAll({ indexes, types }: Selection): boolean {
-  return indexes.length === 0 && types.length === 0;
-}
+export const selectsAll = ({ indexes, types }: Selection): boolean =>
+  indexes.length === 0 && types.length === 0;
 
 /** Creates the predicate for a selection. */
 export function createValueFilter({ indexes, types }: Selection): (value: HandleValue) => boolean {

@@ -69,9 +69,8 @@ export type Admit = (
 ) => Caller | Promise<Caller>;
 
 /** Returns the context, which the first step of the request has set. */
-export function contextOf(res: ServerResponse): RequestContext {
-  return (res as unknown as { locals: RequestContext }).locals;
-}
+export const contextOf = (res: ServerResponse): RequestContext =>
+  (res as unknown as { locals: RequestContext }).locals;
 
 interface NamedHandle {
   interface: 'record' | 'v2' | 'redirect' | 'list' | 'native';

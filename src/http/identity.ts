@@ -16,8 +16,7 @@ export function identityOf(authorization: string | undefined): string | undefine
 }
 
 /**
- * Parses a Basic login. The first colon ends the name (RFC 7617 §2), so clients
- * send an identity's colon as `%3A`.
+ * Parses a Basic login. The first colon ends the name (RFC 7617 §2), so clients send an identity's colon as `%3A`.
  *
  * @returns undefined for any other login; `password` is undefined without a colon
  */

@@ -117,11 +117,7 @@ function receiveBody(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: n
       resolve(bytes.subarray(0, size));
     };
     const onClose = (): void => refuseUpload(aborted());
-    const upload: MemoryHolder = {
-      giveWay() {
-        refuseUpload(tooManyBodies());
-      },
-    };
+    const upload: MemoryHolder = { giveWay: () => refuseUpload(tooManyBodies()) };
     budget.holders.add(upload);
     req.on('data', onData).once('end', onEnd).once('close', onClose);
     req.on('error', () => undefined);

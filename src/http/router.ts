@@ -11,6 +11,7 @@ import {
   Router,
 } from 'express';
 import { ServiceError } from '../errors.js';
+import { tryDecode } from '../handle/bytes.js';
 import { type Admit, type Handler, contextOf } from './context.js';
 import { answerOptions } from './cors.js';
 import type { FailingListener, SendError } from './error-reply.js';
@@ -171,9 +172,8 @@ export const callOf = (res: Response): Call => res.locals as Call;
 
 /** @throws ServiceError BAD_REQUEST for invalid percent-encoding */
 export function decodeParameter(raw: string): string {
-  try {
-    return decodeURIComponent(raw);
-  } catch {
+  const text = tryDecode(decodeURIComponent, raw);
+  if (text === undefined)
     throw new ServiceError('BAD_REQUEST', { detail: 'the path is not percent-encoded' });
-  }
+  return text;
 }

@@ -1,5 +1,6 @@
 // Parses the raw request target: the path, which is not decoded because paths are bytes, and the query parameters.
 import { type ErrorCode, ServiceError } from '../errors.js';
+import { tryDecode } from '../handle/bytes.js';
 import { type ParsedHandle, parseHandle, parsePlainHandle } from '../handle/handle.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
@@ -140,7 +141,7 @@ function isPlainPath(path: string): boolean {
   let text: string | undefined = path;
   for (let layer = 0; layer < MAX_ENCODING_LAYERS; layer++) {
     if (text === undefined || !hasPlainSegments(text)) return false;
-    const decoded = decodeOnce(text);
+    const decoded: string | undefined = tryDecode(decodeOnce, text);
     if (decoded === text) return true;
     text = decoded;
   }
@@ -157,16 +158,11 @@ function hasPlainSegments(path: string): boolean {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Decodes one layer; undefined for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot. */
-function decodeOnce(text: string): string | undefined {
-  try {
-    return text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>
-      utf8.decode(Buffer.from(escaped.replaceAll('%', ''), 'hex')),
-    );
-  } catch {
-    return undefined;
-  }
-}
+/** Decodes one layer. @throws for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot */
+const decodeOnce = (text: string): string =>
+  text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>
+    utf8.decode(Buffer.from(escaped.replaceAll('%', ''), 'hex')),
+  );
 
 export interface Format {
   pretty: boolean;
@@ -212,9 +208,8 @@ export function readRecordQuery(parameters: URLSearchParams): RecordQuery {
 }
 
 /** Parses a flag: true if bare, `yes` or `true`; false if absent or anything else (recording "pretty=false"). */
-function readFlag(value: string | null): boolean {
-  return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
-}
+const readFlag = (value: string | null): boolean =>
+  value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
 
 /** Parses a Java int: sign, decimal digits of any script, 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
 function readJavaInt(value: string): number {
@@ -236,9 +231,8 @@ function toAsciiDigit(digit: string): string {
 }
 
 /** Replaces invalid name characters with `_` (recording "callback with bad characters"). */
-function cleanCallback(name: string): string {
-  return name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
-}
+const cleanCallback = (name: string): string =>
+  name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
 
 const isNameCharacter = (char: string, at: number): boolean =>
   /[A-Za-z_$]/.test(char) ||

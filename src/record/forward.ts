@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { pipeline } from 'node:stream/promises';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
-import { appendChunk } from '../handle/bytes.js';
+import { appendChunk, tryDecode } from '../handle/bytes.js';
 import { handleToPath } from '../handle/handle.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
@@ -241,17 +241,12 @@ function decodeResponseBody(
 /** Reads the handle and the response code of a Handle response, if present. The body may be compressed. */
 export async function parseAnswer(response: IncomingMessage, body: Buffer) {
   const decoded = await decodeResponseBody(response, body, MAX_ANSWER_BYTES);
-  const { handle, responseCode } = decoded === undefined ? {} : parsedMembers(decoded);
+  const { handle, responseCode } = (decoded && tryDecode(parsedMembers, decoded)) ?? {};
   return {
     handle: typeof handle === 'string' ? handle : undefined,
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,
   };
 }
 
-function parsedMembers(body: Buffer): { handle?: unknown; responseCode?: unknown } {
-  try {
-    return parseJson(extractObject(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
-  } catch {
-    return {};
-  }
-}
+const parsedMembers = (body: Buffer) =>
+  parseJson(extractObject(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };

@@ -16,11 +16,10 @@ export interface ResolvedHandle {
 
 /**
  * Follows the aliases of a record. `type` and `index` can deselect an alias (recording "alias: type=10320/loc hides
- * it"). Returns the last handle, which may be missing or refused by the Handle server, its selected values that affect
- * redirects, the aliases that led to it, and the resolution that expires first.
+ * it"). Returns the last handle, which may be missing or refused by the Handle server, its selected values that
+ * affect redirects, the aliases that led to it, and the resolution that expires first.
  *
- * @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or over 20 aliases, REDIRECT_NOT_FOUND for an overlong
- * alias
+ * @throws ServiceError REDIRECT_ALIAS_LOOP for a loop or over 20 aliases, REDIRECT_NOT_FOUND for an overlong alias
  */
 export async function followAliases(
   first: ResolvedHandle,

@@ -83,9 +83,8 @@ function problemOfHost(
 }
 
 /**
- * Percent-encodes characters that RFC 3986 forbids in URLs, including line breaks, which could inject
- * headers. Leaves existing escapes unchanged (recordings "unicode in URL value", "spaces and quotes in URL
- * value").
+ * Percent-encodes characters that RFC 3986 forbids in URLs, including line breaks, which could inject headers. Leaves
+ * existing escapes unchanged (recordings "unicode in URL value", "spaces and quotes in URL value").
  */
 export const escapeUnsafe = (text: string): string =>
   text.replace(/[^\x21-\x7e]+|["<>\\^`{|}]/g, (unsafe) => {

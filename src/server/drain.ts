@@ -143,12 +143,11 @@ function holdConnections(server: NetServer) {
 }
 
 /**
- * Returns the length of this listener's accept queue; 0 if the system does not expose it. Matches
- * by inode, because listeners of other instances (`server.reusePort`), or at other addresses, may
- * have the same port.
+ * Returns the length of this listener's accept queue; 0 if the system does not expose it. Matches by inode, because
+ * listeners of other instances (`server.reusePort`), or at other addresses, may have the same port.
  *
- * Reads synchronously, and only the listener lines, which come first, so that the
- * listener can close microseconds later.
+ * Reads synchronously, and only the listener lines, which come first, so that the listener can close microseconds
+ * later.
  */
 export function waitingConnections(server: NetServer): number {
   const inode = inodeOf(server);

@@ -24,9 +24,8 @@ const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
 const MAX_PROXIES = 10;
 
 /**
- * Extracts the `Via` entries to forward with a shared read, so that two proxies that point at each
- * other detect the loop. Drops all other names, because a client could use them to make a gateway
- * reject the read for all callers.
+ * Extracts the `Via` entries to forward with a shared read, so that two proxies that point at each other detect the
+ * loop. Drops all other names, because a client could use them to make a gateway reject the read for all callers.
  */
 export function proxiesIn(via: string | undefined): string | undefined {
   const names = via?.match(PSEUDONYM)?.slice(-MAX_PROXIES) ?? [];

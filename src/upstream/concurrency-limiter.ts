@@ -56,11 +56,10 @@ interface Waiting extends Waiter {
 }
 
 /**
- * Limits, queues and rejects requests. A request that cannot be served in time fails fast, so that a stale
- * record is served, or the caller retries later (RFC 9110 §15.6.4). Each `key` has a maximum share of slots
- * and queue, so a hanging record cannot block others. A request that finds the queue full displaces the last
- * request of the client with the most queued requests. cockatiel's bulkhead has no classes, clients, keys,
- * queue timeout or preemption.
+ * Limits, queues and rejects requests. A request that cannot be served in time fails fast, so that a stale record is
+ * served, or the caller retries later (RFC 9110 §15.6.4). Each `key` has a maximum share of slots and queue, so a
+ * hanging record cannot block others. A request that finds the queue full displaces the last request of the client
+ * with the most queued requests. cockatiel's bulkhead has no classes, clients, keys, queue timeout or preemption.
  */
 export class ConcurrencyLimiter {
   readonly #tuner: LimitTuner;
@@ -249,10 +248,9 @@ const TOLERANCE = { factor: 2, addedMs: 10 };
 const DECREASE = { gentle: 0.9, hard: 0.5 };
 
 /**
- * Returns the limit after a sample. Requests beyond a server's capacity would queue inside it, where
- * their order cannot be controlled; the limit moves that queue to this process. The quiet latency is
- * re-measured whenever the limit is at its minimum, because a windowed minimum would rise with the
- * queue of a constantly busy server.
+ * Returns the limit after a sample. Requests beyond a server's capacity would queue inside it, where their order
+ * cannot be controlled; the limit moves that queue to this process. The quiet latency is re-measured whenever the
+ * limit is at its minimum, because a windowed minimum would rise with the queue of a constantly busy server.
  */
 export function nextLimit(
   state: AdaptiveLimit,

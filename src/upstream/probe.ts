@@ -51,9 +51,8 @@ export interface ServerProbe extends Trust {
 }
 
 /**
- * Probes a server over separate connections. An aborted signal counts as an unreachable server. Calls
- * `onAnswered` once the server itself has responded, even with an error; its version and certificate may
- * follow much later.
+ * Probes a server over separate connections. An aborted signal counts as an unreachable server. Calls `onAnswered`
+ * once the server itself has responded, even with an error; its version and certificate may follow much later.
  */
 export async function probeServer(
   probe: ServerProbe,

@@ -73,8 +73,7 @@ async function answerAnonymous(call: V2Request): Promise<void> {
 const readPrefixPath = ({ context }: V2Call): string => readHandle(rawHandleOfV2(restOf(context)));
 
 /**
- * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to
- * the suffix; `+` is a plus sign.
+ * Parses a handle path. Every slash after the prefix, encoded or plain, belongs to the suffix; `+` is a plus sign.
  *
  * @throws ServiceError for any other path
  */

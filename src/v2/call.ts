@@ -149,9 +149,8 @@ const asRefusal = (failure: ServiceError): ServiceError =>
   failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
 
 /** Passes the Handle server's 501 and 503 through. */
-function statusOf({ upstreamAnswer, status }: ServiceError): number {
-  return upstreamAnswer?.status === 501 || upstreamAnswer?.status === 503 ? upstreamAnswer.status : status;
-}
+const statusOf = ({ upstreamAnswer, status }: ServiceError): number =>
+  upstreamAnswer?.status === 501 || upstreamAnswer?.status === 503 ? upstreamAnswer.status : status;
 
 type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
 

@@ -38,10 +38,9 @@ interface Remote {
 }
 
 /**
- * Maximum time from an instance's last renewal until no other instance relies on its membership. Redis runs a
- * renewal within the lease time or not at all. By then, each other instance has either learnt of the end of
- * this membership from its own renewal, and made the entries under this instance's fences stale, or lost its
- * own lease.
+ * Maximum time from an instance's last renewal until no other instance relies on its membership. Redis runs a renewal
+ * within the lease time or not at all. By then, each other instance has either learnt of the end of this membership
+ * from its own renewal, and made the entries under this instance's fences stale, or lost its own lease.
  */
 const UNKNOWN_TO_OTHERS_MS =
   MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) +
@@ -71,12 +70,11 @@ export class Hub {
   }
 
   /**
-   * Publishes a change, and settles once no instance serves invalidated entries. Redis is updated before
-   * memory, so that no outdated Redis entry is copied into memory afterwards. A fence name is unique within
-   * its process.
+   * Publishes a change, and settles once no instance serves invalidated entries. Redis is updated before memory, so
+   * that no outdated Redis entry is copied into memory afterwards. A fence name is unique within its process.
    *
-   * @throws ServiceError INVALIDATION_UNCONFIRMED if Redis is unavailable (`redis.disconnectedWrites:
-   * reject`), or is lost again during each attempt
+   * @throws ServiceError INVALIDATION_UNCONFIRMED if Redis is unavailable (`redis.disconnectedWrites: reject`), or is
+   * lost again during each attempt
    */
   async publish(change: Change): Promise<void> {
     const { remote } = this.deps;

@@ -144,9 +144,8 @@ export class MemoryStore {
   }
 
   /**
-   * Reads usable entries from row `first` on, up to about `maxBytes` of expanded text. `next`: the row to
-   * continue from; undefined at the end. Unusable rows count toward `maxBytes`, because scanning them delays
-   * requests.
+   * Reads usable entries from row `first` on, up to about `maxBytes` of expanded text. `next`: the row to continue
+   * from; undefined at the end. Unusable rows count toward `maxBytes`, because scanning them delays requests.
    */
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];

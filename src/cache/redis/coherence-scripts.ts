@@ -121,9 +121,8 @@ redis.call(ARGV[7], ARGV[6], text(seq) .. ' ' .. ARGV[8])
 return { text(seq), replaces and 1 or 0 }`;
 
 /**
- * Reads what a load needs: the run and number of its group, the fences of its key, and the clock of this
- * server (ms), by which the times of entries are stored. The clocks of instances may differ. KEYS: state.
- * ARGV: key.
+ * Reads what a load needs: the run and number of its group, the fences of its key, and the clock of this server (ms),
+ * by which the times of entries are stored. The clocks of instances may differ. KEYS: state. ARGV: key.
  */
 export const TICKET = `${NOW}
 local ticket = redis.call('HMGET', KEYS[1], 'run', 'seq', 'f:' .. ARGV[1])
@@ -178,13 +177,12 @@ redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
 return text(seq)`;
 
 /**
- * Enters the era of this server, and returns the state of the bans. KEYS: state of the bans. ARGV: run, the
- * member's previous era ('' for none), name for a new era, channel, publishing command, ban message without
- * its number, maximum number of bans.
+ * Enters the era of this server, and returns the state of the bans. KEYS: state of the bans. ARGV: run, the member's
+ * previous era ('' for none), name for a new era, channel, publishing command, ban message without its number,
+ * maximum number of bans.
  *
- * An era is a period during which this server was continuously the master. If a member's previous era is
- * unknown, a different server was the master in between: a new era starts, and all earlier entries become
- * stale.
+ * An era is a period during which this server was continuously the master. If a member's previous era is unknown, a
+ * different server was the master in between: a new era starts, and all earlier entries become stale.
  */
 export const ENTER = `${NOW}${OPEN_STATE}${ADD_BAN}
 local state, from = KEYS[1], ARGV[2]
@@ -225,17 +223,16 @@ local function assertMayPublish(command, channel)
 end`;
 
 /**
- * Renews a membership. KEYS: member list. ARGV: member, membership time (ms), 1 to join, 1 if it holds a
- * lease or 2 to also remove members that lapsed more than a membership time ago, list mark, send time (Redis
- * clock, ms), maximum delay (ms), publishing command, a channel. Returns the previous state of the member
- * ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the lapsed members,
- * the list's creation time and age (ms), the Redis time (ms) and, for a member without a lease, the number of
- * members with a lease (their scores end in .5).
+ * Renews a membership. KEYS: member list. ARGV: member, membership time (ms), 1 to join, 1 if it holds a lease or 2
+ * to also remove members that lapsed more than a membership time ago, list mark, send time (Redis clock, ms), maximum
+ * delay (ms), publishing command, a channel. Returns the previous state of the member ('listed', 'lapsed' or
+ * 'absent'; 'late' above the maximum delay), the number of members, the lapsed members, the list's creation time and
+ * age (ms), the Redis time (ms) and, for a member without a lease, the number of members with a lease (their scores
+ * end in .5).
  *
- * A late renewal (Redis was frozen) changes nothing, because the member may have unreported changes. An
- * absent member stays absent unless it joins. An expelled member has a negative score: it sees itself as
- * absent, and the others see it as lapsed. A list without its mark belongs to a different server run and may
- * be incomplete.
+ * A late renewal (Redis was frozen) changes nothing, because the member may have unreported changes. An absent member
+ * stays absent unless it joins. An expelled member has a negative score: it sees itself as absent, and the others see
+ * it as lapsed. A list without its mark belongs to a different server run and may be incomplete.
  */
 export const RENEW = `${NOW}${ASSERT_MAY_PUBLISH}
 assertMayPublish(ARGV[8], ARGV[9])

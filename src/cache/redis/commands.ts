@@ -148,9 +148,8 @@ export class RedisCommands {
   }
 
   /**
-   * Adds a timeout to a command. The ioredis timeout is the same for all commands and starts when a command is
-   * sent: a cluster sends one automatic pipeline at a time, so a command behind a stuck pipeline would wait
-   * twice as long.
+   * Adds a timeout to a command. The ioredis timeout is the same for all commands and starts when a command is sent:
+   * a cluster sends one automatic pipeline at a time, so a command behind a stuck pipeline would wait twice as long.
    *
    * @throws Error when it fails or times out
    */

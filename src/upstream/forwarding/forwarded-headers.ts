@@ -124,9 +124,8 @@ export function endToEndLines({ rawHeaders, headers }: IncomingMessage, { challe
 }
 
 /** Returns the header names listed in `Connection`, in lower case. */
-function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> {
-  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
-}
+const connectionOptions = ({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> =>
+  new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 
 const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
 

@@ -53,13 +53,12 @@ export function arrayField<T extends z.ZodType>(element: T, error = 'give an arr
 export type Reject = (advice: string) => ServiceError;
 
 /** Creates the `Reject` for a property of the value at `position`, naming both as in JSON: `[0].ttl`. */
-export function rejectAt(position: number, property: string): Reject {
-  return (advice) => bodyError(`[${position}].${property}: ${advice}`);
-}
+export const rejectAt =
+  (position: number, property: string): Reject =>
+  (advice) =>
+    bodyError(`[${position}].${property}: ${advice}`);
 
-export function bodyError(detail: string): ServiceError {
-  return new ServiceError('V2_BAD_BODY', { detail });
-}
+export const bodyError = (detail: string): ServiceError => new ServiceError('V2_BAD_BODY', { detail });
 
 /** Formats the first schema issue with its path below `root`: `perms.add_handle: give true or false`. */
 export function firstIssue({ issues }: z.ZodError, root = ''): string {
