@@ -140,7 +140,7 @@ const MAX_TIME = 8.64e15;
 
 const isTime = (time: number): boolean => time >= 0 && time <= MAX_TIME;
 
-/** Reads an entry from verified bytes; undefined for a different version, a truncated buffer or impossible times. */
+/** Reads an entry from verified bytes, and advances; undefined for another version, a cut buffer or impossible times. */
 export function readEntry(from: Cursor): { key: string; entry: Entry } | undefined {
   const { bytes, at } = from;
   if (bytes.length < at + HEADER_BYTES || bytes.readUInt32BE(at) !== LAYOUT) return undefined;

@@ -83,7 +83,7 @@ export class TieredStore {
     return ticket.redis === undefined && this.deps.redis?.isReadable() !== true;
   }
 
-  /** Keeps an authoritative answer; after a concurrent one or a write neither, as it is unknown which is newer. */
+  /** Keeps an authoritative answer; nothing after a concurrent one or a write, as it is unknown which is newer. */
   #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer): Entry | undefined {
     if (entry === undefined || ticket.redis?.isFenced) return undefined;
     const isKept = this.deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);

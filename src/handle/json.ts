@@ -1,4 +1,4 @@
-// Handle server JSON: parsed within limits, written like Gson without HTML escaping, sliced, indented; clients' limits.
+// Handle server JSON: parsed within limits, lower for clients, written like Gson without HTML escaping, sliced, indented.
 import type { Steps } from '../time-slicer.js';
 
 /**

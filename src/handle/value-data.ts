@@ -50,7 +50,7 @@ export function encodeData(data: unknown, maxBytes = Infinity): Buffer {
 
 const NONE = Buffer.alloc(0);
 
-/** Returns a value's bytes; empty for unreadable data, which an update that sends it back keeps (see `planWrite`). */
+/** Returns a value's bytes; empty for unreadable data: an update that sends them back keeps the data (see `planWrite`). */
 export const bytesOfValueData = (data: unknown): Buffer => tryDecode(encodeData, data) ?? NONE;
 
 /** As `bytesOfValueData`; long lists in steps. */

@@ -53,7 +53,7 @@ export const DEFAULT_PERMISSIONS = '1110';
 /** Substitute for malformed permissions, hidden from the public. Recordings have four digits or none. */
 const UNREADABLE_PERMISSIONS = '1100';
 
-/** Returns the four digits that servers use (recording "PERM5"): administrator read and write, public read and write. */
+/** Returns the last four digits, as servers (recording "PERM5"): administrator read and write, public read and write. */
 export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =>
   /^[01]*([01]{4})$/.exec(permissions)?.[1] ?? UNREADABLE_PERMISSIONS;
 

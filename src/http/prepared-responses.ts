@@ -160,7 +160,7 @@ interface FastHeaders {
   isLoop: boolean;
 }
 
-/** Reads what matters, without `req.headers`, a large part of a hit's cost. `pseudonym`: this proxy's name in `Via`. */
+/** Reads a few headers; the object `req.headers` would be much of a hit's cost. `pseudonym`: this proxy's name in `Via`. */
 function scanHeaders(raw: readonly string[], pseudonym: string): FastHeaders {
   const found: FastHeaders = {
     acceptEncoding: undefined,

@@ -61,7 +61,7 @@ export function createWithBody(budget: MemoryBudget, maxBodyBytes: number): With
   };
 }
 
-/** Above the limit, the oldest holder without progress releases first: honest clients upload fast and read steadily. */
+/** Above the limit, the oldest holder without progress frees memory first: honest clients upload fast, read steadily. */
 export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   const holders = new Set<MemoryHolder>();
   let usedBytes = 0;
@@ -174,5 +174,5 @@ async function decompress(body: Buffer, { encoding, codes, holders, onPiece }: E
   }
 }
 
-/** Ends a list or object at its first issue, which zod's `validate` does not return; more would take 4 µs an element. */
+/** Ends a list or object at its first issue, as zod's `validate`, which returns none; each further one takes 4 µs. */
 export const FIRST_ISSUE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };

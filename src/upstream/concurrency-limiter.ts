@@ -91,7 +91,7 @@ export class ConcurrencyLimiter {
     };
   }
 
-  /** Runs work in a slot; its latency adapts the limit. It gets its start (monotonic, ms), and whether it waited. */
+  /** Runs work in a slot; its latency adapts the limit. `work` gets its start (monotonic, ms), and whether it waited. */
   async run<T>(
     work: (startedAt: number, hasWaited: boolean) => Promise<T>,
     { key, caller = UNKNOWN }: PlaceRequest = {},

@@ -78,7 +78,7 @@ export const MAX_AGE_MS = 120_000;
 
 const monotonic = (): number => performance.now();
 
-/** Creates an undici pool per origin, of the same options. At the maximum age it is replaced, and closes when unused. */
+/** Creates an undici pool per origin, with shared options; at the maximum age it is replaced, and closes when unused. */
 export function createPools(
   { connections, now = monotonic, lookup, ...trust }: ConnectionOptions,
   connect = createTrustedConnector(trust, { lookup }),

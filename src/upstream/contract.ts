@@ -135,7 +135,7 @@ export interface RecordRead extends RecordAnswer {
   values: HandleValue[] | undefined;
 }
 
-/** Returns refusals (401, 403, 404, 409, 5xx in Handle JSON). @throws ServiceError for an invalid response */
+/** Returns refusals (401, 403, 404, 409, 5xx in Handle JSON) as results. @throws ServiceError for an invalid response */
 export interface RecordClient {
   get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
   write: (handle: HandleRef, change: RecordChange, options: SendOptions) => Promise<RecordAnswer>;

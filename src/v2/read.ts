@@ -81,7 +81,7 @@ export async function assertLogin(get: OriginRecord['get']): Promise<void> {
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
 
-/** Reads public values by the cache; undefined if missing. @throws ServiceError if the server refuses or fails */
+/** Reads public values through the cache; undefined if missing. @throws ServiceError if the server refuses or fails */
 export async function readPublic(call: V2Request, handle: HandleRef): Promise<SizedValues | undefined> {
   return sizedValuesOf(call, await resolvePublic(call, handle));
 }

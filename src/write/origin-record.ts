@@ -25,7 +25,7 @@ type Without<Options> = Omit<Options, keyof SendOptions>;
 /** Sends a write. Calls `beforeSend` just before. */
 export type SendRequest<Answer> = (beforeSend?: () => void) => Promise<Answer>;
 
-/** A record at its Handle server. A read or a refused PUT that contradicts a cache entry invalidates it. */
+/** A record at its server. A read without it, or a PUT refused because it exists, invalidates an entry that differs. */
 export interface OriginRecord {
   handle: HandleRef;
   /** The server that accepts writes; undefined if no server is responsible. */

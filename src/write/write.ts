@@ -32,7 +32,7 @@ interface Write<Body, Current, Result> {
    * @throws ServiceError PRECONDITION_FAILED
    */
   read?: (() => Promise<Current | undefined>) | undefined;
-  /** Sends the write, and builds its result; undefined if created or deleted meanwhile: it is then read again. */
+  /** Sends the write, and builds its result; undefined after a concurrent creation or deletion: it is then read again. */
   attempt: (body: Body, current: Current | undefined, send: SendWrite) => Promise<Result | undefined>;
 }
 

@@ -1,4 +1,4 @@
-// Redis key and channel names; a prefix belongs to one upstream and one form of its handles as keys, so none is shared.
+// Redis key and channel names; a prefix belongs to one upstream and one form of its keys: upstreams share no entries.
 import { hash } from 'node:crypto';
 import { hostname } from 'node:os';
 import slotOf from 'cluster-key-slot';
