@@ -111,15 +111,19 @@ export class LruIndex {
     found.set(newSlot(found, key), at);
   }
 
-  /** Adds a row to a list. Returns false, and frees the row, if the entry exceeds the list's size limit. */
+  /**
+   * Adds a row to a list; that of a known record without a server stays in its own. Returns false, and frees the row, if
+   * there is no room.
+   */
   set(key: string, at: number, name: ListOfRows): boolean {
     const known = this.#find(key);
-    const isRecord = known !== undefined && known.list !== this.#lists.notFound;
-    const home = name === 'newcomers' && isRecord ? known.list : this.#lists[name];
+    const { found, unserved, notFound } = this.#lists;
+    const isKept = known?.list === unserved || (name === 'newcomers' && known?.list === found);
+    const home = isKept ? known.list : this.#lists[name];
     const slot = slotIn(home, key, known);
     home.set(slot, at);
     if (home.peek(slot) !== at) this.options.rows.drop(at);
-    if (name !== 'notFound') this.#evictRecords(home);
+    if (home !== notFound) this.#evictRecords(home);
     else if (home.size > this.options.bounds.notFound.maxEntries) home.pop();
     return home.peek(slot) === at;
   }

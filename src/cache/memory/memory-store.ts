@@ -136,7 +136,8 @@ export class MemoryStore {
     if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
     if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
       return 'kept';
-    const list = entry.staleAt > this.#now() ? 'unserved' : listOf(entry);
+    const isUnserved = entry.staleAt > this.#now() && entry.kind !== 'not-found';
+    const list = isUnserved ? 'unserved' : listOf(entry);
     const at = this.#rows.add(key, entry, { since: this.#log.currentMoment(), tick: this.#index.tick });
     if (this.#index.hasRoom(at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);

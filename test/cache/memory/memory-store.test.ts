@@ -65,6 +65,42 @@ describe('memory store', () => {
     expect(store.usage().map(({ entries }) => entries)).toEqual([2, 0, 0]);
   });
 
+  test('counts the length of records without a server towards the memory of all records', () => {
+    const store = open({ maxBytes: 8000 });
+    const long = (bytes: number) => entryOf('', { values: toBytes('x'.repeat(bytes)) });
+    const bytesOf = (): number => store.usage()[0]?.bytes ?? 0;
+    store.restore('A', long(5000), store.moment());
+    const least = bytesOf();
+    expect(least).toBeGreaterThan(5000);
+    expect(put(store, 'B', long(500))).toBe(true);
+    expect(store.peek('B')).toBeDefined();
+    expect(bytesOf()).toBeGreaterThan(least);
+    // It is no newcomer any more, and has become too long for what the other record leaves.
+    expect(put(store, 'B', long(3000))).toBe(false);
+    expect(['A', 'B'].map((key) => store.peek(key) !== undefined)).toEqual([true, false]);
+    expect(bytesOf()).toBe(least);
+  });
+
+  test('restores an absence without a server among the other absences, which have their own bound', () => {
+    const store = open({ notFound: { maxEntries: 2 } });
+    for (const key of ['A', 'B']) expect(store.restore(key, notFound, store.moment())).toBe('restored');
+    expect(store.restore('C', notFound, store.moment())).toBe('full');
+    expect(store.usage().map(({ entries }) => entries)).toEqual([0, 0, 2]);
+    put(store, 'C', notFound);
+    expect(['A', 'B', 'C'].map((key) => store.peek(key) !== undefined)).toEqual([false, true, true]);
+  });
+
+  test('keeps records without a server and without public values when they are made fresh again', () => {
+    const store = open({ notFound: { maxEntries: 1 } });
+    const empty = entryOf('', { kind: 'empty', values: toBytes('') });
+    for (const key of ['A', 'B']) expect(store.restore(key, empty, store.moment())).toBe('restored');
+    store.distrust();
+    for (const key of ['A', 'B']) expect(put(store, key, empty)).toBe(true);
+    for (const key of ['C', 'D']) put(store, key, notFound);
+    const kept = ['A', 'B', 'C', 'D'].filter((key) => store.peek(key) !== undefined);
+    expect(kept).toEqual(['A', 'B', 'D']);
+  });
+
   test('lets newcomers displace a tenth of the records that were read again', () => {
     const store = open({ found: { maxEntries: 100 } });
     const popular = Array.from({ length: 100 }, (_, at) => `POPULAR${at}`);
