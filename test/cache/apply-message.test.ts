@@ -98,12 +98,12 @@ describe('invalidation message applier', () => {
     expect(bans()?.latest).toBe(8);
   });
 
-  test('does not apply a known ban to entries loaded after it', () => {
+  test.each([false, true])('does not apply a known ban to entries loaded after it (soft: %s)', (isSoft) => {
     const { apply, memory, put } = open();
-    const known = { number: 8, prefix: 'A', isSoft: false };
+    const known = { number: 8, prefix: 'A', isSoft };
     void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
     put('A');
-    void apply(ban(8, 'A'));
+    void apply(ban(8, 'A', isSoft));
     void apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
     expect(memory.peek('A')).toEqual(entryOf('A'));
   });

@@ -92,6 +92,14 @@ describe('ban', () => {
     expect(bans.apply('21.T1/A', entry, bans.latest)).toEqual(entry);
     expect(bans.apply('21.T1/B', entry, 19)).toBeUndefined();
   });
+
+  test('still applies when the Redis floor passes an earlier ban of its prefix', () => {
+    const bans = new Bans();
+    bans.add(ban(10, '21.T1/A'));
+    bans.add(ban(12, '21.T1/A', true));
+    bans.raiseFloor(11);
+    expect(bans.apply('21.T1/A', entry, 11)).toEqual(stale);
+  });
 });
 
 describe('ban list', () => {
@@ -126,6 +134,15 @@ describe('ban list', () => {
     const bans = new Bans();
     for (let number = 1; number <= 2 * MAX_BANNED; number++) expect(bans.add(ban(number, 'A'))).toBe(true);
     expect(bans.apply('B', entry, 0)).toEqual(entry);
+  });
+
+  test('keeps a prefix that was purged again longer than those that were not', () => {
+    const bans = new Bans();
+    for (let number = 1; number <= MAX_BANNED; number++) bans.add(ban(number, `${number}-`));
+    bans.add(ban(MAX_BANNED + 1, '1-'));
+    bans.add(ban(MAX_BANNED + 2, 'NEW'));
+    expect(bans.apply('OTHER', entry, 1)).toBeUndefined();
+    expect(bans.apply('OTHER', entry, 2)).toEqual(entry);
   });
 
   test('accepts a new ban even if the oldest ban must be dropped', () => {

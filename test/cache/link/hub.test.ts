@@ -185,7 +185,10 @@ describe('coherence hub', () => {
       const publishing = hub.publish(CHANGED);
       publishing.catch(() => undefined);
       expect(await isSettled(publishing)).toBe(true);
-      await expect(publishing).rejects.toMatchObject(notConfirmed);
+      await expect(publishing).rejects.toMatchObject({
+        ...notConfirmed,
+        detail: 'Redis was lost again each time it returned',
+      });
       expect(published).toHaveLength(4);
       expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
     },
@@ -217,7 +220,8 @@ describe('coherence hub', () => {
   test('with disconnectedWrites=reject, rejects a write when Redis does not return in time, and publishes it later', async () => {
     const { hub, pending, world } = open('reject');
     world.publish = away;
-    await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
+    const away503 = { ...notConfirmed, detail: 'Redis is unavailable' };
+    await expect(hub.publish(CHANGED)).rejects.toMatchObject(away503);
     expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
   });
 
