@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { fetchText } from '../../src/cli/client.js';
+import { fetchText, readBytes } from '../../src/cli/client.js';
 import { cli, cliWith, withoutProgress } from '../support/cli.js';
 import { startHostileServer, writeForEver, writeSlowly } from '../support/hostile-server.js';
 import { newFolder } from '../support/folder.js';
@@ -58,6 +58,12 @@ describe('a public listener', () => {
       if (head !== '') writeSlowly(socket);
     });
     await expect(fetchText(proxy, {}, 50)).rejects.toThrow(/aborted due to timeout/);
+  });
+
+  test('is read one piece beyond the maximum length, which shows that it is longer', async () => {
+    const pieces = Array.from({ length: 9 }, () => Buffer.alloc(4));
+    expect((await readBytes(pieces, 8)).length).toBe(12);
+    expect((await readBytes(pieces.slice(0, 2), 8)).length).toBe(8);
   });
 
   test('is left after the same limit when garbage has been collected', async () => {

@@ -103,6 +103,7 @@ describe('a disk that does not respond', () => {
     for (let at = 0; at < 40; at++) await log.add({ key: `21.T1/${at}${part}` });
     expect(text().length).toBeLessThan(33 * 2 ** 20);
     expect(text().endsWith('}\n{"prefix":""}\n')).toBe(true);
+    expect(text().split('{"prefix":""}')).toHaveLength(2);
     expect((await log.read())('21.T1/OTHER')).toBe(true);
     const forgetOlder = await log.startLog();
     await log.add({ key: '21.T1/LATER' });

@@ -96,6 +96,22 @@ describe('proxy restarted with a snapshot', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
+  test('an export has soft-purged records, which another proxy imports', async () => {
+    const file = join(newFolder(), 'snapshot');
+    await snapshotOf(file);
+    const first = await startLogged(file);
+    await first.line('snapshot loaded');
+    await first.app.operations.purge({ prefix: '', isSoft: true });
+    const { text } = await request(first.app.admin).get('/export?prefix=21.T11998').buffer();
+    expect(JSON.parse(text)).toMatchObject({
+      handle: HANDLE.toUpperCase(),
+      staleAt: '1970-01-01T00:00:00.000Z',
+    });
+    const other = await startLogged(join(newFolder(), 'snapshot'));
+    const imported = await request(other.app.admin).post('/import').type('text').send(text);
+    expect(imported.body).toMatchObject({ restored: 1, rejected: 0 });
+  });
+
   test.each([
     ['before 1970', '1969-12-31T23:59:59.999Z', 'requestedAt'],
     ['of the year -1', '-000001-01-01T00:00:00.000Z', 'requestedAt'],

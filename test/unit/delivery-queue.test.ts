@@ -1,6 +1,8 @@
 // The queue of changes for one destination: order, retries and drops.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DeliveryQueue } from '../../src/plugins/changes/webhook.js';
+import { gate } from '../support/gate.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -26,6 +28,13 @@ function createQueue() {
   });
   return { queue, delivered, state };
 }
+
+const NO_CALLBACKS = {
+  formatGap: String,
+  onDropped: () => undefined,
+  onFailing: () => undefined,
+  onRecovered: () => undefined,
+};
 
 const numbers = (from: number, to: number): string[] =>
   Array.from({ length: to - from }, (_, at) => String(from + at));
@@ -97,12 +106,7 @@ describe('delivery queue', () => {
 
   it('resolves `add` after 500 ms when the destination does not respond', async () => {
     const lines: string[] = [];
-    const queue = new DeliveryQueue(() => new Promise(() => undefined), {
-      formatGap: String,
-      onDropped: () => undefined,
-      onFailing: () => undefined,
-      onRecovered: () => undefined,
-    });
+    const queue = new DeliveryQueue(() => new Promise(() => undefined), NO_CALLBACKS);
     const added = queue.add(['0']).then(() => lines.push('resolved'));
     await vi.advanceTimersByTimeAsync(499);
     expect(lines).toEqual([]);
@@ -131,5 +135,57 @@ describe('delivery queue', () => {
     state.isDown = false;
     await Promise.all([added, closed]);
     expect(delivered).toEqual(['0']);
+  });
+
+  it('attempts nothing more after the last delivery has failed', async () => {
+    const { queue, state } = createQueue();
+    state.isDown = true;
+    await queue.close();
+    await queue.add(['0']);
+    await queue.close();
+    const { failures } = state;
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(state.failures).toBe(failures);
+  });
+
+  it('retries once every 500 ms, also when several attempts have failed', async () => {
+    const { queue, state } = createQueue();
+    state.isDown = true;
+    await Promise.all([queue.add(['0']), queue.add(['1'])]);
+    expect(state.failures).toBe(2);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(state.failures).toBe(4);
+  });
+
+  it('waits for a retry under way when it is closed', async () => {
+    const responding = gate();
+    const delivered: string[][] = [];
+    let isDown = true;
+    const deliver = async (lines: readonly string[]): Promise<void> => {
+      if (isDown) throw new Error('down');
+      delivered.push([...lines]);
+      await responding.opened;
+    };
+    const queue = new DeliveryQueue(deliver, NO_CALLBACKS);
+    await queue.add(['0']);
+    isDown = false;
+    await vi.advanceTimersByTimeAsync(500);
+    await queue.add(['1']);
+    const closed = queue.close();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(delivered).toEqual([['0']]);
+    responding.open();
+    await closed;
+    expect(delivered).toEqual([['0'], ['1']]);
+  });
+
+  it('lets no write wait for lines that are added while its own are delivered', async () => {
+    let added = 0;
+    const queue = new DeliveryQueue(async () => {
+      await nextTurn();
+      if (++added < 20) void queue.add([`later ${added}`]);
+    }, NO_CALLBACKS);
+    await queue.add(['0']);
+    expect(added).toBeLessThan(3);
   });
 });

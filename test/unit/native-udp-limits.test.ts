@@ -40,6 +40,14 @@ describe('UDP response limit', () => {
     expect(ask(limit, '198.51.100.1', 0)).not.toBe('answer');
     expect(ask(limit, '10.0.0.2', 0)).not.toBe('answer');
   });
+
+  it('keeps the counts of the first networks apart when others share one', () => {
+    const limit = new AnswerLimit(150);
+    for (let at = 0; at < 65_535; at++) ask(limit, `10.${at >> 8}.${at & 255}.1`, 0);
+    expect([ask(limit, '192.0.2.1', 0), ask(limit, '192.0.2.1', 0)]).toEqual(['answer', 'answer']);
+    expect(ask(limit, '192.0.2.1', 0)).not.toBe('answer');
+    expect(ask(limit, '10.0.0.2', 0)).toBe('answer');
+  });
 });
 
 describe('UDP reassembly buffer', () => {
