@@ -5,7 +5,10 @@ interface Job {
   client: string;
   /** Aborted when the result is no longer needed. */
   signal?: AbortSignal | undefined;
-  /** Whether the job holds a record's text, and so precedes other jobs of the client. */
+  /**
+   * Whether the job holds a record's text. It then precedes other jobs of the client, so that few records are in memory
+   * at the same time.
+   */
   isHolding?: boolean;
 }
 

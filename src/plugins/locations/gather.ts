@@ -151,7 +151,10 @@ const MAX_CHARS = 4 * 1024 * 1024;
 
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
-/** Reads lists once per request; without a readable record there are none ("include: absent handle", …). */
+/**
+ * Reads lists of other handles, each once per request; without a readable record there are none (recordings
+ * "include: absent handle", …).
+ */
 export class ListReader {
   readonly used: FromEntry[] = [];
   chars = 0;

@@ -200,6 +200,7 @@ export const writeDouble = (value: number): string =>
 // Scans a list as leniently as HDLProxy, which accepts malformed XML, but without document types.
 
 interface ScannedElement {
+  /** In lower case, because HDLProxy matches element names case-insensitively. */
   name: string;
   /** Attribute names are case-sensitive. */
   attributes: Map<string, string>;

@@ -157,7 +157,10 @@ export const NO_NAMESPACE: Namespace = {
   contact: '',
 };
 
-/** Longer values count as broken: each redirect of the prefix parses its value, of some 1,000 characters. */
+/**
+ * Longer values count as broken, because each redirect of the prefix parses its value. Real values have under
+ * 1,000 characters.
+ */
 const MAX_CHARS = 16 * 1024;
 /** Equals the maximum number of included handles. */
 const MAX_LIST_HANDLES = 200;

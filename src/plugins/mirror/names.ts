@@ -107,7 +107,11 @@ async function readPages({ prefix, maxHandles, refOf, readPage }: PrefixListing)
   return { counts, found, handles: spelled };
 }
 
-/** Returns the handles of a page. @throws ListRefused; ServiceError UPSTREAM_FAILED if the server fails */
+/**
+ * Returns the handles of a page (recording "list: page=0&pageSize=3").
+ *
+ * @throws ListRefused; ServiceError UPSTREAM_FAILED if the server fails or is busy, which refuses nothing
+ */
 function handlesIn({ status, responseCode, members, handles }: ListAnswer) {
   if (status === 200 && responseCode === RESPONSE_CODE.success && handles !== undefined)
     return { handles, totalCount: Number(members['totalCount']) };

@@ -126,7 +126,7 @@ export const MESSAGE_TYPE = 'application/x-hdl-message';
 
 const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
-/** Recordings "tunnel: no Accept", "tunnel: Content-Type in capitals". */
+/** Needs both headers, in any letter case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
 const isTunnelled = ({ headers }: IncomingMessage): boolean =>
   namesMessage(headers.accept) && namesMessage(headers['content-type']);
 

@@ -13,7 +13,10 @@ import type { NativeConfig } from './plugin.js';
 /** Placeholder that makes clients resolve `domain` instead. */
 const NO_ADDRESS = '0.0.0.0';
 
-/** Builds the site record. hdllib sends the AUTH flag only to primary sites. @throws without certificate */
+/**
+ * Builds the site record. `isPrimary`: for clients that know no other site, because hdllib sends the AUTH flag only
+ * to primary sites. @throws if the certificate cannot be read
+ */
 export function siteRecord(config: NativeConfig, { isPrimary } = { isPrimary: false }): SiteJson {
   const { address, domain, serialNumber, certificateFile } = config.native.site;
   return {

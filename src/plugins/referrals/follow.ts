@@ -23,7 +23,10 @@ export interface Referral {
 /** Maximum length of a chain of services or referrals (hdllib: 20). */
 const MAX_HOPS = 8;
 
-/** Creates the reads of referred handles. `findReferral` reads a prefix record, or that of a service. */
+/**
+ * Creates the reads of referred handles. `findReferral` reads a prefix record, or that of a service; undefined without
+ * one. `serverAt` returns the server at an address from the prefix record of `prefix`.
+ */
 export function createReferrals(
   { referralPorts: ports, timeoutMs, queue }: ReferralsConfig['upstream'],
   findReferral: (handle: string, read: HandleRead) => Promise<Referral | undefined>,

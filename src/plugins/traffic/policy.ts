@@ -241,7 +241,10 @@ function readFacts(request: JudgedRequest, { refOf, resolver }: Host): TrafficFa
   };
 }
 
-/** Reads with credentials, authoritative reads and lists go to the Handle server; batches may. */
+/**
+ * Classifies a read. Reads with credentials, authoritative reads and lists are misses, because they go to the Handle
+ * server, and so are batches, because any of their handles may.
+ */
 function readsOf(
   { req: { method, headers }, place }: JudgedRequest,
   of: InterfaceName,
