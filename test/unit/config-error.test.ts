@@ -57,6 +57,15 @@ describe('configuration validation', () => {
     ]);
   });
 
+  it('says what an entry of a list must be, instead of its keys', () => {
+    const [first] = problemsFrom({ env: { TRAFFIC_RULES: '[5]' } });
+    expect(first).toBe('  traffic.rules.0 (variable TRAFFIC_RULES): give a mapping of keys');
+    const [limit] = problemsFrom({ env: { TRAFFIC_RULES: '[{ name: a, limit: 5 }]' } });
+    expect(limit).toBe(
+      '  traffic.rules.0.limit (variable TRAFFIC_RULES): give a mapping such as { perMinute: 600 }',
+    );
+  });
+
   it('names the source of an unknown key in a list, and suggests a key of its entry', () => {
     const rules = '[{ name: a, Match: {}, match: { useragent: x }, limit: { perHour: 2, perMinute: 1 } }]';
     const file = '(file /etc/proxy.yaml)';

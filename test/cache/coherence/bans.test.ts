@@ -32,6 +32,13 @@ describe('ban', () => {
     expect(bans.apply('21.T1/A', entry, 10)).toEqual(stale);
   });
 
+  test('applies next to an older soft ban of a shorter prefix, whichever is found first', () => {
+    const bans = new Bans();
+    for (const one of [ban(9, 'XX', true), ban(10, 'A', true), ban(12, 'AB', true)]) bans.add(one);
+    expect(bans.apply('ABC', entry, 11)).toEqual(stale);
+    expect(bans.apply('AC', entry, 11)).toEqual(entry);
+  });
+
   test('voids only earlier loads of its keys', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/A', true));
