@@ -130,14 +130,18 @@ export class MemoryStore {
   /**
    * Restores an unrevalidated entry from a file. `kept`: memory already has an entry, or the key is fenced or
    * was invalidated since the ticket was issued. Restored records are no newcomers: a file contains what was kept. Only a
-   * record without a server is fresh, and it is never evicted, because nothing could bring it back.
+   * record without a server is fresh. It is never evicted, and never refused because the log has dropped other keys: nothing
+   * could bring it back, and only a purge could have invalidated it.
    */
   restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
-    if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
-    if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
-      return 'kept';
     const isUnserved = entry.staleAt > this.#now() && entry.kind !== 'not-found';
     const list = isUnserved ? 'unserved' : listOf(entry);
+    const isInvalidated = isUnserved
+      ? this.#log.hasSince(key, ticket)
+      : this.#log.isInvalidatedSince(key, ticket);
+    if (isInvalidated || this.#fences.isRaised(key)) return 'kept';
+    if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
+      return 'kept';
     const at = this.#rows.add(key, entry, { since: this.#log.currentMoment(), tick: this.#index.tick });
     if (this.#index.hasRoom(at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);
@@ -288,6 +292,11 @@ export class InvalidationLog {
   }
 
   isInvalidatedSince(key: string, moment: number): boolean {
-    return this.#floor > moment || (this.#moments.get(key) ?? 0) > moment;
+    return this.#floor > moment || this.hasSince(key, moment);
+  }
+
+  /** Whether the log has an invalidation of this key since. */
+  hasSince(key: string, moment: number): boolean {
+    return (this.#moments.get(key) ?? 0) > moment;
   }
 }

@@ -101,6 +101,17 @@ describe('memory store', () => {
     expect(kept).toEqual(['A', 'B', 'D']);
   });
 
+  test('restores records without a server after a flood of invalidations of other keys, but none that was purged', () => {
+    const store = open();
+    const ticket = store.moment();
+    for (let at = 0; at <= 100_000; at++) store.forget(`${at}`);
+    store.forget('B');
+    const stale = { ...entryOf('C'), staleAt: 0 };
+    expect(store.restore('A', entryOf('A'), ticket)).toBe('restored');
+    expect(store.restore('B', entryOf('B'), ticket)).toBe('kept');
+    expect(store.restore('C', stale, ticket)).toBe('kept');
+  });
+
   test('lets newcomers displace a tenth of the records that were read again', () => {
     const store = open({ found: { maxEntries: 100 } });
     const popular = Array.from({ length: 100 }, (_, at) => `POPULAR${at}`);
