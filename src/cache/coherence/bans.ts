@@ -14,9 +14,9 @@ export interface NumberedBan extends Ban {
   number: number;
 }
 
-/** Maximum number of bans that Redis lists, and that wait for Redis. */
+/** Maximum number of bans that Redis lists. */
 export const MAX_LISTED_BANS = 200;
-/** Maximum number of banned prefixes: each takes some 200 bytes until the process ends. */
+/** Maximum number of banned prefixes, and of bans that wait for Redis: each takes some 200 bytes until the process ends. */
 export const MAX_BANNED = 10_000;
 
 /** The numbers of the latest bans of a prefix; 0 for none. */

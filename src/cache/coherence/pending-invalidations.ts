@@ -1,6 +1,6 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next lease.
 import { entriesOf } from '../bounded-map.js';
-import { MAX_LISTED_BANS, includes } from './bans.js';
+import { MAX_BANNED, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
@@ -36,11 +36,14 @@ export class PendingInvalidations {
     this.#addBan({ ...BAN_ALL, isSoft: true });
   }
 
-  /** Adds a ban and drops those it includes. Each, still unnumbered, affects all entries older than its publication. */
+  /**
+   * Adds a ban and drops those it includes. Each, still unnumbered, affects all entries older than its publication. Above
+   * the maximum, one ban of every key replaces them, by which records without a server are lost.
+   */
   #addBan(ban: BanChange): void {
     if (this.#bans.some((known) => includes(known, ban))) return;
     this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
-    if (this.#bans.length <= MAX_LISTED_BANS) return;
+    if (this.#bans.length <= MAX_BANNED) return;
     this.#bans = [{ ...BAN_ALL, isSoft: this.#bans.every(({ isSoft }) => isSoft) }];
   }
 

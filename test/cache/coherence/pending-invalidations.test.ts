@@ -1,6 +1,6 @@
 // Pending invalidations: made during a Redis outage, and not yet published.
 import { describe, expect, test } from 'vitest';
-import { MAX_LISTED_BANS } from '../../../src/cache/coherence/bans.js';
+import { MAX_BANNED, MAX_LISTED_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 
@@ -75,10 +75,16 @@ describe('pending invalidations', () => {
   test.each([
     ['hard if any of them is hard', false],
     ['soft if all of them are soft', true],
-  ])('become one ban on every key beyond the Redis ban limit (%s)', (_what, isSoft) => {
+  ])('become one ban on every key beyond the ban limit of memory (%s)', (_what, isSoft) => {
     const pending = new PendingInvalidations();
-    for (let at = 0; at <= MAX_LISTED_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
-    expect(pending.take(1000)).toEqual([ban('', isSoft)]);
+    for (let at = 0; at <= MAX_BANNED; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
+    expect(pending.take(MAX_BANNED)).toEqual([ban('', isSoft)]);
+  });
+
+  test('do not become one ban on every key when there are more bans than Redis lists', () => {
+    const pending = new PendingInvalidations();
+    for (let at = 0; at <= MAX_LISTED_BANS; at++) pending.add(ban(`${at}/`));
+    expect(pending.take(MAX_BANNED)).toHaveLength(MAX_LISTED_BANS + 1);
   });
 
   test('are published individually when they follow a ban on every key', () => {
