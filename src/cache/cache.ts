@@ -4,7 +4,7 @@ import { type ServerConfig, describeUpstream, maxWriteMs } from '../config/upstr
 import type { Context } from '../context.js';
 import { createMessageApplier } from './apply-message.js';
 import { type Clock, systemClock } from '../clock.js';
-import { BAN_ALL, type Deliver } from './coherence/message.js';
+import { type Deliver } from './coherence/message.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';
 import { type DisconnectedWrites, Hub } from './link/hub.js';
@@ -217,8 +217,6 @@ export function createInstance({
   const commands: RedisCommands = new RedisCommands({
     ...redis,
     clock,
-    // Entries under an unowned prefix may belong to a different upstream.
-    onClaimed: () => pending.add(BAN_ALL),
     onState(isUp) {
       if (isUp) void member.renewNow();
       onState();

@@ -122,5 +122,17 @@ describeWithRedis('deployments on one Redis', () => {
       expect(numberIn(await first.ask(PATH))).toBe(1);
       expect(numberIn(await second.ask(PATH))).toBe(2);
     });
+
+    test('keep the records in memory when Redis loses all data', async () => {
+      const first = await startAt(one.url, env);
+      await first.ask(PATH);
+      await isStored(1);
+      await redis.client.flushall();
+      await expect.poll(() => redis.client.get('mistake:upstream')).toBe(one.url);
+      // A purge waits until what followed the loss has been published.
+      await request(first.app.admin).post('/purge').send({ handle: '21.T11998/another' }).expect(200);
+      one.fail('error');
+      expect(numberIn(await first.ask(PATH))).toBe(1);
+    });
   });
 });

@@ -59,6 +59,7 @@ export class RedisCommands {
   #isUp = false;
   #isClosed = false;
   #failedChecks = 0;
+  #isOwner = false;
   #hasFailed = false;
 
   constructor(private readonly options: RedisCommandsOptions) {
@@ -217,7 +218,8 @@ export class RedisCommands {
     await this.#runs.check();
     // Redis may lose the marker, so it is claimed periodically; a foreign prefix is tried again only after a restart.
     if (this.keyPrefix !== this.options.keyPrefix) return;
-    this.keyPrefix = await claimPrefix(this.redis, this.options);
+    this.keyPrefix = await claimPrefix(this.redis, this.options, this.#isOwner);
+    this.#isOwner = true;
     if (this.keyPrefix !== this.options.keyPrefix) this.#setUp(false);
   }
 

@@ -21,27 +21,35 @@ export interface NamespaceOptions {
     other: string;
     instead: string;
   }) => void;
-  /** Called when this instance claims an unowned prefix, which may contain entries of a different upstream. */
-  onClaimed?: () => void;
 }
 
 /**
- * Claims a prefix. KEYS: the owner marker. ARGV: upstream. Returns the owner, and 1 if the marker is new. The
- * first write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
+ * Claims a prefix. KEYS: the owner marker. ARGV: upstream. Returns the owner. The first write is a deletion, because a
+ * full Redis (noeviction) refuses a script whose first write needs memory.
  */
 const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
-if holder then return {holder, 0} end
+if holder then return holder end
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[1])
-return {ARGV[1], 1}`;
+return ARGV[1]`;
 
-/** Returns the prefix: the configured one for the upstream that claims it first; others append a hash of their id. */
-export async function claimPrefix(redis: Redis, options: NamespaceOptions): Promise<string> {
-  const { keyPrefix, upstream, onForeign, onClaimed } = options;
+/**
+ * Returns the prefix: the configured one for the upstream that claims it first; others append a hash of their id.
+ * `wasOwner`: whether this instance has owned it until now.
+ */
+export async function claimPrefix(
+  redis: Redis,
+  options: NamespaceOptions,
+  wasOwner: boolean,
+): Promise<string> {
+  const { keyPrefix, upstream, onForeign } = options;
   if (upstream === undefined) return keyPrefix;
-  const [other, isNew] = (await redis.eval(CLAIM, 1, `${keyPrefix}upstream`, upstream)) as [string, number];
-  if (isNew === 1) onClaimed?.();
+  const marker = `${keyPrefix}upstream`;
+  // An unowned prefix may contain entries of a different upstream. A new state of the bans has a floor above them; a ban
+  // would also delete the records in memory, which are of this upstream.
+  if (!wasOwner && (await redis.get(marker)) === null) await redis.del(stateName(keyPrefix, 'bans'));
+  const other = (await redis.eval(CLAIM, 1, marker, upstream)) as string;
   if (other === upstream) return keyPrefix;
   const instead = `${keyPrefix}${shortHash(upstream)}:`;
   onForeign?.({ keyPrefix, upstream, other, instead });
