@@ -1,5 +1,5 @@
 // Processes the records of a request: small ones directly, large ones in time slices until the client disconnects.
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
@@ -83,4 +83,14 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
   if (res.destroyed) abortWork();
   else res.once('close', abortWork);
   return leaving.signal;
+}
+
+/**
+ * Closes the connection of an endless response once the client has closed its side. Until a write fails, a client that
+ * has left looks like a half-closed one, which waits for the end of its response.
+ */
+export function closeWithClient({ socket }: IncomingMessage, res: ServerResponse): void {
+  const close = (): unknown => res.destroy();
+  if (socket.readableEnded) close();
+  else socket.once('end', close);
 }

@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { MAX_SUBSCRIBERS } from '../../src/plugins/changes/changes.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS, numberedBody } from '../support/demo-writes.js';
@@ -140,5 +141,21 @@ describe('half-closed client connection', () => {
       demo.hold.sendHeld('GET');
       await expect.poll(() => proxy.connections()).toBe(0);
     });
+  });
+
+  test.each(['/changes', '/events'])('leaves no place taken in an endless response (%s)', async (path) => {
+    const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url, CHANGES_ENABLED: 'true' });
+    const statusAt = async (): Promise<string | undefined> => {
+      const socket = await openSocket(url);
+      let received = '';
+      socket.on('data', (bytes: Buffer) => (received += bytes.toString('latin1')));
+      socket.write(getHere(path));
+      // The first event, after which the feed is silent for 15 s, or the end of an error.
+      await expect.poll(() => received).toMatch(/\n(?:id|data): .*\n\n|\}$/s);
+      socket.destroy();
+      return statusesIn(received)[0];
+    };
+    for (let count = 0; count < MAX_SUBSCRIBERS; count++) expect(await statusAt()).toBe('HTTP/1.1 200');
+    await expect.poll(statusAt, { timeout: 8000 }).toBe('HTTP/1.1 200');
   });
 });

@@ -11,7 +11,7 @@ import { onceAMinute, waitAtMost } from '../../clock.js';
 import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
-import { signalOfLeaving } from '../../http/request-work.js';
+import { closeWithClient, signalOfLeaving } from '../../http/request-work.js';
 import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
 import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
 import { type ChangesConfig, type Destination, hasFeed, METRICS } from './plugin.js';
@@ -128,6 +128,7 @@ export function createChangeStream(feed: ChangeLog): RequestHandler {
       return;
     }
     res.flushHeaders();
+    closeWithClient(req, res);
     subscribers++;
     try {
       await sendChanges(res, feed, lastId);

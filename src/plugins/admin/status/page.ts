@@ -4,6 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../../errors.js';
 import { html, type Html, renderDocument, securityHeaders } from '../../../html/html.js';
 import { baseStyle } from '../../../html/style.js';
+import { closeWithClient } from '../../../http/request-work.js';
 import { restOf } from '../../../http/route-table.js';
 import { callOf, decodeParameter } from '../../../http/router.js';
 
@@ -245,6 +246,7 @@ export function createEventStream(
     }
     res.flushHeaders();
     add(res);
+    closeWithClient(req, res);
   };
 }
 
