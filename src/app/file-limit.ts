@@ -45,6 +45,10 @@ function clientFiles(config: Config, limit: number): number {
   return Math.max(limit - otherFiles(config), Math.floor(spare / 2));
 }
 
+/** Returns the connections of the admin listener: at a low limit, half of what the clients leave. */
+export const adminConnections = (limit = Infinity): number =>
+  Math.min(MAX_ADMIN_CONNECTIONS, Math.max(1, Math.floor((limit - PROCESS_FILES) / 4)));
+
 /**
  * Lowers the connection limits if the file limit requires it. Without free files, Node.js drops new
  * connections without an event, even on the admin listener. The limits instead close idle connections first,

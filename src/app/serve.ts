@@ -14,7 +14,7 @@ import { createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type App, createApp } from './app.js';
 import { configKeys } from './config.js';
-import { fitToFileLimit, readFileLimit } from './file-limit.js';
+import { adminConnections, fitToFileLimit, readFileLimit } from './file-limit.js';
 import { listenHttp, openListeners } from './listen.js';
 import { PLUGINS } from './plugins.js';
 import { createProbes, startProbes } from './probes.js';
@@ -39,8 +39,9 @@ export async function serve(
   config: Config,
   logger = createLogger({ level: config.log.level }),
 ): Promise<Service> {
-  const open = await servePublic(fitToFileLimit(config, readFileLimit(), logger), logger);
-  const admin = await serveAdmin(config, open.app);
+  const fileLimit = readFileLimit();
+  const open = await servePublic(fitToFileLimit(config, fileLimit, logger), logger);
+  const admin = await serveAdmin(config, open.app, adminConnections(fileLimit));
   announce(config, logger, { url: open.url, ...open.addresses, admin: admin.url });
   const probes = await createProbes(config);
   const cancelProbes = startProbes(probes, open.app.context, open.upstreamAnswered);
@@ -95,8 +96,9 @@ async function servePublic(config: Config, logger: Logger) {
 async function serveAdmin(
   config: Config,
   { admin, context }: App,
+  maxConnections: number,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createAdminServer(admin, context);
+  const server = createAdminServer(admin, context, maxConnections);
   const drain = createDrain(server);
   const url = await listenHttp(server, 'admin', config.admin);
   return { url, stop: () => drain(0) };

@@ -257,10 +257,10 @@ export function createDropReport(
 export const MAX_ADMIN_CONNECTIONS = 64;
 
 /** At the bound, closes the oldest connection without a pending request, else the oldest: a new one may be a probe. */
-export function boundAdminConnections(server: Server, { metrics }: Context): void {
+export function boundAdminConnections(server: Server, { metrics }: Context, maxConnections: number): void {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
-    if (open.size >= MAX_ADMIN_CONNECTIONS) {
+    if (open.size >= maxConnections) {
       const leastUseful = leastUsefulOf(open);
       if (leastUseful !== undefined) open.delete(leastUseful);
       leastUseful?.destroy();

@@ -17,6 +17,7 @@ import type { MemoryBudget } from '../http/request-body.js';
 import { answerParseError, readFraming, refuseConnect } from './bad-requests.js';
 import type { IsTrustedProxy } from '../http/client-address.js';
 import {
+  MAX_ADMIN_CONNECTIONS,
   type Use,
   boundAdminConnections,
   boundConnections,
@@ -90,11 +91,15 @@ function passThrough(plugins: readonly TakeConnection[], server: Server): void {
   });
 }
 
-export function createAdminServer(listener: RequestListener, context: Context): Server {
+export function createAdminServer(
+  listener: RequestListener,
+  context: Context,
+  maxConnections = MAX_ADMIN_CONNECTIONS,
+): Server {
   const server = createServer((req, res) => {
     if (!refuseHead(req, res)) listener(req, res);
   });
-  boundAdminConnections(server, context);
+  boundAdminConnections(server, context, maxConnections);
   return repair(server);
 }
 

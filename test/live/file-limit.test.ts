@@ -31,18 +31,23 @@ describe('file descriptor limit of the built program', () => {
     expect(lines('file limit too low, accepting fewer connections')).toMatchObject([
       { level: 'warn', fileLimit: 64, remedy: expect.stringContaining('ulimit -n') as string },
     ]);
-    const clients: Socket[] = Array.from({ length: 200 }, () =>
-      connect(port, '127.0.0.1').on('error', () => undefined),
-    );
-    onTestFinished(() => {
-      for (const client of clients) client.destroy();
-    });
+    const openIdle = (to: number, length: number): Socket[] => {
+      const clients = Array.from({ length }, () => connect(to, '127.0.0.1').on('error', () => undefined));
+      onTestFinished(() => {
+        for (const client of clients) client.destroy();
+      });
+      return clients;
+    };
+    openIdle(port, 200);
     const drops = () => lines('too many connections, closing new ones');
     await expect
       .poll(drops)
       .toMatchObject([
         { reason: 'total', remedy: expect.stringContaining('file limit (ulimit -n') as string },
       ]);
+    const callers = openIdle(adminPort, 100);
+    // Those that wait for an accept count as open.
+    await expect.poll(() => callers.filter(({ destroyed }) => !destroyed).length).toBeLessThan(10);
     for (const path of ['/healthz', '/metrics'])
       expect((await ask(`http://127.0.0.1:${adminPort}`, path)).status).toBe(200);
     // Connections idle for a second are closed to accept new clients.
