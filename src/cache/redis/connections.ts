@@ -129,7 +129,7 @@ export function corkForTurn({ stream }: { stream?: Writable }): void {
 }
 
 function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisAddress) {
-  const { username, password, db, tls } = url === undefined ? ({} as Place) : parseRedisUrl(url, ca);
+  const { username, password, db, tls } = parseRedisUrl(url ?? 'redis://', ca);
   const guards = sentinels.map((address) => parseRedisUrl(address, ca));
   const [first] = guards;
   return withoutUndefined({
@@ -257,8 +257,6 @@ const serverName = ({ options: { host = '', port = 0 } }: Redis): string => `${h
 /** Returns the database number in the address; a cluster has only database 0. */
 export const databaseNumber = ({ url, cluster }: RedisAddress): number =>
   cluster === undefined && url !== undefined ? (parseRedisUrl(url, undefined).db ?? 0) : 0;
-
-type Place = ReturnType<typeof parseRedisUrl>;
 
 function parseRedisUrl(address: string, ca: string | undefined) {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
