@@ -282,12 +282,13 @@ function legacyLocations(
   { settings, hasList }: { settings: Settings; hasList: boolean },
 ): Steps<Candidate[]> {
   const urls = valuesOfType(values, 'URL');
+  const subtypes = values.filter(isUrlSubtype);
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
   const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
   // In steps, because a record may have tens of thousands of URL values.
-  return flatMapGroups([...urls, ...values.filter(isUrlSubtype)], (some) =>
-    some.map((value) => legacyOf(value, isUrlSubtype(value) ? subtypeWeight : weight)),
-  );
+  const all = urls.map((value) => ({ value, weight }));
+  for (const value of subtypes) all.push({ value, weight: subtypeWeight });
+  return flatMapGroups(all, (some) => some.map(({ value, weight: each }) => legacyOf(value, each)));
 }
 
 /** The first URL value is the target (recording "legacy: two URL values alone, showurls"). */
