@@ -23,7 +23,7 @@ const modules = {
     'upstream',
     'write',
   ],
-  plugin: ['config', 'errors', 'hooks', 'host', 'http', 'observe', 'upstream'],
+  plugin: ['config', 'errors', 'hooks', 'host', 'http', 'observe', 'record', 'upstream'],
   maybe: [],
   clock: [],
   'time-slicer': [],
@@ -37,7 +37,6 @@ const modules = {
   http: ['resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   html: ['http', ...KERNEL],
   plugins: [
-    'record',
     'redirect',
     'html',
     'write',

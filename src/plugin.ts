@@ -10,6 +10,7 @@ import type { AdminHandler } from './http/router.js';
 import type { WithBody } from './http/request-body.js';
 import type { Route } from './http/route-table.js';
 import type { MetricEntry } from './observe/metric-list.js';
+import type { Forward } from './record/forward.js';
 import type { ServerKeys } from './upstream/failure.js';
 import type { RecordSource } from './upstream/contract.js';
 import type { Host } from './host.js';
@@ -25,6 +26,8 @@ export interface HandlerParts {
   /** All routes of the listener. */
   routes: readonly Route[];
   withBody: WithBody;
+  /** Forwards a request to a server, by default to that of its handle. */
+  forward: Forward;
   /** Returns the error that rejects a handle in the body. Undefined if nothing judges single handles. */
   refusalOfHandle: RefusalOfHandle | undefined;
   /** Charges a request with many handles for `more` requests. @throws ServiceError */

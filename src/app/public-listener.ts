@@ -14,11 +14,12 @@ import {
 import { createSendPrepared } from '../http/prepared-responses.js';
 import { createSendRaw } from '../http/raw-response.js';
 import { createBegin, createRequestCheck } from '../http/request-steps.js';
+import { type WithBody, createWithBody } from '../http/request-body.js';
 import type { Route } from '../http/route-table.js';
 import { type Interfaces, answerUnrouted, createRouter } from '../http/router.js';
 import { type Owner, ownerOf } from '../http/target.js';
 import { createForwardRead, createReadRecord } from '../record/read.js';
-import { createForwarding, type Forwarding } from '../record/forward.js';
+import { type Forward, createForward } from '../record/forward.js';
 import { createListHandles } from '../record/list.js';
 import { endpointRoutes, recordRoutes } from '../record/routes.js';
 import { createWriteRoute } from '../record/write.js';
@@ -40,8 +41,10 @@ export function createPublicListener(
 ): RequestListener {
   const { settings, cache, clock } = host;
   const servers = upstreamServers(settings.current);
+  const withBody = createWithBody(host.bodies, settings.current.http.maxBodyBytes);
   const kept: KeptParts = {
-    ...createForwarding(host),
+    withBody,
+    forward: createForward(host, withBody),
     plugins,
     handlers,
     lock: createSharedLock(settings.current, servers, cache),
@@ -83,7 +86,9 @@ function createListener(
 }
 
 /** The parts that a reload preserves. */
-interface KeptParts extends Forwarding {
+interface KeptParts {
+  withBody: WithBody;
+  forward: Forward;
   plugins: readonly Plugin[];
   handlers: readonly CreateHandlers[];
   lock: HandleLock;
@@ -115,7 +120,7 @@ function createInterfaces(config: Config, host: Host, parts: InterfaceParts): In
       forwardRead,
       list: createListHandles(config, host, parts.forward),
       forward: parts.forward,
-      write: createWriteRoute(host, parts, carryOut),
+      write: createWriteRoute(host, parts.withBody, carryOut),
       v2,
     },
     otherwise: (req, res, context) => {

@@ -1,4 +1,5 @@
 // Handles as text: parsed from paths or copied URLs, encoded as paths, folded for comparison, matched by patterns.
+import { type ErrorCode, ServiceError } from '../errors.js';
 
 /** Maximum length of a handle (UTF-8 bytes), a protocol constant (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
@@ -61,16 +62,36 @@ export function parseHandle(rawPath: string): ParsedHandle {
   return bytes === undefined ? { ok: false, problem: 'bad-escape' } : checkHandle(bytes);
 }
 
-/** Parses a handle that is not encoded, of any length. A lone surrogate becomes U+FFFD. */
-export const parsePlainHandle = (text: string): ParsedHandle =>
-  text.length > MAX_HANDLE_BYTES ? { ok: false, problem: 'too-long' } : checkHandle(Buffer.from(text));
-
 function checkHandle(bytes: Buffer): ParsedHandle {
   if (bytes.length === 0) return { ok: false, problem: 'empty' };
   if (bytes.includes(0)) return { ok: false, problem: 'null-byte' };
   if (bytes.length > MAX_HANDLE_BYTES) return { ok: false, problem: 'too-long' };
   return { ok: true, handle: bytes.toString('utf8') };
 }
+
+/** Parses a handle as `parseHandle` does. @throws ServiceError for an invalid handle */
+export const readHandle = (rawPath: string): string => textOfHandle(parseHandle(rawPath));
+
+/** Does the same with a handle that is not encoded, of any length. A lone surrogate becomes U+FFFD. */
+export const readPlainHandle = (text: string): string =>
+  textOfHandle(
+    text.length > MAX_HANDLE_BYTES ? { ok: false, problem: 'too-long' } : checkHandle(Buffer.from(text)),
+  );
+
+function textOfHandle(parsed: ParsedHandle): string {
+  if (parsed.ok) return parsed.handle;
+  const [code, detail] = HANDLE_ERRORS[parsed.problem];
+  throw new ServiceError(code, { detail });
+}
+
+type HandleProblem = Extract<ParsedHandle, { ok: false }>['problem'];
+
+const HANDLE_ERRORS: Readonly<Record<HandleProblem, [code: ErrorCode, detail?: string]>> = {
+  empty: ['EMPTY_HANDLE'],
+  'too-long': ['HANDLE_TOO_LONG'],
+  'bad-escape': ['BAD_PATH', 'a % is not followed by two hex digits'],
+  'null-byte': ['BAD_PATH', '%00 cannot be part of a handle'],
+};
 
 /** Percent-decodes text to bytes; undefined for a malformed escape. */
 function decodePercentBytes(raw: string): Buffer | undefined {

@@ -1,7 +1,6 @@
 // Parses the raw request target: the path, which is not decoded because paths are bytes, and the query parameters.
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { ServiceError } from '../errors.js';
 import { tryDecode } from '../handle/bytes.js';
-import { type ParsedHandle, parseHandle, parsePlainHandle } from '../handle/handle.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { Selection } from '../handle/value.js';
 
@@ -86,34 +85,6 @@ export function ownerOf(path: string): Owner {
 const OF_SESSIONS = /^\/api\/sessions(?:[/?]|$)/;
 
 export const isOfSessions = (target: string): boolean => OF_SESSIONS.test(target);
-
-/** Decodes a handle. @throws ServiceError for an invalid handle */
-export function readHandle(rawPath: string): string {
-  const parsed = parseHandle(rawPath);
-  if (parsed.ok) return parsed.handle;
-  throw invalidHandle(parsed.problem);
-}
-
-/** Does the same with a handle that is not encoded. */
-export function readPlainHandle(text: string): string {
-  const parsed = parsePlainHandle(text);
-  if (parsed.ok) return parsed.handle;
-  throw invalidHandle(parsed.problem);
-}
-
-type HandleProblem = Extract<ParsedHandle, { ok: false }>['problem'];
-
-function invalidHandle(problem: HandleProblem): ServiceError {
-  const [code, detail] = HANDLE_ERRORS[problem];
-  return new ServiceError(code, { detail });
-}
-
-const HANDLE_ERRORS: Readonly<Record<HandleProblem, [code: ErrorCode, detail?: string]>> = {
-  empty: ['EMPTY_HANDLE'],
-  'too-long': ['HANDLE_TOO_LONG'],
-  'bad-escape': ['BAD_PATH', 'a % is not followed by two hex digits'],
-  'null-byte': ['BAD_PATH', '%00 cannot be part of a handle'],
-};
 
 /**
  * Asserts a plain path, because a request without a handle is forwarded unchanged. A server that

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { appendChunk, tryDecode } from '../handle/bytes.js';
-import { handleToPath } from '../handle/handle.js';
+import { handleToPath, readHandle } from '../handle/handle.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { RESPONSE_CODE, type WriteOutcome } from '../handle/outcome.js';
 import { VARY } from '../http/cache-headers.js';
@@ -13,37 +13,24 @@ import { type RequestContext, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { RecordForm } from '../http/reply.js';
-import { type WithBody, createWithBody } from '../http/request-body.js';
+import type { WithBody } from '../http/request-body.js';
 import { type Place, restOf } from '../http/route-table.js';
-import { assertPlain, isOfSessions, originForm, readHandle, readRecordQuery } from '../http/target.js';
+import { assertPlain, isOfSessions, originForm, readRecordQuery } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { ForwardOptions, OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
 import { assertFound } from '../upstream/upstreams.js';
 import { etagOfResponse } from './condition.js';
 
-export type Forwarding = ReturnType<typeof createForwarding>;
-
-/** Creates the forwarder of all requests to Handle servers. */
-export function createForwarding(host: Host) {
-  const withBody = createWithBody(host.bodies, host.settings.current.http.maxBodyBytes);
-  return { withBody, forward: createForward(host, withBody, (context) => serverFor(context, host)) };
-}
-
-/** Forwards a request. `server`: the server of the handle or the list, if the caller has looked it up. */
+/** Forwards a request. `server`: where to, if the caller knows the server of the handle, the list or the endpoint. */
 export type Forward = (
   req: IncomingMessage,
   res: ServerResponse,
   context: RequestContext,
-  server?: OriginServer,
+  server?: Pick<OriginServer, 'forward'>,
 ) => Promise<void>;
 
-/** `findServer`: returns the server of a request whose caller has not looked it up. */
-export function createForward(
-  host: Host,
-  withBody: WithBody,
-  findServer: (context: RequestContext) => Pick<OriginServer, 'forward'>,
-): Forward {
+export function createForward(host: Host, withBody: WithBody): Forward {
   const { resolver } = host;
   // A record is buffered for its ETag; larger ones are rejected.
   const { maxRecordBytes } = host.settings.current.upstream;
@@ -52,7 +39,7 @@ export function createForward(
     context.result = 'bypass';
     const message = messageOf(context);
     const response = await withBody(req, (body) =>
-      (server ?? findServer(context)).forward(req, res, { ...message, body }),
+      (server ?? serverFor(context, host)).forward(req, res, { ...message, body }),
     );
     if (!isRecord(req, response, context)) {
       const body = await learnFrom(response, context, resolver);

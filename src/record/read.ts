@@ -2,10 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import type { Config } from '../config/schema.js';
+import { readHandle } from '../handle/handle.js';
 import type { Admit, Handler, RequestContext } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { createAnswerRecord } from '../http/record-reply.js';
-import { assertEscaped, readHandle, readRecordQuery } from '../http/target.js';
+import { assertEscaped, readRecordQuery } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import type { Forward } from './forward.js';

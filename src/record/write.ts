@@ -2,12 +2,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
+import { readHandle } from '../handle/handle.js';
 import { type LoggedChange, RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
 import { sendReply } from '../http/reply.js';
-import { readHandle } from '../http/target.js';
+import type { WithBody } from '../http/request-body.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
@@ -16,7 +17,7 @@ import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Deletion, Judged } from '../write/write.js';
 import { assertCondition } from './condition.js';
-import { type Forwarding, forwardResponse, messageOf, parseAnswer, peekResponseBody } from './forward.js';
+import { forwardResponse, messageOf, parseAnswer, peekResponseBody } from './forward.js';
 
 interface WriteRequest {
   req: IncomingMessage;
@@ -33,7 +34,7 @@ interface ForwardedResponse extends WriteAnswer {
   body: Buffer | undefined;
 }
 
-export function createWriteRoute(host: Host, { withBody }: Forwarding, carryOut: CarryOut): Handler {
+export function createWriteRoute(host: Host, withBody: WithBody, carryOut: CarryOut): Handler {
   return async function writeRoute(req, res, context) {
     const { parameters, caller } = context;
     context.result = 'write';

@@ -3,7 +3,6 @@ import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
 import type { SearchQuery, SearchService } from '../../hooks.js';
-import { createForward } from '../../record/forward.js';
 import type { Steps } from '../../time-slicer.js';
 import { ConcurrencyLimiter, limitLists } from '../../upstream/concurrency-limiter.js';
 import { createConnections } from '../../upstream/connections.js';
@@ -24,12 +23,14 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const sessions = sessionsOf(url, upstreams.main?.url);
   const access = { pseudonym, writeAgent, sessions };
   const forwardRequest = createForwardRequest({ url, readOnly: false, writeTimeoutMs }, access);
-  const forward: ForwardRequest = (...given) =>
+  const forwardToService: ForwardRequest = (...given) =>
     forwardRequest(...given).catch((error: unknown) => {
       throw asLookupFailure(toServiceError(error));
     });
   return {
-    handlers: ({ withBody }) => ({ reverseLookup: createForward(host, withBody, () => ({ forward })) }),
+    handlers: ({ forward }) => ({
+      reverseLookup: (req, res, context) => forward(req, res, context, { forward: forwardToService }),
+    }),
     search: createReverseLookup(settings, host, dispatcher),
     close,
   };
