@@ -61,12 +61,14 @@ export const originFor = ({ v2, context, login }: V2Call, handle: HandleRef): Or
   v2.host.originOf(handle, {
     caller: context.caller,
     authorization: login.authorization,
-    identity: referenceKey(login.identity, false),
+    identity: login.identityKey,
   });
 
 /** HTTP Basic credentials with a handle identity, or with a name that `v2.identities` maps to an identity. */
 interface Login {
   identity: ValueReference;
+  /** The identity in a spelling that equal identities share. */
+  identityKey: string;
   /** Header for the Handle server, which alone verifies the password. */
   authorization: string;
 }
@@ -83,14 +85,19 @@ export function readV2Login(
   const mapped = identities.get(name);
   if (mapped !== undefined) {
     const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
-    return { identity: parseReference(mapped), authorization: `Basic ${encoded.toString('base64')}` };
+    return loginOf(mapped, `Basic ${encoded.toString('base64')}`);
   }
   const decoded = tryDecode(decodeURIComponent, name) ?? name;
-  if (decoded.includes('/')) return { identity: parseReference(decoded), authorization };
+  if (decoded.includes('/')) return loginOf(decoded, authorization);
   throw loginNeeded(
     `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
       '(colon and slash percent-encoded) nor one of the names configured in v2.identities',
   );
+}
+
+function loginOf(name: string, authorization: string): Login {
+  const identity = parseReference(name);
+  return { identity, identityKey: referenceKey(identity, false), authorization };
 }
 
 const loginNeeded = (detail: string): ServiceError => new ServiceError('V2_LOGIN_NEEDED', { detail });

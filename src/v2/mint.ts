@@ -7,7 +7,7 @@ import { isConditional } from '../http/preconditions.js';
 import { judgeWrite } from '../write/decisions.js';
 import { noBody } from '../write/write.js';
 import { type V2Call, originFor } from './call.js';
-import { buildRecord } from './ownership.js';
+import { planRecord } from './ownership.js';
 import { type SizedValues, assertPreconditions, etagOfValues } from './read.js';
 import { assertJson, holdsValues, readBack, sendCreation, sendWritten, withInputs } from './write.js';
 
@@ -31,7 +31,7 @@ export async function mint(call: V2Call, prefix: string): Promise<void> {
   await withInputs(call, collection, async ({ inputs, chars }) => {
     // Preconditions apply to the collection, which exists and has no ETag.
     if (isConditional(req)) assertPreconditions(req, await etagOfValues(call, { values: [], chars: 0 }));
-    const values = await buildRecord(call, { inputs, handle: `${prefix}/`, chars });
+    const { values } = await planRecord(call, { inputs, handle: `${prefix}/`, chars });
     const create: Create = (handle, options) => createMinted(call, { handle, values, chars }, options);
     const identity = `${login.identity.index}:${login.identity.handle}`;
     const key = req.headers['idempotency-key'];

@@ -1,4 +1,4 @@
-// Builds the record to write, including an administrator, and rejects a write that locks the caller out.
+// Plans the record to write, including an administrator, and rejects a write that locks the caller out.
 import { ServiceError } from '../errors.js';
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
@@ -7,40 +7,47 @@ import { type HandleValue, type ValueReference, referenceKey } from '../handle/v
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, mapLongInSteps } from '../time-slicer.js';
 import type { V2Call } from './call.js';
-import { type SizedValues, readPublic } from './read.js';
+import { type CallerRecord, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, stepMembers } from './translation/data.js';
-import { toRecord } from './translation/record.js';
+import { type WritePlan, planWrite, toRecord } from './translation/record.js';
 
 interface NewRecord {
   inputs: readonly V2Input[];
   handle: string;
   /** The stored record; undefined for a new handle. */
-  current?: SizedValues | undefined;
+  current?: CallerRecord | undefined;
   /** Total length of body and stored record (characters), which estimates the processing time. */
   chars: number;
 }
 
-/** Builds the record to write. @throws ServiceError V2_LOCKOUT if it would lock the caller out */
-export async function buildRecord(
+interface PlannedRecord {
+  values: readonly HandleValue[];
+  plan: WritePlan;
+}
+
+const NO_RECORD: CallerRecord = { values: [], chars: 0, isFull: true };
+
+/**
+ * Plans the record to write.
+ *
+ * @throws ServiceError V2_LOCKOUT if it would lock the caller out, V2_INDEX_TAKEN if it overwrites a hidden value
+ */
+export async function planRecord(
   call: V2Call,
-  { inputs, handle, current, chars }: NewRecord,
-): Promise<readonly HandleValue[]> {
+  { inputs, handle, current = NO_RECORD, chars }: NewRecord,
+): Promise<PlannedRecord> {
   const { index, permissions } = call.v2.config.v2.admin;
   const { identity } = call.login;
   const admin = automaticAdmin(call.v2.config.v2.admin, prefixOf(handle), identity);
-  const stored = current?.values ?? [];
-  const values = await call.run(toRecord(inputs, { index, admin, permissions }, stored), chars);
-  await assertOwnership({
-    handle,
-    values,
-    current: stored,
-    identity,
-    automatic: admin,
-    chars,
-    run: call.run,
-    readGroup: (group) => readGroup(call, group),
-  });
-  return values;
+  function* plan(): Steps<PlannedRecord & { groups: AdminData[] | undefined }> {
+    const values = yield* toRecord(inputs, { index, admin, permissions }, current.values);
+    const groups = yield* groupsToSearch({ values, current: current.values, identity, automatic: admin });
+    return { values, plan: yield* planWrite({ ...current, current: current.values, next: values }), groups };
+  }
+  const { groups, ...planned } = await call.run(plan(), chars);
+  const search = { handle, identity, run: call.run, readGroup: (group: string) => readGroup(call, group) };
+  if (groups !== undefined) await assertMember(groups, search);
+  return planned;
 }
 
 const prefixOf = (handle: string): string => handle.slice(0, handle.indexOf('/'));
@@ -61,8 +68,7 @@ async function readGroup(call: V2Call, handle: string): Promise<readonly HandleV
   return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 
-export interface OwnershipInput {
-  handle: string;
+interface Ownership {
   /** Record after the write. */
   values: readonly HandleValue[];
   /** Record before the write; empty for a new handle. */
@@ -70,7 +76,11 @@ export interface OwnershipInput {
   identity: ValueReference;
   /** Administrator in the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;
-  chars: number;
+}
+
+export interface GroupSearch {
+  handle: string;
+  identity: ValueReference;
   run: RunSteps;
   /** Returns the values of a group record; empty if it does not exist, undefined if it is on a different server. */
   readGroup: (handle: string) => Promise<readonly HandleValue[] | undefined>;
@@ -86,29 +96,33 @@ const MAX_GROUPS = 32;
 const MAX_MEMBERS = 2048;
 
 /**
- * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server accepts this
- * write (recording "PUT onto record removing HS_ADMIN"), then refuses all later writes with 403.
- *
- * @throws ServiceError V2_LOCKOUT
+ * Returns the administrators after the write, if one of them has to be a group of the caller so that the caller can
+ * still change the record. A Handle server accepts a write that locks the caller out (recording "PUT onto record removing
+ * HS_ADMIN"), then refuses all later writes with 403.
  */
-export async function assertOwnership(input: OwnershipInput): Promise<void> {
-  if (await remainsOwned(input)) return;
-  const { index, handle } = input.identity;
-  const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
-  throw new ServiceError('V2_LOCKOUT', { detail });
-}
-
-async function remainsOwned(input: OwnershipInput): Promise<boolean> {
-  const { values, current, identity, automatic, chars, run } = input;
-  const admins = await run(adminsOf(values), chars);
+export function* groupsToSearch({
+  values,
+  current,
+  identity,
+  automatic,
+}: Ownership): Steps<AdminData[] | undefined> {
+  const admins = yield* adminsOf(values);
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   const isAutomatic = (admin: ValueReference): boolean =>
     admin.index === automatic.index && isSameHandle(admin.handle, automatic.handle);
-  if (changers.some(isAutomatic) || includesIdentity(changers, identity)) return true;
-  const before = await run(adminsOf(current), chars);
+  if (changers.some(isAutomatic) || includesIdentity(changers, identity)) return undefined;
+  const before = yield* adminsOf(current);
   const kept = new Set(admins.map(adminKey));
-  if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
-  return isMember(changers, input);
+  if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return undefined;
+  return changers;
+}
+
+/** Asserts that one of the groups includes the caller. @throws ServiceError V2_LOCKOUT */
+export async function assertMember(groups: readonly ValueReference[], search: GroupSearch): Promise<void> {
+  if (await isMember(groups, search)) return;
+  const { index, handle } = search.identity;
+  const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
+  throw new ServiceError('V2_LOCKOUT', { detail });
 }
 
 function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
@@ -124,10 +138,10 @@ function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
 /** Searches HS_VLIST groups for the caller, depth-first. `visited`: groups, which may reference each other. */
 async function isMember(
   groups: readonly ValueReference[],
-  input: OwnershipInput,
+  search: GroupSearch,
   visited = new Set<string>(),
 ): Promise<boolean> {
-  const { handle, identity, run, readGroup } = input;
+  const { handle, identity, run, readGroup } = search;
   for (const group of groups) {
     const key = referenceKey(group, true);
     if (visited.size === MAX_GROUPS) return false;
@@ -138,7 +152,7 @@ async function isMember(
     if (record === undefined && isSameHandle(group.handle, `0.NA/${prefixOf(handle)}`)) return true;
     const members = await run(membersIn(record ?? [], group), Infinity);
     if (includesIdentity(members, identity)) return true;
-    if (await isMember(members, input, visited)) return true;
+    if (await isMember(members, search, visited)) return true;
   }
   return false;
 }

@@ -12,7 +12,7 @@ import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';
 import { type Judged, type SendWrite, noBody, withoutRetryAfter } from '../write/write.js';
 import { PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
-import { buildRecord } from './ownership.js';
+import { planRecord } from './ownership.js';
 import {
   type CallerRecord,
   type SizedValues,
@@ -23,7 +23,7 @@ import {
 } from './read.js';
 import { BODY_LIMITS } from './translation/attributes.js';
 import { type V2Input, readInputs } from './translation/data.js';
-import { type WritePlan, planWrite } from './translation/record.js';
+import type { WritePlan } from './translation/record.js';
 
 interface InputList {
   inputs: V2Input[];
@@ -116,7 +116,8 @@ async function createRecord(
   { origin, rawHandle, inputs, chars, send, isCreation }: PutTarget & { isCreation: boolean },
 ): Promise<true | undefined> {
   const { text: handle } = origin.handle;
-  const record = { values: await buildRecord(call, { inputs, handle, chars }), chars };
+  const { values } = await planRecord(call, { inputs, handle, chars });
+  const record = { values, chars };
   if ((await sendCreation(call, origin, send, record)) === 'created') {
     // Without a lock, the stored record may already be that of another client.
     await sendWritten(call, { handle, rawHandle, isNew: true, written: record });
@@ -160,8 +161,7 @@ async function replace(
 ): Promise<true | undefined> {
   const chars = body.chars + current.chars;
   const { text: handle } = origin.handle;
-  const values = await buildRecord(call, { inputs, handle, current, chars });
-  const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
+  const { values, plan } = await planRecord(call, { inputs, handle, current, chars });
   const { requests, indexes } = requestsOf(origin, plan);
   const answer = await send(requests, { indexes });
   // The record was deleted after the read, so a plan by index cannot change it.

@@ -2,10 +2,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';
-import { type OwnershipInput, assertOwnership } from '../../src/v2/ownership.js';
+import { type GroupSearch, assertMember, groupsToSearch } from '../../src/v2/ownership.js';
 import { adminValue, textValue } from '../support/v2-values.js';
 
-type ReadGroup = OwnershipInput['readGroup'];
+type ReadGroup = GroupSearch['readGroup'];
 
 const identity = { handle: '21.T1/USER01', index: 300 };
 const stranger = { handle: '21.T1/USER02', index: 300 };
@@ -16,23 +16,17 @@ const vlist = (...value: ValueReference[]): HandleValue[] => [
   { index: 200, type: 'HS_VLIST', data: { format: 'vlist', value } },
 ];
 
-const writing = (
+async function writing(
   values: HandleValue[],
   {
     current = [],
     readRecord = () => Promise.resolve([]),
   }: { current?: HandleValue[]; readRecord?: ReadGroup } = {},
-) =>
-  assertOwnership({
-    handle: '21.T1/x',
-    values,
-    current,
-    identity,
-    automatic,
-    chars: 0,
-    run: runToEnd,
-    readGroup: readRecord,
-  });
+) {
+  const groups = runToEnd(groupsToSearch({ values, current, identity, automatic }));
+  const search = { handle: '21.T1/x', identity, run: runToEnd, readGroup: readRecord };
+  if (groups !== undefined) await assertMember(groups, search);
+}
 
 const weak = (admin: ValueReference): HandleValue => ({
   index: 100,

@@ -269,10 +269,14 @@ function planOf(values: HandleValue[], { current, isFull, next }: PlanInput): Wr
 
 function* isUnchanged(value: HandleValue, before: HandleValue): Steps<boolean> {
   if (value === before) return true;
-  const one = yield* decodeValue(value);
-  const other = yield* decodeValue(before);
-  if (one.data !== other.data) return false;
-  return (yield* canonicalForm(one)).join('') === (yield* canonicalForm(other)).join('');
+  const bytes = yield* stepBytesOfValueData(value.data);
+  if (!bytes.equals(yield* stepBytesOfValueData(before.data))) return false;
+  return (yield* formWithoutData(value, bytes)) === (yield* formWithoutData(before, bytes));
+}
+
+function* formWithoutData(value: HandleValue, bytes: Buffer): Steps<string> {
+  const refs = yield* showReferences(value.references);
+  return (yield* canonicalForm({ value, bytes, data: '', refs })).join('');
 }
 
 /** Rejects a value with a hidden value's index. The error is a 400, because the v2 contract has no 409. */
