@@ -83,22 +83,22 @@ export function readV2Login(
   const { name, password } = basic;
   if (password === undefined) throw loginNeeded('there is no colon between name and password');
   const mapped = identities.get(name);
-  if (mapped !== undefined) {
-    const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
-    return loginOf(mapped, `Basic ${encoded.toString('base64')}`);
-  }
-  const decoded = tryDecode(decodeURIComponent, name) ?? name;
-  if (decoded.includes('/')) return loginOf(decoded, authorization);
-  throw loginNeeded(
-    `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
-      '(colon and slash percent-encoded) nor one of the names configured in v2.identities',
-  );
+  const decoded = mapped ?? tryDecode(decodeURIComponent, name) ?? name;
+  if (mapped === undefined && !decoded.includes('/'))
+    throw loginNeeded(
+      `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
+        '(colon and slash percent-encoded) nor one of the names configured in v2.identities',
+    );
+  const identity = parseReference(decoded);
+  return {
+    identity,
+    identityKey: referenceKey(identity, false),
+    authorization: mapped === undefined ? authorization : basicOf(mapped, password),
+  };
 }
 
-function loginOf(name: string, authorization: string): Login {
-  const identity = parseReference(name);
-  return { identity, identityKey: referenceKey(identity, false), authorization };
-}
+const basicOf = (identity: string, password: Buffer): string =>
+  `Basic ${Buffer.concat([Buffer.from(`${encodeURIComponent(identity)}:`), password]).toString('base64')}`;
 
 const loginNeeded = (detail: string): ServiceError => new ServiceError('V2_LOGIN_NEEDED', { detail });
 
