@@ -281,7 +281,8 @@ function readChecks(state: string): Map<string, LinkCheck> {
 
 function replaceState(state: string, checks: ReadonlyMap<string, LinkCheck>): void {
   const lines = [...checks.values()].map((check) => `${JSON.stringify(check)}\n`);
-  writeFileSync(`${state}.tmp`, lines.join(''), { mode: 0o600 });
+  // Flushed, because a disk may find only then that it has no room.
+  writeFileSync(`${state}.tmp`, lines.join(''), { mode: 0o600, flush: true });
   renameSync(`${state}.tmp`, state);
 }
 

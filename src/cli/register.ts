@@ -1,6 +1,6 @@
 // The `register` command: writes the keys, the site record and the registration bundle of a Handle service.
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -147,8 +147,10 @@ function writeNewFiles(folder: string, files: readonly NewFile[]): void {
     for (const { name, content, isPrivate = false } of files) {
       const path = join(folder, name);
       // `wx` fails if the file has been created since the check.
-      writeFileSync(path, content, { flag: 'wx', mode: isPrivate ? 0o600 : 0o644 });
+      closeSync(openSync(path, 'wx', isPrivate ? 0o600 : 0o644));
       written.push(path);
+      // Flushed, because a disk may find only then that it has no room.
+      writeFileSync(path, content, { flush: true });
     }
   } catch (error) {
     for (const path of written) rmSync(path, { force: true });

@@ -10,6 +10,9 @@ import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countText, print, printNote, printableLines, startCounter } from './terminal.js';
 
+/** Flushed, because a network drive or a thin volume may find only then that it has no room: the rename would replace a good file. */
+const OUTPUT = { mode: 0o600, flush: true };
+
 interface ExportOptions extends AdminOptions {
   prefix: string;
   output?: string;
@@ -54,7 +57,7 @@ async function writeOutput(
 ): Promise<Exported> {
   const earlier = partialsOf(base);
   const partial = partialAt(base, earlier.length + 1);
-  const target = createWriteStream(partial, { mode: 0o600 });
+  const target = createWriteStream(partial, OUTPUT);
   const gzip = output.endsWith('.gz') ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
   const sink = gzip ?? target;
   // The compressor fails with the file, so that writers waiting for `drain` fail too.
@@ -184,7 +187,7 @@ async function writeSeed(lines: AsyncIterable<string>, output: string): Promise<
   const partial = `${output}.partial`;
   const pack = output.endsWith('.gz') ? createGzip() : new PassThrough();
   try {
-    await pipeline(endLines(), pack, createWriteStream(partial, { mode: 0o600 }));
+    await pipeline(endLines(), pack, createWriteStream(partial, OUTPUT));
     if (records > 0) renameSync(partial, output);
   } catch (error) {
     if (error instanceof Failure) throw error;

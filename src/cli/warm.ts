@@ -173,7 +173,9 @@ function readStateLines(file: string, bytes: Buffer): Map<string, number> {
 /** Removes superseded lines, because the file would otherwise grow with each run. */
 function compact(file: string, known: Map<string, number>): void {
   const temporary = `${file}.tmp`;
-  writeFileSync(temporary, [...known].map(([handle, dueAt]) => stateLine(handle, dueAt)).join(''));
+  const lines = [...known].map(([handle, dueAt]) => stateLine(handle, dueAt));
+  // Flushed, because a disk may find only then that it has no room.
+  writeFileSync(temporary, lines.join(''), { flush: true });
   renameSync(temporary, file);
 }
 

@@ -1,0 +1,94 @@
+// A disk that does not keep what a command has written, as a thin volume or a quota whose limit shows only at a sync.
+import fs, { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { cli } from '../support/cli.js';
+import { newFolder } from '../support/folder.js';
+import { fileOf, recordLine } from '../support/record-files.js';
+import { urlValue } from '../support/upstream.js';
+
+/** Lets every sync fail after the first `kept`. */
+function failSyncs(kept = 0): void {
+  let left = kept;
+  const sync = (): void => {
+    if (left-- <= 0) throw new Error('ENOSPC: no space left on device, fsync');
+  };
+  const sliced = vi.spyOn(fs, 'fsync').mockImplementation((_file, done) => {
+    try {
+      sync();
+      done(null);
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  const blocking = vi.spyOn(fs, 'fsyncSync').mockImplementation(sync);
+  onTestFinished(() => {
+    for (const spy of [sliced, blocking]) spy.mockRestore();
+  });
+}
+
+const record = (handle: string): string => recordLine(handle, [urlValue('https://example.org/')]);
+
+async function startAdmin(): Promise<string> {
+  const headers = { 'Content-Type': 'application/x-ndjson' };
+  const body = `${record('21.T1/NEW')}\n`;
+  const server = createServer((_req, res) => res.writeHead(200, headers).end(body)).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+  });
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test.each(['records', 'records.gz'])(
+  'an export to it fails, and keeps what earlier runs have (%s)',
+  async (name) => {
+    const folder = newFolder();
+    const output = join(folder, name);
+    writeFileSync(`${output}.21.T1.1.partial`, `${record('21.T1/OLD')}\n`);
+    const args = ['export', '--prefix', '21.T1', '--output', output, '--admin', await startAdmin()];
+    failSyncs();
+    const { code, stderr } = await cli(args);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('no space left on device') as string]);
+    expect(readdirSync(folder)).toEqual([`${name}.21.T1.1.partial`, `${name}.21.T1.2.partial`]);
+  },
+);
+
+test.each(['seed', 'seed.gz'])('an import to a file on it fails, and leaves no file (%s)', async (name) => {
+  const folder = newFolder();
+  const file = fileOf(record('21.T1/A'));
+  failSyncs();
+  const { code, stderr } = await cli(['import', file, '--output', join(folder, name)]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('no space left on device') as string]);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test('a check of links on it fails, and keeps the last results', async () => {
+  const state = join(newFolder(), 'links.ndjson');
+  const line = `${JSON.stringify({ url: 'https://example.org/', result: '200', checkedAt: new Date().toISOString() })}\n`;
+  writeFileSync(state, line);
+  failSyncs();
+  const { code } = await cli(['check-links', fileOf(record('21.T1/A')), '--state', state]);
+  expect([code, readFileSync(state, 'utf8')]).toEqual([2, line]);
+});
+
+test('a warm-up on it fails, and keeps the handles that are done', async () => {
+  const state = join(newFolder(), 'state');
+  // Superseded lines are dropped at the start.
+  const lines = '21.T1/A\t2026-11-01T00:00:00.000Z\n'.repeat(3);
+  writeFileSync(state, lines);
+  failSyncs();
+  const { code } = await cli(['warm', fileOf('21.T1/A\n'), '--state', state]);
+  expect([code, readFileSync(state, 'utf8')]).toEqual([2, lines]);
+});
+
+test('a registration on it leaves none of its files, so that the same command can be repeated', async () => {
+  const output = join(newFolder(), 'service');
+  const answers = ['--address', '203.0.113.10', '--organization', 'Library', '--email', 'pid@example.org'];
+  failSyncs(1);
+  const { code, stderr } = await cli(['register', '--output', output, ...answers]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('no space left on device') as string]);
+  expect(existsSync(output) ? readdirSync(output) : []).toEqual([]);
+});
