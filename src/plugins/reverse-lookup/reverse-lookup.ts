@@ -9,7 +9,7 @@ import { createConnections } from '../../upstream/connections.js';
 import type { ForwardRequest } from '../../upstream/contract.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { explainServerFailure, toServiceError } from '../../upstream/failure.js';
-import { createForwardRequest } from '../../upstream/forwarding/forward-request.js';
+import { createForwardRequest, limitForwards } from '../../upstream/forwarding/forward-request.js';
 import { readInSlices } from '../../upstream/reply.js';
 import { type UpstreamResponse, invalidResponse, parseList } from '../../upstream/response.js';
 import { sessionsOf } from '../../upstream/sessions.js';
@@ -22,7 +22,10 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, host.createDispatcher);
   const sessions = sessionsOf(url, upstreams.main?.url);
   const access = { pseudonym, writeAgent, sessions };
-  const forwardRequest = createForwardRequest({ url, readOnly: false, writeTimeoutMs }, access);
+  const forwardRequest = limitForwards(
+    createForwardRequest({ url, readOnly: false, writeTimeoutMs }, access),
+    new ConcurrencyLimiter({ ...settings.upstream, minConcurrency: settings.upstream.concurrency }),
+  );
   const forwardToService: ForwardRequest = (...given) =>
     forwardRequest(...given).catch((error: unknown) => {
       throw asLookupFailure(toServiceError(error));
