@@ -7,7 +7,7 @@ import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisStore } from '../../src/cache/redis/store.js';
-import { shiftTimes } from '../../src/cache/entry.js';
+import { RUN_LENGTH, shiftTimes } from '../../src/cache/entry.js';
 import { Member } from '../../src/cache/link/member.js';
 import { MemberList } from '../../src/cache/link/member-list.js';
 
@@ -32,6 +32,12 @@ export const together =
       for (const restore of restores) restore();
     };
   };
+
+/** Takes every server for the same run. The name has the length of a run ID, as entries contain it. */
+export const assumeSameRun = (): (() => void) => {
+  const run = '0'.repeat(RUN_LENGTH);
+  return replace(RedisCommands, 'runOf', () => () => run);
+};
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
