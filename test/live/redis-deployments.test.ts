@@ -20,7 +20,10 @@ describeWithRedis('deployments on one Redis', () => {
     await redis.client.flushall();
     one.put(HANDLE, numbered(1));
     other.put(HANDLE, numbered(2));
-    for (const demo of [one, other]) demo.reset();
+    for (const demo of [one, other]) {
+      demo.heal();
+      demo.reset();
+    }
   });
 
   type Env = Record<string, string>;
@@ -133,6 +136,15 @@ describeWithRedis('deployments on one Redis', () => {
       await request(first.app.admin).post('/purge').send({ handle: '21.T11998/another' }).expect(200);
       one.fail('error');
       expect(numberIn(await first.ask(PATH))).toBe(1);
+    });
+
+    test('keep the records in Redis when it evicts only the owner of redis.keyPrefix', async () => {
+      const first = await startAt(one.url, env);
+      await first.ask(PATH);
+      await isStored(1);
+      await redis.client.del('mistake:upstream');
+      await expect.poll(() => redis.client.get('mistake:upstream')).toBe(one.url);
+      expect(await cacheStatusOf(await startAt(one.url, env))).toContain('detail=redis');
     });
   });
 });
