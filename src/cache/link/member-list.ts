@@ -1,6 +1,12 @@
 // The member list in Redis: a sorted set with the end of each membership as score (Redis clock, ms).
 import type { Clock } from '../../clock.js';
-import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
+import {
+  LEASE_MS,
+  LEASE_WAIT_MS,
+  MAX_DRIFT,
+  MAX_REDIS_CLOCK_STEP_MS,
+  MEMBERSHIP_MS,
+} from '../coherence/lease.js';
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
 import type { RedisCommands } from '../redis/commands.js';
 
@@ -9,7 +15,7 @@ export interface Renewal {
   was: 'listed' | 'lapsed' | 'absent' | 'late';
   /** Members whose membership has expired. */
   lapsed: string[];
-  /** Age of the list (ms), which is recreated after a start, a flush or a failover of Redis. */
+  /** Least age of the list (ms), which is recreated after a start, a flush or a failover of Redis. */
   listAgeMs: number;
   /**
    * Whether members have not returned: those that lapsed, and those that had lapsed in a list that was lost
@@ -87,7 +93,7 @@ export class MemberList {
     const { publish, ofGroup } = this.commands.channels;
     const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
     const reply = await this.commands.script(RENEW, [this.#name], args);
-    const [was, count, lapsed, score, listAgeMs, now, vouchers] = reply as [
+    const [was, count, lapsed, score, ageMs, now, vouchers] = reply as [
       ...[Renewal['was'], number, string[]],
       ...[string, number, string, number],
     ];
@@ -95,11 +101,13 @@ export class MemberList {
     this.#redisClock = { now: Number(now), at };
     if (lease !== 'none') this.#lapsed = { areListed: false, areLost: false };
     else if (was !== 'late') this.#noteLapsed(lapsed, score !== this.#created.score);
-    if (was !== 'late') this.#created = { score, at: at - listAgeMs };
+    // Not updated: the clock of Redis may be set while the list exists, and may have been set ahead before.
+    if (was !== 'late' && score !== this.#created.score)
+      this.#created = { score, at: at - Math.max(0, ageMs - MAX_REDIS_CLOCK_STEP_MS) };
     if (count > 0) this.count = count;
     const { areLost } = this.#lapsed;
     const areMissing = areLost || lapsed.length > 0;
-    return { was, lapsed, listAgeMs, areMissing, isVouched: vouchers > 0 && !areLost };
+    return { was, lapsed, listAgeMs: at - this.#created.at, areMissing, isVouched: vouchers > 0 && !areLost };
   }
 
   #noteLapsed(lapsed: readonly string[], isNewList: boolean): void {
