@@ -78,7 +78,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
       const { was, lapsed, listCreatedAt } = world;
       world.was = 'listed';
       const reply = [was, 1, lapsed, listCreatedAt, world.listAgeMs, '0', world.isVouched ? 1 : 0];
-      return world.renewed.then(() => reply);
+      return world.renewed.then(() => (was === 'late' ? ['late', 0, [], '0', 0, '0', 0] : reply));
     },
   };
   const names = new Map([

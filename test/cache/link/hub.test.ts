@@ -273,6 +273,20 @@ describe('coherence hub', () => {
     expect(pending.size).toBe(1);
   });
 
+  test('publishes a change later that was not acknowledged when Redis returned either', async () => {
+    const { hub, pending, world } = open('wait');
+    world.publish = away;
+    const returns = [true, false];
+    world.returned = () => {
+      const isBack = returns.shift() === true;
+      // The return publishes what is pending.
+      if (isBack) pending.take(10);
+      return Promise.resolve(isBack);
+    };
+    await hub.publish(CHANGED);
+    expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+  });
+
   test('publishes a change again when it was not acknowledged in time and Redis returns', async () => {
     const { hub, published, world } = open();
     const acknowledgements = [false, true];

@@ -93,6 +93,16 @@ describe('cache coherence member', () => {
     expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(entries);
   });
 
+  test('starts no era after a late renewal, whose reply has no list', async () => {
+    const { world, clock, member } = openMember();
+    Object.assign(world, { lapsed: ['gone'], listCreatedAt: '1' });
+    await clock.pass(1000);
+    world.was = 'late';
+    await clock.pass(3500);
+    expect(member.leaseLeftMs()).toBeGreaterThan(0);
+    expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(1);
+  });
+
   test('starts an era unknown to the server when the list of a lapsed member is lost before its lease', async () => {
     const { world, clock, member } = openMember();
     world.lapsed = ['gone'];
@@ -242,6 +252,17 @@ describe('cache coherence member', () => {
       expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
     });
 
+    test('stays listed if it could not publish a change, which its lapse then reveals', async () => {
+      const { world, clock, pending, member } = openMember();
+      await member.renewNow();
+      world.changed = gate().opened;
+      pending.add({ kind: 'forget', key: KEY });
+      const closed = member.close();
+      await clock.pass(5000);
+      await closed;
+      expect(world.asked).not.toContain('leave');
+    });
+
     test('does not join again if it was between its first two renewals', async () => {
       const { world, member } = openMember();
       const { opened, open: pass } = gate();
@@ -295,6 +316,16 @@ describe('cache coherence member', () => {
     expect(await isSettled(returned)).toBe(false);
     applied.open();
     expect(await returned).toBe(true);
+  });
+
+  test('reads the bans again after it has missed one', async () => {
+    const { world, member } = openMember();
+    await member.renewNow();
+    world.asked.length = 0;
+    const ban = { kind: 'ban', prefix: '21.T1', isSoft: false, number: 0 } as const;
+    world.send(`9 ${formatChange(ban, { member: 'other', call: '' })}`);
+    await member.renewNow();
+    expect(world.asked[0]).toBe('enter from era of run');
   });
 
   test('marks all entries stale when it has been removed from the member list', async () => {
