@@ -122,6 +122,20 @@ test('a channel that moves while a PING is in flight is noticed', async () => {
   });
 });
 
+test('the loss of many channels, as in a failover, is one loss and no warning of Node.js', async () => {
+  const warned = vi.fn();
+  process.on('warning', warned);
+  onTestFinished(() => void process.off('warning', warned));
+  const { subscription, onLost } = await subscribeToTwo({
+    ping: () => channelReply('sunsubscribe', 'a').repeat(20),
+  });
+  await expect(subscription.ping()).rejects.toThrow();
+  await vi.waitFor(() => {
+    expect(onLost).toHaveBeenCalledOnce();
+  });
+  expect(warned).not.toHaveBeenCalled();
+});
+
 test('a message connection that loses no channel replies to a PING', async () => {
   const ping = (argument: string): string => arrayReply(bulkReply('pong'), bulkReply(argument));
   const { subscription, onLost } = await subscribeToTwo({ ping });

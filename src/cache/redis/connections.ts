@@ -318,7 +318,8 @@ export async function openSubscription(
     connection.on('error', () => {
       connection.disconnect();
     });
-    connection.on('moved', () => {
+    // A failover takes all channels, and each further `disconnect` would add a listener to the socket.
+    connection.once('moved', () => {
       hasMoved = true;
       connection.emit('error', new Error(CHANNEL_LOST));
     });
