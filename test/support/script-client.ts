@@ -54,6 +54,7 @@ export function createScriptClient(client: Redis): ScriptClient {
     keyPrefix: PREFIX,
     channels,
     isUp: () => true,
+    membersName: `${PREFIX}members`,
     runOf: () => made.run,
     async script(source, keys, args) {
       const reply = await client.eval(source, keys.length, ...keys, ...args);

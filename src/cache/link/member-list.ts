@@ -70,7 +70,7 @@ export class MemberList {
   }
 
   get #name(): string {
-    return `${this.commands.keyPrefix}members`;
+    return this.commands.membersName;
   }
 
   /** The list entry that names the server run. A list from before a restart or a failover has a different mark. */

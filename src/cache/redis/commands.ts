@@ -82,6 +82,10 @@ export class RedisCommands {
     return stateName(this.keyPrefix, 'bans');
   }
 
+  get membersName(): string {
+    return `${this.keyPrefix}members`;
+  }
+
   /** The channels. Their prefix has the database number, because all databases share the channels. */
   get channels(): Channels {
     return createChannels(`${this.keyPrefix}${this.connections.database}:`, this.isCluster);
@@ -125,9 +129,13 @@ export class RedisCommands {
     return openSubscription(this.connections, { master, channels, watch }, events);
   }
 
-  /** Returns the run ID of the server responsible for the key; undefined if unknown. */
+  /**
+   * Returns the run of the server responsible for the key; undefined if unknown. For the bans and the members, which have
+   * eras, it is that of the process, so that they are common to instances of all versions.
+   */
   runOf(name: string): string | undefined {
-    return this.#runs.ofKey(name);
+    const run = this.#runs.ofKey(name);
+    return name === this.bansName || name === this.membersName ? run?.process : run?.term;
   }
 
   /** Runs a command. Never throws: a failure is counted, and the result is undefined. */
@@ -246,9 +254,19 @@ export function digestOf(source: string): string {
 /** Minimum Redis version with sharded channels (SPUBLISH). */
 const MIN_CLUSTER_VERSION = 7;
 
-/** The run id of each master, which changes with a restart or a failover. */
+interface ServerRun {
+  /** Changes with a restart. */
+  process: string;
+  /**
+   * In a cluster it also changes when the server becomes the master again: it may not have received what another master
+   * stored meanwhile, although it was its replica.
+   */
+  term: string;
+}
+
+/** The run of each master, which changes with a restart or a failover. */
 class ServerRuns {
-  readonly #runs = new Map<Redis, string>();
+  readonly #runs = new Map<Redis, ServerRun>();
   #hasWarned = false;
 
   constructor(
@@ -264,7 +282,7 @@ class ServerRuns {
     }
   }
 
-  ofKey(name: string): string | undefined {
+  ofKey(name: string): ServerRun | undefined {
     const client = this.connections.clientOf(name);
     return client && this.#runs.get(client);
   }
@@ -273,17 +291,26 @@ class ServerRuns {
     this.#runs.clear();
   }
 
-  /** Pings every known master, and reads the run id of new masters. @throws Error when a master does not reply */
+  /** Checks every known master, and reads the run id of new masters. @throws Error when a master does not reply */
   async check(): Promise<void> {
     const masters = this.connections.masters();
     for (const client of this.#runs.keys())
       if (!masters.some((master) => master.client === client)) this.#runs.delete(client);
     await Promise.all(
       masters.map(async ({ client }) => {
-        if (this.#runs.has(client)) await client.ping();
-        else await this.#read(client);
+        const known = this.#runs.get(client);
+        if (known === undefined) await this.#read(client);
+        else if (!this.connections.isCluster) await client.ping();
+        // A master also renames its history with its first replica, and an hour after its last: all instances use the new name.
+        else this.#setRun(client, known.process, await client.info('replication'));
       }),
     );
+  }
+
+  #setRun(client: Redis, process: string, info: string): void {
+    const history = infoField(info, 'master_replid') ?? '';
+    const term = this.connections.isCluster ? digestOf(process + history).slice(0, RUN_LENGTH) : process;
+    this.#runs.set(client, { process, term });
   }
 
   async #read(client: Redis): Promise<void> {
@@ -294,7 +321,7 @@ class ServerRuns {
     if (this.connections.isCluster && Number.parseInt(version) < MIN_CLUSTER_VERSION)
       throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
     client.once('close', () => this.#runs.delete(client));
-    this.#runs.set(client, (infoField(info, 'run_id') ?? '').slice(0, RUN_LENGTH));
+    this.#setRun(client, (infoField(info, 'run_id') ?? '').slice(0, RUN_LENGTH), info);
     const policy = riskyEviction(info);
     if (this.#hasWarned || policy === undefined) return;
     this.#hasWarned = true;

@@ -44,8 +44,8 @@ export class RedisStore {
     const [run, seq, fences, redisTime] = ticket as TicketReply;
     // The server may contain invalidated entries after a restart or a failover.
     const serverRun = commands.runOf(stateName);
-    // Recreates an evicted or flushed group state, without which no entry of the group can be stored.
-    if (run === null && serverRun !== undefined)
+    // Recreates an evicted or flushed group state, or that of another run, without which no entry of the group can be stored.
+    if (run !== serverRun && serverRun !== undefined)
       void commands.run('open', () => commands.script(SYNC, [stateName], [serverRun]));
     if (run === null || run !== serverRun) return MISS;
     const fromRedisMs = sentAt - Number(redisTime);
