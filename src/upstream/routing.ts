@@ -125,11 +125,13 @@ export function createPrefixRouting<Server extends Routed>(
   }
   for (const pattern of unserved) byPattern.set(pattern, []);
   const fallback: readonly Server[] = byPattern.get('*') ?? [];
+  // A handle may have a thousand segments, and each is cut off its prefix.
+  const longest = Math.max(0, ...[...byPattern.keys()].map(({ length }) => length - '.*'.length));
 
   function serverOf(prefix: string): readonly Server[] {
     const exact = byPattern.get(prefix);
     if (exact) return exact;
-    for (let end = prefix.lastIndexOf('.'); end > 0; end = prefix.lastIndexOf('.', end - 1)) {
+    for (let end = prefix.lastIndexOf('.', longest); end > 0; end = prefix.lastIndexOf('.', end - 1)) {
       const derived = byPattern.get(`${prefix.slice(0, end)}.*`);
       if (derived) return derived;
     }

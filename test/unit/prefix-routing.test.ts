@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
 import type { RecordSource } from '../../src/upstream/contract.js';
 import { DSPACE } from '../../src/plugins/repositories/repositories.js';
@@ -45,6 +45,16 @@ describe('prefix routing', () => {
   test('routes a handle under an unlisted prefix to no server', () => {
     expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
     expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
+  });
+
+  test('cuts only prefixes that a pattern may have off a handle with a thousand segments', () => {
+    const handle = handleRef(`${'A.'.repeat(1000)}B/x`, false);
+    const cut = vi.spyOn(String.prototype, 'slice');
+    const found = find(handle);
+    const { length } = cut.mock.calls;
+    cut.mockRestore();
+    expect(found).toEqual([OTHERS]);
+    expect(length).toBeLessThan(20);
   });
 
   const segment = fc.constantFrom('a', 'B', '1', '20');
