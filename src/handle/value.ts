@@ -64,12 +64,23 @@ export const isPublic = ({ permissions }: Partial<HandleValue>): boolean =>
 export const selectsAll = ({ indexes, types }: Selection): boolean =>
   indexes.length === 0 && types.length === 0;
 
-/** Creates the predicate for a selection. */
-export function createValueFilter({ indexes, types }: Selection): (value: HandleValue) => boolean {
-  if (selectsAll({ indexes, types })) return () => true;
+type ValueFilter = (value: HandleValue) => boolean;
+
+/** The predicate of each selection, because a batch uses one, of up to a megabyte, for each of its handles. */
+const FILTERS = new WeakMap<Selection, ValueFilter>();
+
+/** Returns the predicate for a selection. */
+export function createValueFilter(selection: Selection): ValueFilter {
+  const known = FILTERS.get(selection);
+  if (known !== undefined) return known;
+  const { indexes, types } = selection;
   const wantedIndexes = new Set(indexes);
   const isWantedType = createTypeTest(types);
-  return (value) => wantedIndexes.has(value.index) || isWantedType(value.type);
+  const filter: ValueFilter = selectsAll(selection)
+    ? () => true
+    : (value) => wantedIndexes.has(value.index) || isWantedType(value.type);
+  FILTERS.set(selection, filter);
+  return filter;
 }
 
 /**

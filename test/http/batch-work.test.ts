@@ -6,6 +6,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { elementsOf, handleOfTarget, postBatch } from '../support/batch.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+import { sliceBySteps } from '../support/slices.js';
 import { mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
@@ -30,6 +31,29 @@ async function startWithLarge(chars = 1_000_000): Promise<Proxy> {
 }
 
 describe('batch work', () => {
+  test('reads a long type once, not for each handle', async () => {
+    const proxy = await startWithLarge(100);
+    const type = 'T.'.repeat(50_000);
+    const folded = vi.spyOn(String.prototype, 'toUpperCase');
+    const answer = await postBatch(proxy, { handles: repeated(100), type });
+    const times = folded.mock.contexts.filter((text) => String(text).length === type.length).length;
+    folded.mockRestore();
+    expect(elementsOf(answer)).toHaveLength(100);
+    expect(times).toBe(1);
+  });
+
+  test('is sliced also for small records in memory, when a traffic rule looks at each handle', async () => {
+    mockLargeRecords(100);
+    const rule = { name: 'none', match: { handle: '21.T1/none' }, log: true };
+    const proxy = await startProxy({ TRAFFIC_RULES: JSON.stringify([rule]) });
+    const steps = sliceBySteps();
+    await postBatch(proxy, { handles: repeated(100) });
+    const before = steps();
+    expect(elementsOf(await postBatch(proxy, { handles: repeated(100) }))).toHaveLength(100);
+    // The names alone take two steps each.
+    expect(steps() - before).toBeGreaterThan(300);
+  });
+
   describe('value selection from a large record', () => {
     test('parses the record once per batch', async () => {
       const proxy = await startWithLarge();

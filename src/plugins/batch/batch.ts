@@ -11,7 +11,7 @@ import type { Body } from '../../handle/outcome.js';
 import { type HandleRef, readPlainHandle } from '../../handle/handle.js';
 import { charsIn } from '../../handle/json-texts.js';
 import { type JsonLimits, indentJson, writeJson } from '../../handle/json.js';
-import { selectsAll } from '../../handle/value.js';
+import { SMALL_CHARS, selectsAll } from '../../handle/value.js';
 import { VARY } from '../../http/cache-headers.js';
 import { contextOf, existsBy, resultOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
@@ -292,7 +292,9 @@ function createStartElement(
       const refusal = await refusalOf?.(handle);
       if (refusal !== undefined) return fail(name, refusal, handle);
       const resolution = await resolver.resolve(handle, { authoritative: false, caller });
-      return await runSteps(answer(name, handle, resolution), charsOf(resolution));
+      const chars = charsOf(resolution);
+      // Short records are sliced too, because those in memory all follow in one turn of the event loop.
+      return await runSteps(answer(name, handle, resolution), chars <= SMALL_CHARS ? Infinity : chars);
     } catch (error) {
       return fail(name, asServiceError(error, createReportUnexpected(host)), handle);
     }
