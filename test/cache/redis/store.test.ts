@@ -19,6 +19,8 @@ function open() {
     bans: new Bans('1-run-of-the-bans'),
     /** Run of the server with the bans. */
     runOfBans: '1-run-of-the-bans',
+    /** Run of the server with the entry. */
+    run: RUN,
     stored: undefined as Buffer | undefined,
     reads: 0,
     redisNow: NOW,
@@ -32,7 +34,7 @@ function open() {
   const commands = {
     keyPrefix: PREFIX,
     bansName: stateName(PREFIX, 'bans'),
-    runOf: (name: string) => (name === stateName(PREFIX, 'bans') ? world.runOfBans : RUN),
+    runOf: (name: string) => (name === stateName(PREFIX, 'bans') ? world.runOfBans : world.run),
     run: (_name: string, command: (client: typeof redis) => Promise<unknown>) => command(redis),
     script(source: string, _keys: readonly string[], args: readonly unknown[]) {
       if (source === TICKET) return Promise.resolve([RUN, '7', null, String(world.redisNow)]);
@@ -56,6 +58,13 @@ describe('Redis store in a cluster', () => {
     const { store } = open();
     await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
     expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
+  });
+
+  test('misses an entry of a restarted master whose group state is still from an old dump', async () => {
+    const { world, store } = open();
+    await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
+    world.run = 'a-restarted-run-';
+    expect(await store.get(KEY)).toMatchObject({ entry: undefined, ticket: undefined });
   });
 
   test('misses an entry stored before a new master took over the bans', async () => {
