@@ -153,6 +153,16 @@ describe('Redis lock', () => {
     }
   });
 
+  test('is released after it was renewed for longer than its lifetime', async () => {
+    const world = start();
+    const { clock, redis } = world;
+    const { end } = await hold(world);
+    await clock.pass(redis.lifeMs + 2000);
+    end();
+    await settled();
+    expect(redis.holder).toBeUndefined();
+  });
+
   test('does not time out while a different instance holds it, because Redis responds', async () => {
     const { clock, redis, lock } = start();
     redis.holder = 'another';
