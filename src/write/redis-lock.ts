@@ -27,18 +27,18 @@ local token, ends = string.match(holder or '', '^(%S+) (%d+)$')
 if token then holder = tonumber(ends) > now and token end
 local function text(number) return string.format('%.0f', number) end
 local function hold(token, lifeMs)
+  redis.call('DEL', KEYS[1])
   redis.call('SET', KEYS[1], token .. ' ' .. text(now + lifeMs))
 end`;
 
 /**
- * Acquires a lock. KEYS: the lock, the next instance, the trace. ARGV: token, lock TTL (ms), instance, trace
- * TTL (ms). Returns -1 if a different token holds the lock, otherwise the time since its last release (ms).
- * An instance that finds the lock taken registers as the next one, so that an instance with a long queue
- * cannot monopolise it. The owner may repeat the request, because a reply may be lost. The trace is "held"
- * until the release, because a killed owner may have been the last writer, and then the time of the release: its
- * remaining TTL would depend on `upstream.writeTimeout` of the instance that released. A missing trace counts as a
- * release just now, because Redis may have lost it, and so does "free" of version 0.3, which has no time. The first
- * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
+ * Acquires a lock. KEYS: the lock, the next instance, the trace. ARGV: token, lock TTL (ms), instance. Returns -1 if a
+ * different token holds the lock, otherwise the time since its last release (ms). An instance that finds the lock
+ * taken registers as the next one, so that an instance with a long queue cannot monopolise it. The owner may repeat
+ * the request, because a reply may be lost. The trace is the time of the release: its remaining TTL would depend on
+ * `upstream.writeTimeout` of the instance that released. A missing trace counts as a release just now, because a
+ * killed owner may have been the last writer, or Redis may have lost it, and so does one of version 0.3, which has no
+ * time. The first write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
 export const LOCK = `${HOLDER}
 local wanted = redis.call('GET', KEYS[2])
@@ -52,15 +52,13 @@ if holder ~= ARGV[1] then
   if wanted and wanted ~= ARGV[3] then return -1 end
 end
 local releasedAt = tonumber(redis.call('GET', KEYS[3]) or '') or now
-redis.call('DEL', KEYS[2])
+redis.call('DEL', KEYS[2], KEYS[3])
 hold(ARGV[1], ARGV[2])
-redis.call('SET', KEYS[3], 'held', 'PX', ARGV[4])
 return math.max(0, now - releasedAt)`;
 
-/** Renews a lock. KEYS: lock, trace. ARGV: token, lock TTL, trace TTL (ms). Returns 0 if the token does not hold it. */
+/** Renews a lock. KEYS: the lock. ARGV: token, lock TTL (ms). Returns 0 if the token does not hold it. */
 export const RENEW_LOCK = `${HOLDER}
 if holder ~= ARGV[1] then return 0 end
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
 hold(ARGV[1], ARGV[2])
 return 1`;
 
@@ -145,7 +143,7 @@ class RedisLock {
         const names = lockNames(redis.keyPrefix, this.key);
         this.#names = names;
         this.#requestedAt = sentAt;
-        const args = [this.#token, this.#lifeMs, this.instance, this.#traceMs];
+        const args = [this.#token, this.#lifeMs, this.instance];
         return client.eval(LOCK, 3, names.lock, names.next, names.trace, ...args) as Promise<number>;
       },
       timeoutMs,
@@ -196,7 +194,7 @@ class RedisLock {
       'lock',
       (client) => {
         this.#requestedAt = sentAt;
-        return client.eval(RENEW_LOCK, 2, names.lock, names.trace, this.#token, this.#lifeMs, this.#traceMs);
+        return client.eval(RENEW_LOCK, 1, names.lock, this.#token, this.#lifeMs);
       },
       RENEW_MS,
     );

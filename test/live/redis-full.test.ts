@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { LOCK, RENEW_LOCK } from '../../src/write/redis-lock.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { openInstance } from '../support/instances.js';
@@ -121,6 +122,12 @@ describeWithRedis('full Redis', () => {
       await linked().toEqual([true, true]);
     },
   );
+
+  test('renews a lock', async () => {
+    await client.eval(LOCK, 3, 't:{KEY}:lock', 't:{KEY}:wanted', 't:{KEY}:held', 'token', 60_000, 'instance');
+    await fill();
+    expect(await client.eval(RENEW_LOCK, 1, 't:{KEY}:lock', 'token', 60_000)).toBe(1);
+  });
 
   testKeyLock(async (waitMs) => {
     await fill();

@@ -201,8 +201,8 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
     is('c'),
   ),
   script(coherence.EXPEL, MEMBERS, member, member),
-  script(PATIENT_LOCK, LOCK_KEYS, id, life, writer, life),
-  script(RENEW_LOCK, HOLDER_KEYS, id, life, life),
+  script(PATIENT_LOCK, LOCK_KEYS, id, life, writer),
+  script(RENEW_LOCK, HOLDER_KEYS.slice(0, 1), id, life),
   script(UNLOCK, HOLDER_KEYS, id, life),
   script(STORE_UNCLAIMED, ['list'], writer, life),
   fc.constantFrom<Step[]>(
