@@ -4,6 +4,7 @@ import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { identityOf } from '../../src/http/identity.js';
 import { type HandleLock, createHandleLock } from '../../src/write/lock.js';
+import { partial } from '../support/partial.js';
 
 const NETWORK = '192.0.2.0/24';
 
@@ -32,6 +33,16 @@ describe('lock on a handle', () => {
     const others = spellings(100).map((name) => write(name, 'low'));
     await Promise.all([...others, write('300%3A21.T1%2FOWNER', 'owner')]);
     expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
+  });
+
+  test('counts a release by this instance, although the clock of Redis was set ahead since', async () => {
+    const shared = { freeSince: -Infinity, assertHeld: () => undefined, release: () => Promise.resolve() };
+    const withLock = createHandleLock(60_000, () => Promise.resolve(partial(shared)));
+    await withLock(HANDLE, as('one'), () => Promise.resolve());
+    const released = performance.now();
+    await withLock(HANDLE, as('other'), () => Promise.resolve());
+    const freeSince = await withLock(HANDLE, as('one'), (held) => Promise.resolve(held.freeSince));
+    expect(freeSince).toBeGreaterThanOrEqual(released);
   });
 
   test.each([
