@@ -138,6 +138,13 @@ describe('tiered store (memory before Redis)', () => {
     expect(memory.peek(KEY)).toBeUndefined();
   });
 
+  test('leaves memory empty when an entry that is not for Redis has a fence there', async () => {
+    const { memory, store } = open({ isFenced: true });
+    const { ticket } = await store.get(KEY);
+    expect(await store.set(KEY, entryOf('new'), ticket, false)).toBe(false);
+    expect(memory.peek(KEY)).toBeUndefined();
+  });
+
   test('leaves an entry in memory when Redis stores it, even after a fence was lowered', async () => {
     const { memory, put } = open({ isFenced: true });
     expect(await put(entryOf('new'))).toBe(true);
@@ -173,7 +180,7 @@ describe('tiered store (memory before Redis)', () => {
     const { store, changes } = open(options);
     const { ticket } = await store.get(KEY);
     void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
-    expect(changes).toMatchObject([{ kind: 'forget', key: KEY }]);
+    expect(changes).toEqual([{ kind: 'forget', key: KEY, isUnchanged: false }]);
   });
 
   test('drops from memory an authoritative response that Redis rejects', async () => {
