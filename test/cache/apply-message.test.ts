@@ -182,4 +182,12 @@ describe('invalidation message applier', () => {
       false,
     ]);
   });
+
+  test('ignores in a new server run the bans that arrived before the list of the previous run', () => {
+    const { apply, bans } = open();
+    void apply(ban(7));
+    void apply({ kind: 'bans', run: 'one', seq: 7, floor: 3, bans: [] });
+    void apply({ kind: 'bans', run: 'other', seq: 6, floor: 5, bans: [] });
+    expect(bans()?.latest).toBe(5);
+  });
 });
