@@ -1,6 +1,6 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
 import fs, { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
-import { rename, stat } from 'node:fs/promises';
+import { open, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { KeyedEntry } from '../../src/cache/entry.js';
@@ -11,6 +11,7 @@ import { Snapshot } from '../../src/plugins/snapshot/snapshot.js';
 import type { Host } from '../../src/host.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { newFolder } from '../support/folder.js';
+import { gate } from '../support/gate.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
 vi.mock('node:fs/promises', { spy: true });
@@ -224,6 +225,27 @@ describe('snapshot', () => {
     expect([existsSync(file), first.written]).toEqual([false, []]);
   });
 
+  test('does not replace the file after a deletion that could not be logged while the last block is written', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const first = trace(file, memoryOf(10));
+    const actual = await vi.importActual<typeof fs.promises>('node:fs/promises');
+    vi.mocked(open).mockImplementation(async (path, ...flags) => {
+      const handle = await actual.open(path, ...flags);
+      if (path !== `${file}.tmp`) return handle;
+      vi.spyOn(handle, 'sync').mockImplementation(async () => {
+        mkdirSync(`${file}.deleted`, { recursive: true });
+        await first.snapshot.recordDeletion({ key: '21.T1/0' });
+      });
+      return handle;
+    });
+    onTestFinished(() => {
+      vi.mocked(open).mockReset();
+    });
+    await first.snapshot.start();
+    await first.snapshot.close();
+    expect([existsSync(file), first.written, first.errors.length]).toEqual([false, [], 1]);
+  });
+
   test('whose file cannot be removed after a deletion that could not be logged: what to do is logged once', async () => {
     const file = join(newFolder(), 'snapshot');
     const first = trace(file, memoryOf(10));
@@ -242,6 +264,36 @@ describe('snapshot', () => {
   });
 
   describe('at shutdown', () => {
+    test('is written once the snapshot in progress has ended, which would remove its file', async () => {
+      const folder = newFolder();
+      const file = join(folder, 'snapshot');
+      const run = trace(file, memoryOf(10));
+      const [inProgress, released] = [gate(), gate()];
+      const actual = await vi.importActual<typeof fs.promises>('node:fs/promises');
+      let opened = 0;
+      vi.mocked(open).mockImplementation(async (path, ...flags) => {
+        const handle = await actual.open(path, ...flags);
+        if (path !== `${file}.tmp` || ++opened > 1) return handle;
+        vi.spyOn(handle, 'sync').mockImplementation(() => {
+          inProgress.open();
+          return released.opened;
+        });
+        return handle;
+      });
+      onTestFinished(() => {
+        vi.mocked(open).mockReset();
+      });
+      await run.snapshot.start();
+      await inProgress.opened;
+      const closed = run.snapshot.close();
+      // A snapshot that does not wait has opened its file by now.
+      for (let calls = 0; calls < 20; calls++) await stat(folder);
+      expect(opened).toBe(1);
+      released.open();
+      await closed;
+      expect([opened, run.written.length, run.errors]).toEqual([2, 1, []]);
+    });
+
     test('is written without pausing', async () => {
       const run = trace(join(newFolder(), 'snapshot'), memoryOf(2000));
       await run.snapshot.start();
