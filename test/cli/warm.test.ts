@@ -83,44 +83,44 @@ describe('warm command', () => {
 
   itWithProgram('script', 'resumes after Ctrl-C without requesting a handle twice', async () => {
     const proxy = await start();
-    const list = listOf(900, 'broken-off');
-    const args = ['warm', list, '--state', `${list}.done`, '--rate', '50'];
+    const list = listOf(180, 'broken-off');
+    const args = ['warm', list, '--state', `${list}.done`, '--rate', '10'];
     const env = { PROXY_URL: proxy.url };
     const { screen, exited, press } = startOnTerminal(args, env);
-    await expect.poll(screen, { timeout: 60_000 }).toMatch(/[1-9]\d* of 900 handles, \d+\/s, \d+ s left/);
+    await expect.poll(screen, { timeout: 60_000 }).toMatch(/[1-9]\d* of 180 handles, \d+\/s, \d+ s left/);
     press(CTRL_C);
     expect(await exited).toMatchObject({ code: 1 });
     expect(screen()).toContain('interrupted; run the same command to resume');
     const [, warmed = '', left = ''] =
       /(\d+) warmed, 0 not found, 0 failed, 0 not due; (\d+) left/.exec(screen()) ?? [];
     const done = Number(warmed);
-    expect(Number(left)).toBe(900 - done);
+    expect(Number(left)).toBe(180 - done);
     expect(done).toBeGreaterThan(0);
-    expect(done).toBeLessThan(900);
+    expect(done).toBeLessThan(180);
     expect(readFileSync(`${list}.done`, 'utf8').trimEnd().split('\n')).toHaveLength(done);
 
     const resumed = await cli(['warm', list, '--state', `${list}.done`, '--rate', '1000'], env);
     expect(resumed).toMatchObject({
       code: 0,
-      stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} not due; 0 left\n`,
+      stdout: `${180 - done} warmed, 0 not found, 0 failed, ${done} not due; 0 left\n`,
     });
-    expect(await answeredBy(proxy)).toBe(900);
+    expect(await answeredBy(proxy)).toBe(180);
   });
 
   test('prints progress lines with rate and remaining time', async () => {
     const proxy = await start();
-    const { code, stderr } = await cli(['warm', listOf(600, 'plain'), '--rate', '200'], {
+    const { code, stderr } = await cli(['warm', listOf(30, 'plain'), '--rate', '10'], {
       PROXY_URL: proxy.url,
     });
     expect(code).toBe(0);
     // The remaining time is unknown before the first response.
-    expect(stderr).toMatch(/^(?:0 of 600 handles, 0\/s\n)*(?:\d+ of 600 handles, \d+\/s, \d+ s left\n)+$/);
+    expect(stderr).toMatch(/^(?:0 of 30 handles, 0\/s\n)*(?:\d+ of 30 handles, \d+\/s, \d+ s left\n)+$/);
   });
 
   test('stops on SIGTERM in a pipe, after saving the finished handles in the state file', async () => {
     const { place } = await start();
-    const list = listOf(600, 'signalled');
-    const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
+    const list = listOf(120, 'signalled');
+    const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '10'];
     const { child, exited, stdout, stderr } = startProgram(args, place);
     await expect
       .poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8'))
@@ -134,8 +134,8 @@ describe('warm command', () => {
 
   test('requests only the remaining handles after kill -9', async () => {
     const proxy = await start();
-    const list = listOf(600, 'killed');
-    const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
+    const list = listOf(120, 'killed');
+    const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '10'];
     const { child, exited } = startProgram(args, proxy.place);
     await expect
       .poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8'))
@@ -147,7 +147,7 @@ describe('warm command', () => {
     const { code, stdout } = await cli(['warm', list, '--state', `${list}.done`], { PROXY_URL: proxy.url });
     expect([code, stdout]).toEqual([
       0,
-      `${600 - known} warmed, 0 not found, 0 failed, ${known} not due; 0 left\n`,
+      `${120 - known} warmed, 0 not found, 0 failed, ${known} not due; 0 left\n`,
     ]);
   });
 
