@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { unzipSync } from 'fflate';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import { type Jwk, decodePublicKey, decodeSite } from '../../src/handle/value-data.js';
 import { cli } from '../support/cli.js';
@@ -30,15 +30,28 @@ function folder(): string {
   return path;
 }
 
-/** Runs the command and returns its output folder. */
-async function register(...args: string[]): Promise<string> {
-  const output = join(folder(), 'service');
+async function registerIn(output: string, args: string[]): Promise<string> {
   expect(await cli(['register', '--output', output, ...REQUIRED, ...args])).toMatchObject({
     code: 0,
     stderr: '',
   });
   return output;
 }
+
+/** Runs the command and returns its output folder. */
+const register = (...args: string[]): Promise<string> => registerIn(join(folder(), 'service'), args);
+
+const former = mkdtempSync(join(tmpdir(), 'register-'));
+afterAll(() => {
+  rmSync(former, { recursive: true });
+});
+let registered: Promise<string> | undefined;
+
+/** Returns the option with the keys of one service, because new keys cost more than all else that the command does. */
+const sameKeys = async (): Promise<string[]> => {
+  registered ??= registerIn(join(former, 'service'), []);
+  return ['--keys', await registered];
+};
 
 const NUMBERS = ['n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi'];
 
@@ -113,14 +126,9 @@ describe('register command', () => {
   });
 
   test('writes the site record as JSON and binary, with the server’s public key', async () => {
-    const output = await register(
-      '--address6',
-      '2001:db8::7',
-      '--serial',
-      '7',
-      '--description',
-      'Handles of X',
-    );
+    const keys = await sameKeys();
+    const described = ['--serial', '7', '--description', 'Handles of X'];
+    const output = await register(...keys, '--address6', '2001:db8::7', ...described);
     const json = readFileSync(join(output, 'siteinfo.json'), 'utf8');
     const binary = readFileSync(join(output, 'siteinfo.bin'));
     expect(binary.subarray(0, 8).toString('hex')).toBe('0001020b00078002');
@@ -142,7 +150,7 @@ describe('register command', () => {
         {
           serverId: 1,
           address: '203.0.113.10',
-          publicKey: { format: 'key', value: decodePublicKey(readFileSync(join(output, 'pubkey.bin'))) },
+          publicKey: { format: 'key', value: decodePublicKey(readFileSync(join(keys[1]!, 'pubkey.bin'))) },
           interfaces: [
             { query: true, admin: true, protocol: 'TCP', port: 2641 },
             { query: true, admin: false, protocol: 'UDP', port: 2641 },
@@ -154,7 +162,8 @@ describe('register command', () => {
   });
 
   test('omits UDP when its port is 0', async () => {
-    const output = await register('--udp-port', '0', '--tcp-port', '2642', '--http-port', '80');
+    const ports = ['--udp-port', '0', '--tcp-port', '2642', '--http-port', '80'];
+    const output = await register(...(await sameKeys()), ...ports);
     const [server] = decodeSite(readFileSync(join(output, 'siteinfo.bin'))).servers;
     expect(server!.interfaces.map(({ protocol, port }) => [protocol, port])).toEqual([
       ['TCP', 2642],
@@ -173,13 +182,14 @@ describe('register command', () => {
   });
 
   test('names the administrator of an assigned prefix in the bundle', async () => {
-    const output = await register('--prefix', '21.T11998');
+    const output = await register(...(await sameKeys()), '--prefix', '21.T11998');
     const bundle = unzipSync(readFileSync(join(output, 'sitebndl.zip')));
     expect(Buffer.from(bundle['repl_admin']!).toString()).toBe('300:0.NA/21.T11998\n');
   });
 
   test('escapes quotes and backslashes in the contact data', async () => {
-    const output = await register('--contact', String.raw`Zoë "Z" \ O’Neil`, '--phone', '(030) 1234-5');
+    const contact = ['--contact', String.raw`Zoë "Z" \ O’Neil`, '--phone', '(030) 1234-5'];
+    const output = await register(...(await sameKeys()), ...contact);
     expect(readFileSync(join(output, 'contactdata.dct'), 'utf8')).toBe(
       String.raw`{
   "org_name" = "Example Library"
@@ -192,11 +202,11 @@ describe('register command', () => {
   });
 
   test('uses the existing keys of a service that moves', async () => {
-    const former = await register();
-    const output = await register('--keys', former, '--address', '203.0.113.11', '--serial', '2');
+    const keys = await sameKeys();
+    const output = await register(...keys, '--address', '203.0.113.11', '--serial', '2');
     expect(readdirSync(output).sort()).toEqual(SITE_FILES);
     const [server] = decodeSite(readFileSync(join(output, 'siteinfo.bin'))).servers;
-    expect(server!.publicKey!.value).toEqual(decodePublicKey(readFileSync(join(former, 'pubkey.bin'))));
+    expect(server!.publicKey!.value).toEqual(decodePublicKey(readFileSync(join(keys[1]!, 'pubkey.bin'))));
   });
 
   test('writes nothing when an output file exists', async () => {
@@ -236,7 +246,8 @@ describe('register command', () => {
 
   test('prompts for missing values on a terminal, and repeats the prompt after an invalid value', async () => {
     const output = join(folder(), 'service');
-    const { screen, press, exited } = startOnTerminal(['register', '--output', output, ...REQUIRED.slice(2)]);
+    const args = ['register', '--output', output, ...REQUIRED.slice(2), ...(await sameKeys())];
+    const { screen, press, exited } = startOnTerminal(args);
     const answer = async (question: string, text: string): Promise<void> => {
       await expect.poll(screen).toMatch(new RegExp(`${question}[^\n]*: \u001b\\[\\d+G$`));
       press(`${text}\r`);
@@ -253,7 +264,8 @@ describe('register command', () => {
 
   test('takes answers that are pasted together', async () => {
     const output = join(folder(), 'service');
-    const { screen, press, exited } = startOnTerminal(['register', '--output', output, ...REQUIRED.slice(2)]);
+    const args = ['register', '--output', output, ...REQUIRED.slice(2), ...(await sameKeys())];
+    const { screen, press, exited } = startOnTerminal(args);
     await expect.poll(screen).toContain('Public IP address');
     press(['203.0.113.12', '', '', '', '', '', '', 'A service', ''].join('\r') + '\r');
     expect(await exited).toMatchObject({ code: 0 });
