@@ -75,6 +75,12 @@ describe('start of the built program', () => {
     );
   });
 
+  test('listens with source maps, as the services and the image start it', async () => {
+    const env = { UPSTREAM_URL: 'http://127.0.0.1:9', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+    const { stdout } = startProgram(['--enable-source-maps', 'dist/main.js'], env);
+    await expect.poll(stdout).toContain('"msg":"listening"');
+  });
+
   test('maps stack traces to the sources', async () => {
     const program = `import('${join(ROOT, 'dist/config.js')}').then(({ loadConfig }) => loadConfig())`;
     const { exited, stderr } = startProgram(['--enable-source-maps', '--eval', program], {});

@@ -52,11 +52,14 @@ export function follow<T extends ChildProcessWithOutput>(
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Starts the program without waiting for it, on free ports unless `env` sets them. `fixed` replaces constants. */
+/**
+ * Starts the program without waiting for it, on free ports unless `env` sets them. `fixed` replaces constants. Without
+ * source maps, which cost an eighth of a start; `live/start` has them.
+ */
 export function startMain(env: Record<string, string>, atEnd?: AtEnd): Program {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
   const preload = env[FIXED_VALUES] === undefined ? [] : ['--import', './test/support/preload-fixed.js'];
-  return startProgram([...preload, '--enable-source-maps', 'dist/main.js'], { ...ports, ...env }, atEnd);
+  return startProgram([...preload, 'dist/main.js'], { ...ports, ...env }, atEnd);
 }
 
 export interface BuiltProxy {
