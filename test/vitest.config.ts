@@ -20,11 +20,11 @@ const FULL = [
   'test/native/recorded-exchanges.test.ts',
 ];
 
-/** Tests that measure time or memory, or use all cores: they run in sequence, without other tests. */
+/** Tests that measure time, or use all cores: they run in sequence, without other tests. */
 const ALONE = [
   'test/attack/expensive.test.ts',
-  'test/faults/{hanging-server,overload,pipelined,unread-answers}.test.ts',
-  'test/live/{redis-link,redis-trouble,write-instances}.test.ts',
+  'test/faults/overload.test.ts',
+  'test/live/redis-trouble-reads.test.ts',
   'test/redirect/hostile.test.ts',
 ];
 
@@ -81,7 +81,7 @@ const LONG = [
   'cli/(readme|warm)',
   'http/(audit|batch-work|snapshot-file)',
   'live/(changes|coherence-faults|conditional-(slow-redis|writes)|goes-on|shutdown|start-probes)',
-  'live/redis-(cluster|deployments|failback|login|loss-cost)',
+  'live/redis-(cluster|deployments|failback|garbage|login|loss-cost|sentinel|trouble)',
   'mirror/(lists|mirror)',
   'rollout/package',
 ];

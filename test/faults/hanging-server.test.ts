@@ -11,7 +11,7 @@ import { quantile } from '../bench/statistics.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 
-const MISSES = Number(process.env['HANGING_MISSES'] ?? '2000');
+const MISSES = Number(process.env['HANGING_MISSES'] ?? '500');
 const ROUNDS = 5;
 const CALLERS = 8;
 /** Number of unmeasured misses during which the clients of the hanging server connect. */
