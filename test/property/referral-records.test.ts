@@ -43,6 +43,7 @@ const data = fc.oneof(
 );
 // A refusal may contain values without a type.
 const values = fc.array(fc.record({ index: fc.nat(), type, data }, { requiredKeys: [] }), { maxLength: 4 });
+const EVERY_PORT = Array.from({ length: 65_536 }, (_, port) => port);
 
 describe('referral record', () => {
   test('always leads to a server response or a reported failure', async () => {
@@ -50,7 +51,7 @@ describe('referral record', () => {
       fc.asyncProperty(values, async (record) => {
         const asked: string[] = [];
         const read = createReferrals(
-          partial({ referralPorts: Array.from({ length: 65_536 }, (_, port) => port), timeoutMs: 60_000 }),
+          partial({ referralPorts: EVERY_PORT, timeoutMs: 60_000 }),
           () => Promise.resolve(referralTo(record as HandleValue[])),
           ({ url }) => {
             expect(new URL(url).protocol).toMatch(/^https?:$/);

@@ -91,9 +91,11 @@ test('a name that is set or deleted again counts once', () => {
   map.delete('21.T1/B');
   expect([map.has('21.T1/A'), map.has('21.T1/B')]).toEqual([true, false]);
   const pending = new PendingInvalidations();
+  const taken = new Set<number>();
   for (let at = 0; at < 60_000; at++) {
     pending.add({ kind: 'forget', key: '21.T1/A' });
     pending.add({ kind: 'forget', key: '21.T1/B' });
-    expect(pending.take(9)).toHaveLength(2);
+    taken.add(pending.take(9).length);
   }
+  expect([...taken]).toEqual([2]);
 });
