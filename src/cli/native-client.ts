@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { on, once } from 'node:events';
 import { connect } from 'node:net';
 import { valueToJson } from '../dev-server/value.js';
-import { ByteReader, int32, sized } from '../handle/bytes.js';
+import { ByteReader, ByteWriter } from '../handle/bytes.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type HandleValue, type Ttl, isoSeconds } from '../handle/value.js';
 import {
@@ -113,14 +113,13 @@ async function exchangeUdp(request: Buffer, { host, port }: ListenerAddress): Pr
 
 // The client side of the native protocol (RFC 3652 §3.2): encodes resolutions, and reads responses with their values.
 
-export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest): Buffer =>
-  Buffer.concat([
-    sized(handle),
-    int32(indexes.length),
-    ...indexes.map(int32),
-    int32(types.length),
-    ...types.map(sized),
-  ]);
+export function encodeResolution({ handle, indexes, types }: ResolutionRequest): Buffer {
+  const writer = new ByteWriter().sized(handle).int32(indexes.length);
+  for (const index of indexes) writer.int32(index);
+  writer.int32(types.length);
+  for (const type of types) writer.sizedText(type);
+  return writer.finish();
+}
 
 /** Digest lengths by code: MD5 (two codes), SHA-1, SHA-256. */
 const DIGEST_BYTES = new Map([

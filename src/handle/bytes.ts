@@ -1,5 +1,5 @@
-// Byte strings, and a reader and writers for the Handle System's binary layout (big-endian).
-import type { Steps } from '../time-slicer.js';
+// Byte strings, and a reader and a writer for the Handle System's binary layout (big-endian).
+import { GROUP_SIZE, type Steps, runToEnd } from '../time-slicer.js';
 
 const BEYOND_ASCII = /[\x80-\xff]/;
 
@@ -25,20 +25,6 @@ export const fromBuffer = (buffer: Buffer): Bytes => buffer.toString('latin1') a
 
 /** Converts a byte string to a Buffer. */
 export const toBuffer = (bytes: Bytes): Buffer => Buffer.from(bytes, 'latin1');
-
-export const int16 = (value: number): Buffer => Buffer.from([(value >> 8) & 0xff, value & 0xff]);
-
-export const int32 = (value: number): Buffer => {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32BE(value | 0);
-  return bytes;
-};
-
-/** Encodes bytes, or text as UTF-8, with a length prefix. */
-export const sized = (bytes: Buffer | string): Buffer => {
-  const content = typeof bytes === 'string' ? Buffer.from(bytes, 'utf8') : bytes;
-  return Buffer.concat([int32(content.length), content]);
-};
 
 /** Thrown by a `ByteWriter` before it writes more than its maximum. */
 export class LengthLimitError extends Error {}
@@ -110,7 +96,7 @@ export class ByteWriter {
     let count = 0;
     for (const one of list as readonly T[]) {
       writeOne(one);
-      if (++count % ELEMENTS_PER_STEP === 0) yield;
+      if (++count % GROUP_SIZE === 0) yield;
     }
   }
 
@@ -131,16 +117,6 @@ export class ByteWriter {
 /** Asserts that a text can fit, before it is encoded: each character takes at least one byte. */
 export function assertFits(text: string, maxBytes: number): void {
   if (text.length > maxBytes) throw new LengthLimitError(`more than ${maxBytes} bytes`);
-}
-
-/** Elements of a list that are read or written in one step, which takes a fraction of a millisecond. */
-export const ELEMENTS_PER_STEP = 500;
-
-/** Runs all steps, like `runToEnd` of the time slicer, on which this module does not depend. */
-export function completeSteps<T>(steps: Steps<T>): T {
-  let result = steps.next();
-  while (result.done !== true) result = steps.next();
-  return result.value;
 }
 
 /** Maximum count or length, as in hdllib. */
@@ -183,7 +159,7 @@ export class ByteReader {
   }
 
   elements<T>(readOne: () => T, most = MAX_COUNT): T[] {
-    return completeSteps(this.stepElements(readOne, most));
+    return runToEnd(this.stepElements(readOne, most));
   }
 
   /** Reads a list of at most `most` elements in steps. */
@@ -194,7 +170,7 @@ export class ByteReader {
     const elements: T[] = [];
     while (elements.length < length) {
       elements.push(readOne());
-      if (elements.length % ELEMENTS_PER_STEP === 0) yield;
+      if (elements.length % GROUP_SIZE === 0) yield;
     }
     return elements;
   }

@@ -2,18 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import {
-  ByteReader,
-  ByteWriter,
-  assertFits,
-  ELEMENTS_PER_STEP,
-  completeSteps,
-  int16,
-  int32,
-  sized,
-  tryDecode,
-} from './bytes.js';
-import type { Steps } from '../time-slicer.js';
+import { ByteReader, ByteWriter, assertFits, tryDecode } from './bytes.js';
+import { GROUP_SIZE, type Steps, runToEnd } from '../time-slicer.js';
 import { DEFAULT_TTL_SECONDS, type HandleValue, type ValueReference, lastFourPermissions } from './value.js';
 
 export interface ValueData {
@@ -102,7 +92,7 @@ export function writeValue(writer: ByteWriter, value: HandleValue): void {
     .byte(parseInt(lastFourPermissions(permissions), 2))
     .sizedText(type);
   writer.sized(encodeData(data, writer.room));
-  completeSteps(writeReferences(writer, references));
+  runToEnd(writeReferences(writer, references));
 }
 
 /** Converts a date to seconds since the epoch; 0, which is expired, for an invalid date. */
@@ -170,8 +160,11 @@ export function decodeAdmin(bytes: Buffer): AdminData {
   return { handle, index, permissions, legacy: reader.remaining === 2 };
 }
 
-export const encodeAdmin = ({ handle, index, permissions, legacy }: AdminData): Buffer =>
-  Buffer.concat([int16(permissions), sized(handle), int32(index), ...(legacy ? [int16(0)] : [])]);
+export function encodeAdmin({ handle, index, permissions, legacy }: AdminData): Buffer {
+  const writer = new ByteWriter().int16(permissions).sizedText(handle).int32(index);
+  if (legacy) writer.int16(0);
+  return writer.finish();
+}
 
 /** HS_ADMIN data in record interface JSON: twelve digits, highest bit first. */
 interface AdminJson extends ValueReference {
@@ -186,7 +179,7 @@ function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJs
 
 /** Decodes HS_VLIST data. @throws RangeError for bytes that are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
-  return completeSteps(stepDecodeVlist(bytes, (handle, index) => ({ handle, index })));
+  return runToEnd(stepDecodeVlist(bytes, (handle, index) => ({ handle, index })));
 }
 
 /** As `decodeVlist`, in steps; returns the results of `create`. */
@@ -199,7 +192,7 @@ export function* stepDecodeVlist<T>(bytes: Buffer, create: (handle: string, inde
 
 /** Encodes HS_VLIST data. @throws LengthLimitError for more than `maxBytes` */
 export const encodeVlist = (entries: readonly ValueReference[], maxBytes?: number): Buffer =>
-  completeSteps(stepVlist(entries, maxBytes));
+  runToEnd(stepVlist(entries, maxBytes));
 
 function* stepVlist(entries: readonly ValueReference[], maxBytes?: number): Steps<Buffer> {
   const writer = new ByteWriter(maxBytes);
@@ -221,12 +214,12 @@ interface KeyLayout {
 }
 
 const LAYOUTS: Record<string, KeyLayout> = {
-  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'], tail: int32(0) },
+  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'], tail: Buffer.alloc(4) },
   DSA: {
     name: 'DSA_PUB_KEY',
     binaryOrder: ['q', 'p', 'g', 'y'],
     jsonOrder: ['y', 'p', 'q', 'g'],
-    tail: Buffer.alloc(0),
+    tail: NONE,
   },
 };
 
@@ -238,8 +231,9 @@ export function encodePublicKey(json: unknown): Buffer {
   const kty = jwk.kty ?? '';
   const layout = Object.hasOwn(LAYOUTS, kty) ? LAYOUTS[kty] : undefined;
   if (layout === undefined) throw new RangeError('a key that is neither RSA nor DSA');
-  const numbers = layout.binaryOrder.map((member) => sized(signed(jwk[member] ?? '')));
-  return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
+  const writer = new ByteWriter().sizedText(layout.name).int16(0);
+  for (const member of layout.binaryOrder) writer.sized(signed(jwk[member] ?? ''));
+  return writer.bytes(layout.tail).finish();
 }
 
 /** Decodes a public key to a JSON Web Key. @throws RangeError for a key that is neither RSA nor DSA */
@@ -301,7 +295,7 @@ const MULTI_PRIMARY = 0x40;
 
 /** Encodes a site. @throws TypeError or RangeError for JSON that is not a site, LengthLimitError */
 export function encodeSite(json: unknown, maxBytes?: number): Buffer {
-  return completeSteps(stepSite(json as SiteJson, maxBytes));
+  return runToEnd(stepSite(json as SiteJson, maxBytes));
 }
 
 function* stepSite(site: SiteJson, maxBytes?: number): Steps<Buffer> {
@@ -317,7 +311,7 @@ function* stepSite(site: SiteJson, maxBytes?: number): Steps<Buffer> {
   writer.int32(site.servers.length);
   for (const [at, server] of site.servers.entries()) {
     yield* writeServer(writer, server);
-    if ((at + 1) % ELEMENTS_PER_STEP === 0) yield;
+    if ((at + 1) % GROUP_SIZE === 0) yield;
   }
   return writer.finish();
 }
@@ -422,9 +416,11 @@ const NUMBERS = ['n', 'e', 'd', 'p', 'q', 'dp', 'dq', 'qi'];
 
 /** Encodes a private RSA key as a file, encrypted if an ASCII passphrase is given. */
 export function privateKeyFile(key: Jwk, passphrase: string | undefined): Buffer {
-  const numbers = NUMBERS.map((member) => sized(signed(key[member])));
-  const clear = Buffer.concat([sized('RSA_PRIVCRT_KEY'), ...numbers]);
-  return passphrase === undefined ? Buffer.concat([int32(METHOD.none), clear]) : encrypt(clear, passphrase);
+  const writer = new ByteWriter().sizedText('RSA_PRIVCRT_KEY');
+  for (const member of NUMBERS) writer.sized(signed(key[member]));
+  const clear = writer.finish();
+  if (passphrase !== undefined) return encrypt(clear, passphrase);
+  return new ByteWriter().int32(METHOD.none).bytes(clear).finish();
 }
 
 function encrypt(clear: Buffer, passphrase: string): Buffer {
@@ -433,6 +429,10 @@ function encrypt(clear: Buffer, passphrase: string): Buffer {
   const key = pbkdf2Sync(passphrase, salt, ITERATIONS, KEY_BYTES, 'sha1');
   const cipher = createCipheriv('aes-128-cbc', key, iv);
   const encrypted = Buffer.concat([cipher.update(clear), cipher.final()]);
-  const head = [int32(METHOD.aes), sized(salt), int32(ITERATIONS), int32(KEY_BYTES * 8)];
-  return Buffer.concat([...head, sized(iv), sized(encrypted)]);
+  const writer = new ByteWriter()
+    .int32(METHOD.aes)
+    .sized(salt)
+    .int32(ITERATIONS)
+    .int32(KEY_BYTES * 8);
+  return writer.sized(iv).sized(encrypted).finish();
 }

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { int32, sized } from '../../src/handle/bytes.js';
+import { ByteWriter } from '../../src/handle/bytes.js';
 import { OP_CODE, encodeEnvelope, encodeMessage, frame } from '../../src/plugins/native/codec.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { builtCli, cli } from '../support/cli.js';
@@ -26,7 +26,7 @@ const HEAD = { version: VERSION, suggested: VERSION, ...FLAGS, sessionId: 0, req
 /** Returns a successful response, by default the empty record of another handle. */
 function success(
   opCode: number = OP_CODE.resolution,
-  body = Buffer.concat([sized('21.T1/OTHER'), int32(0)]),
+  body = new ByteWriter().sizedText('21.T1/OTHER').int32(0).finish(),
 ) {
   const rest = { flags: 0, siteSerial: 1, recursionCount: 0, expiration: 0 };
   return encodeMessage({ header: { opCode, responseCode: 1, ...rest }, body, credential: undefined });
@@ -85,7 +85,7 @@ describe('resolve --native', () => {
     const header = { opCode: OP_CODE.reserved, responseCode: 4, flags: 0, siteSerial: 1, recursionCount: 0 };
     const refusal = {
       header: { ...header, expiration: 0 },
-      body: sized('not understood'),
+      body: new ByteWriter().sizedText('not understood').finish(),
       credential: undefined,
     };
     const url = await startHostileServer((socket) => socket.end(frame(HEAD, encodeMessage(refusal))));

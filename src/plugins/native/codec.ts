@@ -1,5 +1,5 @@
 // Pure codec of the protocol (RFC 3651, RFC 3652): envelope, packets, messages, requests, responses.
-import { ByteReader, ByteWriter, LengthLimitError, sized } from '../../handle/bytes.js';
+import { ByteReader, ByteWriter, LengthLimitError } from '../../handle/bytes.js';
 import { writeValue } from '../../handle/value-data.js';
 import type { HandleValue } from '../../handle/value.js';
 import { createHash } from 'node:crypto';
@@ -273,9 +273,9 @@ function encodeBodyWithin(maxBytes: number, body: ResponseBody): Buffer {
     case 'site':
       return body.site;
     case 'challenge':
-      return sized(body.nonce);
+      return new ByteWriter().sized(body.nonce).finish();
     case 'text':
-      return sized(body.text);
+      return new ByteWriter().sizedText(body.text).finish();
     default: {
       const writer = new ByteWriter(maxBytes).sized(body.handle).int32(body.values.length);
       for (const value of body.values) writeValue(writer, value);

@@ -23,7 +23,7 @@ import type { HandleRef } from '../../handle/handle.js';
 import { RESPONSE_CODE } from '../../handle/outcome.js';
 import type { Result } from '../../http/context.js';
 import { resultOfError } from '../../http/error-reply.js';
-import { sized } from '../../handle/bytes.js';
+import { ByteWriter } from '../../handle/bytes.js';
 
 export interface NativeReply {
   envelope: EnvelopeHead;
@@ -91,7 +91,9 @@ export function createReply(
   const digest = isDigestWanted ? encodeDigest(version, request.digested) : NOTHING;
   // Before 2.1, the digest of a challenge is last, with its length before it (Handle.Net 9.3.1).
   const parts =
-    isChallenge && isEarlier(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
+    isChallenge && isEarlier(version, 1)
+      ? [encoded, new ByteWriter().sized(digest.subarray(1)).finish()]
+      : [digest, encoded];
   const { opCode, recursionCount } = request.header;
   const header = { opCode, responseCode, flags, siteSerial, recursionCount, expiration: expirationAt(now) };
   const message = encodeMessage({ header, body: Buffer.concat(parts), credential: NOTHING });
@@ -212,6 +214,6 @@ export function replyUnreadable({ responseCode, text }: MessageProblem, now: num
   };
   return {
     envelope: { ...OWN_ENVELOPE, version: { major: 2, minor: 3 }, sessionId: 0, requestId: -1 },
-    message: encodeMessage({ header, body: sized(text), credential: NOTHING }),
+    message: encodeMessage({ header, body: new ByteWriter().sizedText(text).finish(), credential: NOTHING }),
   };
 }
