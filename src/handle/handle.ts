@@ -118,7 +118,7 @@ function decodePercentBytes(raw: string): Buffer | undefined {
  */
 export function handleToPath(handle: string): string {
   if (UNRESERVED_PATH.test(handle)) return handle;
-  const encoded = encodeURIComponent(Buffer.from(handle).toString());
+  const encoded = encodeURIComponent(handle.toWellFormed());
   return isFoldedByUrlParsers(handle) ? encoded : encoded.replaceAll('%2F', '/');
 }
 

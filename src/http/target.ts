@@ -57,7 +57,7 @@ function withPlainName(path: string): string {
 }
 
 const plainSegment = (segment: string): string =>
-  segment.replace(/%[3-7][\da-f]/gi, (escape) => decodeURIComponent(escape)).toLowerCase();
+  segment.replace(/%[3-7][\da-f]/gi, decodeURIComponent).toLowerCase();
 
 /**
  * Returns the target as Express parses its path without loss: `#` would end the path, and white space would be
@@ -127,13 +127,8 @@ function hasPlainSegments(path: string): boolean {
   return segments.every((segment) => !/^(\.{0,2})(;|$)/.test(segment));
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** Decodes one layer. @throws for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot */
-const decodeOnce = (text: string): string =>
-  text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>
-    utf8.decode(Buffer.from(escaped.replaceAll('%', ''), 'hex')),
-  );
+const decodeOnce = (text: string): string => text.replace(/(?:%[\da-f]{2})+/gi, decodeURIComponent);
 
 export interface Format {
   pretty: boolean;

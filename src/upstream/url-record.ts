@@ -32,4 +32,4 @@ export function fillAddress(template: string, handle: string): string | undefine
 }
 
 /** Percent-encodes text. A lone surrogate, which JSON can contain and UTF-8 cannot, becomes U+FFFD. */
-const encode = (part: string): string => encodeURIComponent(Buffer.from(part).toString());
+const encode = (part: string): string => encodeURIComponent(part.toWellFormed());

@@ -77,7 +77,7 @@ function readNumber(
 
 /** Returns the suffix as a relative URL with escaped slashes. U+FFFD replaces lone surrogates, which have no escape. */
 const pathOfSuffix = (handle: string): string =>
-  encodeURIComponent(Buffer.from(handle.slice(handle.indexOf('/') + 1)).toString());
+  encodeURIComponent(handle.slice(handle.indexOf('/') + 1).toWellFormed());
 
 const TYPES = {
   text: ['text/plain', 'application/json', 'application/x-json'],

@@ -31,7 +31,7 @@ import {
   type Location,
   type LocationList,
 } from './location-list.js';
-import { fillTemplate, hrefOf, percent, templateForms, type TemplateForms, wellFormed } from './template.js';
+import { fillTemplate, hrefOf, percent, templateForms, type TemplateForms } from './template.js';
 
 interface TargetRequest {
   handle: string;
@@ -295,7 +295,7 @@ const toAscii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '');
 function titleOf(title: string | undefined, language: string | undefined): string | undefined {
   if (title === undefined) return undefined;
   if (language === undefined && /^[\x20-\x7e]*$/.test(title)) return parameter('title', title);
-  const encoded = encodeURIComponent(wellFormed(title)).replace(/['()*]/g, percent);
+  const encoded = encodeURIComponent(title.toWellFormed()).replace(/['()*]/g, percent);
   return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
 }
 

@@ -35,14 +35,11 @@ export function fillTemplate(
   return filled.length > MAX_FILLED_CHARS ? undefined : filled;
 }
 
-/** Replaces lone surrogates with U+FFFD. */
-export const wellFormed = (text: string): string => Buffer.from(text).toString();
-
 export const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
 /** Encodes like Java's URLEncoder, which escapes all punctuation but `*-._`, but a space as `%20`. */
 const encodeComponent = (text: string): string =>
-  encodeURIComponent(wellFormed(text)).replace(/[!'()~]/g, percent);
+  encodeURIComponent(text.toWellFormed()).replace(/[!'()~]/g, percent);
 
 /** Leaves `/ ~ ! * ( ) : @ $ = ; ,` unescaped. */
-const encodePath = (text: string): string => encodeURI(wellFormed(text)).replace(/[?#&+']/g, percent);
+const encodePath = (text: string): string => encodeURI(text.toWellFormed()).replace(/[?#&+']/g, percent);

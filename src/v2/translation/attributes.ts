@@ -26,14 +26,11 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
 /** Created once, because creating a schema costs more than parsing a reference. */
 const integer = integerField();
 
-/** Whether UTF-8 cannot encode the text. */
-export const hasLoneSurrogate = (text: string): boolean => /\p{Surrogate}/u.test(text);
-
 export const WHOLE_CHARACTERS = 'give whole Unicode characters';
 
 export const textField = z
   .string({ error: 'give a string' })
-  .refine((text) => !hasLoneSurrogate(text), { error: WHOLE_CHARACTERS });
+  .refine((text) => text.isWellFormed(), { error: WHOLE_CHARACTERS });
 
 export const booleanField = z.boolean({ error: 'give true or false' });
 

@@ -32,7 +32,6 @@ import {
   rejectAt,
   textField,
   WHOLE_CHARACTERS,
-  hasLoneSurrogate,
 } from './attributes.js';
 
 /** A validated request value. A value without `idx` gets a free index. */
@@ -112,7 +111,7 @@ function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
 }
 
 function bytesOfText(text: string, reject: Reject): Buffer {
-  if (hasLoneSurrogate(text)) throw reject(WHOLE_CHARACTERS);
+  if (!text.isWellFormed()) throw reject(WHOLE_CHARACTERS);
   return Buffer.from(text, 'utf8');
 }
 
