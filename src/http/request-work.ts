@@ -1,6 +1,7 @@
 // Processes the records of a request: small ones directly, large ones in time slices until the client disconnects.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
+import { changeCount } from '../handle/counts.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 
@@ -62,10 +63,8 @@ class WaitingChars {
   }
 
   add(network: string, chars: number): void {
-    const now = (this.#byNetwork.get(network) ?? 0) + chars;
     this.#total += chars;
-    if (now === 0) this.#byNetwork.delete(network);
-    else this.#byNetwork.set(network, now);
+    changeCount(this.#byNetwork, network, chars);
   }
 }
 
