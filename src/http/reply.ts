@@ -20,6 +20,7 @@ import type { Format } from './target.js';
 /** Spelled as in the recordings (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
+export const NO_STORE = { 'Cache-Control': 'no-store' };
 
 /** The form in which a caller sees a record. */
 export interface RecordForm {

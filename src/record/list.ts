@@ -9,7 +9,7 @@ import { writeJson } from '../handle/json.js';
 import { type KnownList, firstOf } from '../hooks.js';
 import { CACHE_NAME } from '../http/cache-headers.js';
 import { type Handler, contextOf } from '../http/context.js';
-import { renderBody, representInSteps, sendMade, sendReply } from '../http/reply.js';
+import { NO_STORE, renderBody, representInSteps, sendMade, sendReply } from '../http/reply.js';
 import { pageIn } from '../http/target.js';
 import { notCached } from '../resolver/loader.js';
 import { type Steps, flatMapGroups } from '../time-slicer.js';
@@ -81,8 +81,6 @@ function* writeList({ handles, ...members }: ListMembers): Steps<string> {
   const parts = yield* flatMapGroups(handles, (group) => [writeTexts(group)]);
   return `${before}${parts.join(',')}]}`;
 }
-
-const NO_STORE = { 'Cache-Control': 'no-store' };
 
 /** Sends the answer of a server without private values. */
 export async function sendAnswer(

@@ -7,7 +7,7 @@ import { type LoggedChange, RESPONSE_CODE, bodyOfMembers } from '../handle/outco
 import type { Handler, RequestContext } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
-import { sendReply } from '../http/reply.js';
+import { NO_STORE, sendReply } from '../http/reply.js';
 import type { WithBody } from '../http/request-body.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';
@@ -119,7 +119,7 @@ function deletionOf(
       await sendReply(req, res, {
         status: 404,
         json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, handle.text),
-        headers: { 'Cache-Control': 'no-store' },
+        headers: NO_STORE,
       });
       return 'refused';
     },

@@ -111,9 +111,6 @@ interface Payload {
   body?: string | readonly Buffer[];
 }
 
-/** Headers of responses that no cache may store. */
-export const PRIVATE = { 'Cache-Control': 'no-store' };
-
 export function sendV2(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
   res.statusCode = status;
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));

@@ -7,11 +7,11 @@ import { writeJson } from '../handle/json.js';
 import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { negotiatorOf } from '../http/accept.js';
-import { JSON_TYPE } from '../http/reply.js';
+import { JSON_TYPE, NO_STORE } from '../http/reply.js';
 import type { RunSteps } from '../http/request-work.js';
 import { type Steps, flatMapGroups, mapLongInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
-import { type V2Request, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
+import { type V2Request, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
 import { isHidden } from './translation/data.js';
 import { decodeValue, parsedTextOf, visibleValues, writeV2Value } from './translation/record.js';
@@ -102,7 +102,7 @@ async function sendNames(
   );
   const body = isText ? parts : frameParts('[', parts, ']');
   const contentType = isText ? 'text/plain;charset=utf-8' : JSON_TYPE;
-  sendV2(res, { status: 200, headers: PRIVATE, contentType, body });
+  sendV2(res, { status: 200, headers: NO_STORE, contentType, body });
 }
 
 const COMMA = Buffer.from(',');
@@ -156,7 +156,7 @@ async function sendRecords(call: V2Call, handles: readonly string[]): Promise<vo
   hold(0);
   const known = parts.filter((part) => part !== undefined);
   const body = frameParts('{', known, '}');
-  sendV2(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
+  sendV2(call.res, { status: 200, headers: NO_STORE, contentType: JSON_TYPE, body });
 }
 
 /** Writes a record as a member of the response. */

@@ -8,12 +8,12 @@ import { cacheHeaders } from '../http/cache-headers.js';
 import { noteRead } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
 import { type Verdict, conditionsOf, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
-import { JSON_TYPE, etagOfDigest } from '../http/reply.js';
+import { JSON_TYPE, NO_STORE, etagOfDigest } from '../http/reply.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { readValues } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
-import { type V2Request, PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
+import { type V2Request, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { canonicalForm, decodeValue, visibleValues, writeV2Value } from './translation/record.js';
 
 /** Values, and the length of their JSON (characters), which estimates the processing time. */
@@ -26,7 +26,7 @@ export interface SizedValues {
 export async function getHandle(call: V2Call, handle: HandleRef): Promise<void> {
   call.context.result = 'bypass';
   const record = await readAsCaller(originFor(call, handle), { authoritative: false });
-  await sendValues(call, record, PRIVATE);
+  await sendValues(call, record, NO_STORE);
 }
 
 /** Reads without a login, from the shared cache. */

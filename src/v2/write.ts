@@ -5,13 +5,13 @@ import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { isConditional, isCreateOnly } from '../http/preconditions.js';
-import { JSON_TYPE } from '../http/reply.js';
+import { JSON_TYPE, NO_STORE } from '../http/reply.js';
 import { parseJsonBytes } from '../http/request-body.js';
 import { forwardedList } from '../http/client-address.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';
 import { type Judged, type SendWrite, noBody, withoutRetryAfter } from '../write/write.js';
-import { PRIVATE, type V2Call, originFor, refusalError, sendV2 } from './call.js';
+import { type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { planRecord } from './ownership.js';
 import {
   type CallerRecord,
@@ -90,7 +90,7 @@ export async function deleteHandle(call: V2Call, handle: HandleRef): Promise<voi
       return answer && assertDone(answer);
     },
   });
-  sendV2(call.res, { status: 204, headers: PRIVATE });
+  sendV2(call.res, { status: 204, headers: NO_STORE });
 }
 
 /** Reads the record as the caller. @throws ServiceError PRECONDITION_FAILED for a failed precondition */
@@ -218,7 +218,7 @@ export async function sendWritten(
   { handle, rawHandle, isNew, written }: WrittenRecord,
 ): Promise<void> {
   const etag = await etagOfWritten(call, written);
-  const headers = { ...PRIVATE, ...(etag !== undefined && { ETag: etag }) };
+  const headers = { ...NO_STORE, ...(etag !== undefined && { ETag: etag }) };
   if (!isNew) {
     sendV2(call.res, { status: 204, headers });
     return;
