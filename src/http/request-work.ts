@@ -1,5 +1,6 @@
 // Processes the records of a request: small ones directly, large ones in time slices until the client disconnects.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import type { Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { changeCount } from '../handle/counts.js';
 import { SMALL_CHARS } from '../handle/value.js';
@@ -85,11 +86,20 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
 }
 
 /**
- * Closes the connection of an endless response once the client has closed its side. Until a write fails, a client that
- * has left looks like a half-closed one, which waits for the end of its response.
+ * Starts an endless response of server-sent events; returns false for HEAD, which is complete. Its connection closes once
+ * the client has closed its side: until a write fails, a client that has left looks like a half-closed one, which waits
+ * for the end of its response.
  */
-export function closeWithClient({ socket }: IncomingMessage, res: ServerResponse): void {
+export function startEvents({ method, socket }: Request, res: Response): boolean {
+  // X-Accel-Buffering stops nginx from buffering the stream.
+  res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
+  if (method === 'HEAD') {
+    res.end();
+    return false;
+  }
+  res.flushHeaders();
   const close = (): unknown => res.destroy();
   if (socket.readableEnded) close();
   else socket.once('end', close);
+  return true;
 }

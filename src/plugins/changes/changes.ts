@@ -11,7 +11,7 @@ import { onceAMinute, waitAtMost } from '../../clock.js';
 import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
-import { closeWithClient, signalOfLeaving } from '../../http/request-work.js';
+import { signalOfLeaving, startEvents } from '../../http/request-work.js';
 import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
 import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
 import { type ChangesConfig, type Destination, hasFeed, METRICS } from './plugin.js';
@@ -121,14 +121,7 @@ export function createChangeStream(feed: ChangeLog): RequestHandler {
     if (subscribers >= MAX_SUBSCRIBERS)
       throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_SUBSCRIBERS}` });
     const lastId = readLastId(req);
-    // Prevents nginx from buffering the stream.
-    res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
-    if (req.method === 'HEAD') {
-      res.end();
-      return;
-    }
-    res.flushHeaders();
-    closeWithClient(req, res);
+    if (!startEvents(req, res)) return;
     subscribers++;
     try {
       await sendChanges(res, feed, lastId);

@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../../errors.js';
 import { html, type Html, renderDocument, securityHeaders } from '../../../html/html.js';
 import { baseStyle } from '../../../html/style.js';
-import { closeWithClient } from '../../../http/request-work.js';
+import { startEvents } from '../../../http/request-work.js';
 import { restOf } from '../../../http/route-table.js';
 import { callOf, decodeParameter } from '../../../http/router.js';
 
@@ -238,15 +238,7 @@ export function createEventStream(
   return function events(req: Request, res: Response): void {
     if (viewers.size >= MAX_VIEWERS)
       throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_VIEWERS}` });
-    // X-Accel-Buffering stops nginx from buffering the stream.
-    res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
-    if (req.method === 'HEAD') {
-      res.end();
-      return;
-    }
-    res.flushHeaders();
-    add(res);
-    closeWithClient(req, res);
+    if (startEvents(req, res)) add(res);
   };
 }
 
