@@ -77,22 +77,22 @@ export function* stepElements(json: string): Generator<string, void, void> {
   }
 }
 
-/** Returns a member of a JSON object as written; the last for a repeated name. */
-export function sliceMember(json: string, name: string): string | undefined {
-  let found: string | undefined;
+/** Returns the list `values` of a JSON object as written; the last if it is repeated. */
+export function sliceValues(json: string): string {
+  let found = '[]';
   let at = skipSpace(json, json.indexOf('{') + 1);
   while (at < json.length && json[at] !== '}') {
     const nameEnd = endOfString(json, at);
     const start = skipSpace(json, json.indexOf(':', nameEnd) + 1);
     const end = endOfValue(json, start);
-    if (isName(json.slice(at, nameEnd), name)) found = json.slice(start, end);
+    if (isValues(json.slice(at, nameEnd))) found = json.slice(start, end);
     at = skipSeparator(json, end);
   }
   return found;
 }
 
-const isName = (written: string, name: string): boolean =>
-  written.includes('\\') ? JSON.parse(written) === name : written === `"${name}"`;
+const isValues = (name: string): boolean =>
+  (name.includes('\\') ? JSON.stringify(JSON.parse(name)) : name) === '"values"';
 
 function endOfValue(json: string, start: number): number {
   if (json[start] === '"') return endOfString(json, start);

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { RecordContent } from '../cache/entry.js';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
-import { extractObject, parseJson, sliceMember } from '../handle/json.js';
+import { extractObject, parseJson, sliceValues } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
@@ -39,7 +39,7 @@ function* recordOf(json: string, { responseCode, values }: Members): Steps<Recor
     return { kind: 'empty', values: '' as Bytes, message: '' };
   if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
   yield;
-  const written = sliceMember(json, 'values') ?? '[]';
+  const written = sliceValues(json);
   yield;
   const all = yield* publicValues(written, values, true);
   return { kind: 'found', values: all.values, message: '' };

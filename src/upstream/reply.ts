@@ -1,6 +1,6 @@
 // Interprets Handle server responses: as a shared outcome, or as a response to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
-import { sliceMember } from '../handle/json.js';
+import { sliceValues } from '../handle/json.js';
 import { type Outcome, RESPONSE_CODE } from '../handle/outcome.js';
 import {
   type HandleValue,
@@ -197,7 +197,7 @@ function* readRecord(reply: UpstreamReply, members: HandleJson): Steps<Outcome> 
 function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): Steps<PublicValues> {
   let kept: PublicValues;
   try {
-    kept = yield* publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
+    kept = yield* publicValues(sliceValues(reply.body), parsed);
   } catch (cause) {
     throw invalidResponse('a record with something other than values', reply, { cause });
   }
