@@ -60,14 +60,14 @@ const isInNetwork = (host: string, entry: string): boolean =>
 
 const ALLOWED = 'give an http:// or https:// address without a path, such as http://proxy.example.org:3128';
 
+const givenProxies = (env: ProxyVariables) =>
+  Object.values(VARIABLES).flatMap((names) => givenProxy(env, names) ?? []);
+
 /** Returns the variables with an unusable address. Their values are not shown, because they may contain a password. */
 export const outgoingProxyProblems = (env: ProxyVariables): ConfigProblem[] =>
-  Object.values(VARIABLES).flatMap((names) => {
-    const given = givenProxy(env, names);
-    return given === undefined || isProxyUrl(given.text)
-      ? []
-      : [{ source: `variable ${given.name}`, text: `(hidden) is not allowed; ${ALLOWED}` }];
-  });
+  givenProxies(env)
+    .filter(({ text }) => !isProxyUrl(text))
+    .map(({ name }) => ({ source: `variable ${name}`, text: `(hidden) is not allowed; ${ALLOWED}` }));
 
 function isProxyUrl(text: string): boolean {
   const url = parseHttpUrl(text);
@@ -75,11 +75,10 @@ function isProxyUrl(text: string): boolean {
 }
 
 /** Returns the variables and the addresses of the proxies, without user and password. */
-export const describeOutgoingProxies = (env: ProxyVariables = process.env): Record<string, string> =>
+export const describeOutgoingProxies = (): Record<string, string> =>
   Object.fromEntries(
-    Object.values(VARIABLES).flatMap((names) => {
-      const given = givenProxy(env, names);
-      const url = given && parseUrl(given.text);
-      return given && url ? [[given.name, url.origin]] : [];
+    givenProxies(process.env).flatMap(({ name, text }) => {
+      const url = parseUrl(text);
+      return url ? [[name, url.origin]] : [];
     }),
   );
