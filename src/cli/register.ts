@@ -120,21 +120,17 @@ function createKeys(
   modulusLength: number,
   passphrase: string | undefined,
 ): { files: NewFile[]; publicKeys: PublicKeys } {
-  const create = (publicName: string, privateName: string): NewFile[] => {
+  const files: NewFile[] = [];
+  const create = (publicName: string, privateName: string): Buffer => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength });
     const key = privateKey.export({ format: 'jwk' }) as Jwk;
-    return [
-      { name: publicName, content: encodePublicKey(key) },
-      { name: privateName, content: privateKeyFile(key, passphrase), isPrivate: true },
-    ];
+    const content = encodePublicKey(key);
+    files.push({ name: publicName, content });
+    files.push({ name: privateName, content: privateKeyFile(key, passphrase), isPrivate: true });
+    return content;
   };
   const server = create('pubkey.bin', 'privkey.bin');
-  const administrator = create('admpub.bin', 'admpriv.bin');
-  const contentOf = ([first]: NewFile[]): Buffer => first?.content ?? Buffer.alloc(0);
-  return {
-    files: [...server, ...administrator],
-    publicKeys: { server: contentOf(server), administrator: contentOf(administrator) },
-  };
+  return { files, publicKeys: { server, administrator: create('admpub.bin', 'admpriv.bin') } };
 }
 
 /** Writes all files or none. Never overwrites a file, because a lost private key cannot be recovered. */
