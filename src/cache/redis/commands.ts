@@ -16,8 +16,8 @@ import {
 } from './connections.js';
 import {
   type OnTrouble,
-  TroubleReporter,
   concernsOneCommand,
+  createTroubleReport,
   infoField,
   isErrorReply,
   riskyEviction,
@@ -52,7 +52,7 @@ export class RedisCommands {
   readonly connections: RedisConnections;
   /** Prefix of every key. It may change while commands are paused. */
   keyPrefix: string;
-  readonly #troubles: TroubleReporter;
+  readonly #reportTrouble: (error: unknown) => void;
   readonly #runs: ServerRuns;
   readonly #clock: Clock;
   readonly #cancelCheck: () => void;
@@ -65,7 +65,7 @@ export class RedisCommands {
   constructor(private readonly options: RedisCommandsOptions) {
     const { clock = systemClock, open = openRedis } = options;
     this.#clock = clock;
-    this.#troubles = new TroubleReporter(options.onTrouble, clock.monotonic);
+    this.#reportTrouble = createTroubleReport(options.onTrouble, clock.monotonic);
     this.connections = open(options);
     this.redis = this.connections.commands;
     this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
@@ -150,7 +150,7 @@ export class RedisCommands {
       return await this.attempt(command(this.redis), timeoutMs);
     } catch (error) {
       this.options.onError?.(name);
-      if (isErrorReply(error)) this.#troubles.report(error);
+      if (isErrorReply(error)) this.#reportTrouble(error);
       if (!concernsOneCommand(error)) this.#setUp(false);
       return undefined;
     }
@@ -182,7 +182,7 @@ export class RedisCommands {
     connection.on('error', (error: unknown) => {
       this.options.onError?.('connect');
       this.#hasFailed ||= connection === this.redis;
-      if (!this.#isUp) this.#troubles.report(error);
+      if (!this.#isUp) this.#reportTrouble(error);
     });
     connection.on('close', () => {
       if (connection !== this.redis) return;
@@ -198,7 +198,7 @@ export class RedisCommands {
   /** Counts a failed heartbeat, and reports the reason if Redis replied with an error. */
   reportFailure(error: unknown): void {
     this.options.onError?.('heartbeat');
-    if (isErrorReply(error)) this.#troubles.report(error);
+    if (isErrorReply(error)) this.#reportTrouble(error);
   }
 
   async close(): Promise<void> {

@@ -25,31 +25,24 @@ export type OnTrouble = (reason: string, count: number) => void;
  * Reports each reason for a failure once, and then at most once a minute with a count: Redis may refuse a command
  * twice a second for days, or be lost and return repeatedly.
  */
-export class TroubleReporter {
+export function createTroubleReport(
+  onTrouble: OnTrouble | undefined,
+  monotonic: () => number,
+): (error: unknown) => void {
   /** By reason, the time of its last report, and its occurrences since. */
-  readonly #reasons = new Map<string, { reportedAt: number; count: number }>();
-
-  /** `now`: monotonic (ms). */
-  constructor(
-    private readonly onTrouble: OnTrouble | undefined,
-    private readonly now: () => number,
-  ) {}
-
-  report(error: unknown): void {
+  const reasons = new Map<string, { reportedAt: number; count: number }>();
+  return function reportTrouble(error) {
     const reason = redisReason(error);
-    const now = this.now();
-    for (const [old, { reportedAt }] of this.#reasons)
-      if (old !== reason && now - reportedAt >= REPEAT_MS) this.#reasons.delete(old);
-    const known = this.#reasons.get(reason);
-    if (known === undefined && this.#reasons.size >= MAX_REASONS) return;
+    const at = monotonic();
+    for (const [old, { reportedAt }] of reasons)
+      if (old !== reason && at - reportedAt >= REPEAT_MS) reasons.delete(old);
+    const known = reasons.get(reason);
+    if (known === undefined && reasons.size >= MAX_REASONS) return;
     const { reportedAt, count } = known ?? { reportedAt: -Infinity, count: 0 };
-    if (now - reportedAt < REPEAT_MS) {
-      this.#reasons.set(reason, { reportedAt, count: count + 1 });
-      return;
-    }
-    this.#reasons.set(reason, { reportedAt: now, count: 0 });
-    this.onTrouble?.(reason, count + 1);
-  }
+    const isDue = at - reportedAt >= REPEAT_MS;
+    reasons.set(reason, isDue ? { reportedAt: at, count: 0 } : { reportedAt, count: count + 1 });
+    if (isDue) onTrouble?.(reason, count + 1);
+  };
 }
 
 /**

@@ -4,7 +4,7 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { TroubleReporter } from '../../cache/redis/errors.js';
+import { createTroubleReport } from '../../cache/redis/errors.js';
 import type { Context } from '../../context.js';
 import { errorText } from '../../errors.js';
 import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
@@ -21,7 +21,7 @@ type RowsByPrefix = Map<string, PrefixRow>;
 
 /** Holds the counts of the current month in memory, and those of earlier months until they are written. */
 export class FileReportStore implements ReportStore {
-  readonly #troubles: Troubles;
+  readonly #troubles: ReturnType<typeof createTroubles>;
   readonly #months = new Map<string, RowsByPrefix>();
   #current = '';
 
@@ -65,7 +65,7 @@ export class FileReportStore implements ReportStore {
       await rename(temporary, file);
       return true;
     } catch (error) {
-      this.#troubles.notWritten.report(error);
+      this.#troubles.notWritten(error);
       await rm(temporary, { force: true }).catch(() => undefined);
       return false;
     }
@@ -81,7 +81,7 @@ export class FileReportStore implements ReportStore {
       const kept = [...new Set(earlier.map(monthOf))].sort().slice(-MONTHS_KEPT);
       for (const name of earlier) if (!kept.includes(monthOf(name))) await rm(join(folder, name));
     } catch (error) {
-      this.#troubles.notDeleted.report(error);
+      this.#troubles.notDeleted(error);
     }
   }
 
@@ -107,19 +107,19 @@ export class FileReportStore implements ReportStore {
       const failure = new Error(`${file}: ${errorText(error)}`);
       if (syscall === undefined)
         return (await this.#isDamageResolved(file, failure, isReplaced)) ? rows : undefined;
-      this.#troubles.notRead.report(failure);
+      this.#troubles.notRead(failure);
       return undefined;
     }
   }
 
   async #isDamageResolved(file: string, damage: Error, isReplaced: boolean): Promise<boolean> {
-    this.#troubles.damaged.report(damage);
+    this.#troubles.damaged(damage);
     if (!isReplaced) return false;
     try {
       await rename(file, `${file}.damaged`);
       return true;
     } catch (error) {
-      this.#troubles.notWritten.report(error);
+      this.#troubles.notWritten(error);
       return false;
     }
   }
@@ -130,15 +130,13 @@ export class FileReportStore implements ReportStore {
   }
 }
 
-type Troubles = Readonly<Record<'notRead' | 'damaged' | 'notWritten' | 'notDeleted', TroubleReporter>>;
-
-export const createTroubleReporter = ({ log, clock }: Context, message: string, remedy: string) =>
-  new TroubleReporter((reason, count) => {
+export const createTroubleLog = ({ log, clock }: Context, message: string, remedy: string) =>
+  createTroubleReport((reason, count) => {
     log.warn({ reason, remedy, count: count > 1 ? count : undefined }, message);
   }, clock.monotonic);
 
-function createTroubles(context: Context): Troubles {
-  const reporter = (message: string, remedy: string) => createTroubleReporter(context, message, remedy);
+function createTroubles(context: Context) {
+  const reporter = (message: string, remedy: string) => createTroubleLog(context, message, remedy);
   return {
     notRead: reporter('reports not read', 'let this user read the files in reports.folder'),
     damaged: reporter(

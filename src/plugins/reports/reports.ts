@@ -10,7 +10,7 @@ import type { AnsweredRead } from '../../hooks.js';
 import type { AdminHandler } from '../../http/router.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
-import { FileReportStore, createTroubleReporter } from './file-store.js';
+import { FileReportStore, createTroubleLog } from './file-store.js';
 import { ERRORS, reportQuery, type ReportsConfig, type ResolutionReport } from './plugin.js';
 import { PrefixRow } from './prefix-row.js';
 import {
@@ -70,10 +70,10 @@ export function createReports(context: Context, counter: ReadCounter, store: Rep
   const publishNext = createPublish(() => counter.take(), store);
   const late = (): Error => new Error('no response from the store');
   const remedy = 'look for a slow disk or network drive in reports.folder, or a slow Redis';
-  const troubles = createTroubleReporter(context, 'reports not stored', remedy);
+  const logTrouble = createTroubleLog(context, 'reports not stored', remedy);
   const publish = (): Promise<boolean> =>
     untilDeadline(publishNext(), PUBLISH_MS, late, clock).catch((error: unknown) => {
-      troubles.report(error);
+      logTrouble(error);
       return false;
     });
   const timers = [

@@ -1,11 +1,11 @@
 // Errors of Redis in the log: each reason once, then once a minute with a count.
 import { expect, test } from 'vitest';
-import { TroubleReporter } from '../../../src/cache/redis/errors.js';
+import { createTroubleReport } from '../../../src/cache/redis/errors.js';
 
 function open() {
   const clock = { now: 0 };
   const reported: [reason: string, count: number][] = [];
-  const reporter = new TroubleReporter(
+  const reportTrouble = createTroubleReport(
     (...trouble) => reported.push(trouble),
     () => clock.now,
   );
@@ -13,7 +13,7 @@ function open() {
     clock,
     reported,
     report: (reason: string) => {
-      reporter.report(new Error(reason));
+      reportTrouble(new Error(reason));
     },
   };
 }
