@@ -162,34 +162,33 @@ const MAX_ENTRIES = 50;
 
 /** Returns the negotiated attributes in filter order (recordings "Accept: …", "Accept-Language: …"). */
 export function negotiatedAttributes(facts: NegotiationFacts, wantsMetadata: boolean): WantedAttribute[] {
-  const languages = sortByQuality(readPolicy(facts.acceptLanguage)).map(({ name }) => `language:${name}`);
+  const languages = sortByQuality(readPolicy(facts.acceptLanguage)).map(({ name }) =>
+    wants('language', name),
+  );
   const types = attributesOfAccept(readPolicy(facts.accept), facts.userAgent);
-  const kept = wantsMetadata
-    ? ['role:metadata', ...types.filter((type) => !type.startsWith('http_role:'))]
-    : types;
-  return [...kept, ...languages].map((pair) => {
-    const colon = pair.indexOf(':');
-    return { name: pair.slice(0, colon), value: pair.slice(colon + 1), by: 'accept' };
-  });
+  if (!wantsMetadata) return [...types, ...languages];
+  return [wants('role', 'metadata'), ...types.filter(({ name }) => name !== 'http_role'), ...languages];
 }
 
-const HTML = ['ctype:text/html', 'media-type:text/html'];
+const wants = (name: string, value: string): WantedAttribute => ({ name, value, by: 'accept' });
 
-function attributesOfAccept(entries: WeightedEntry[], userAgent: string | undefined): string[] {
+const wantsType = (type: string): WantedAttribute[] => [wants('ctype', type), wants('media-type', type)];
+
+function attributesOfAccept(entries: WeightedEntry[], userAgent: string | undefined): WantedAttribute[] {
   if (entries.every(({ name }) => name === '*/*')) {
     return /^(?:mozilla|opera)\//i.test(userAgent ?? '')
-      ? ['http_role:browser', ...HTML]
-      : ['http_role:no_conneg'];
+      ? [wants('http_role', 'browser'), ...wantsType('text/html')]
+      : [wants('http_role', 'no_conneg')];
   }
   const best = (some: WeightedEntry[]): number => Math.max(0, ...some.map(({ quality }) => quality));
   if (best(entries.filter(isBrowserType)) === best(entries)) {
     const acceptsHtml = entries.some(({ name }) => ['text/html', 'text/*', '*/*'].includes(name));
-    return ['http_role:browser', ...(acceptsHtml ? HTML : [])];
+    return [wants('http_role', 'browser'), ...(acceptsHtml ? wantsType('text/html') : [])];
   }
   const sorted = sortByQuality(entries);
   const wildcard = sorted.findIndex(({ name }) => name.includes('*'));
   const types = wildcard === -1 ? sorted : sorted.slice(0, wildcard);
-  return [...types.flatMap(({ name }) => [`ctype:${name}`, `media-type:${name}`]), 'http_role:conneg'];
+  return [...types.flatMap(({ name }) => wantsType(name)), wants('http_role', 'conneg')];
 }
 
 const BROWSER_TYPES: readonly string[] = [
