@@ -169,7 +169,7 @@ export function flag(byDefault: boolean) {
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
 }
 
-export const word = <const T extends readonly string[]>(words: T) =>
+export const word = <const T extends readonly string[]>(words: T): z.ZodEnum<z.core.util.ToEnum<T[number]>> =>
   z.enum(words, { error: `give one of ${words.join(', ')}` });
 
 export const oneOf = <const T extends readonly string[]>(words: T, byDefault: T[number]) =>
