@@ -1,5 +1,4 @@
 // A map by prefix that finds those of a key by their lengths, at the same cost for any number of prefixes.
-import { changeCount } from './counts.js';
 
 export class PrefixMap<T> {
   readonly #values = new Map<string, T>();
@@ -17,11 +16,14 @@ export class PrefixMap<T> {
   set(prefix: string, value: T): void {
     this.delete(prefix);
     this.#values.set(prefix, value);
-    changeCount(this.#lengths, prefix.length, 1);
+    this.#lengths.set(prefix.length, (this.#lengths.get(prefix.length) ?? 0) + 1);
   }
 
   delete(prefix: string): void {
-    if (this.#values.delete(prefix)) changeCount(this.#lengths, prefix.length, -1);
+    if (!this.#values.delete(prefix)) return;
+    const left = (this.#lengths.get(prefix.length) ?? 0) - 1;
+    if (left > 0) this.#lengths.set(prefix.length, left);
+    else this.#lengths.delete(prefix.length);
   }
 
   /** Returns the prefixes and their values, the last set last. */

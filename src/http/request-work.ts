@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
-import { changeCount } from '../handle/counts.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 
@@ -64,8 +63,10 @@ class WaitingChars {
   }
 
   add(network: string, chars: number): void {
+    const now = (this.#byNetwork.get(network) ?? 0) + chars;
     this.#total += chars;
-    changeCount(this.#byNetwork, network, chars);
+    if (now === 0) this.#byNetwork.delete(network);
+    else this.#byNetwork.set(network, now);
   }
 }
 

@@ -4,7 +4,6 @@ import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { onceAMinute } from '../clock.js';
 import type { Context } from '../context.js';
-import { changeCount } from '../handle/counts.js';
 import { type IsTrustedProxy, networkOf } from '../http/client-address.js';
 
 export function trackConnections(server: Server): ReadonlySet<Socket> {
@@ -161,11 +160,16 @@ function createNetworkCount(maxPerNetwork: number, isTrustedProxy: IsTrustedProx
       // A disconnected client has no address.
       if (maxPerNetwork === 0 || address === undefined || isTrustedProxy(address)) return '';
       const network = networkOf(address);
-      if ((counts.get(network) ?? 0) >= maxPerNetwork) return undefined;
-      changeCount(counts, network, 1);
+      const count = counts.get(network) ?? 0;
+      if (count >= maxPerNetwork) return undefined;
+      counts.set(network, count + 1);
       return network;
     },
-    remove: (network: string): void => changeCount(counts, network, -1),
+    remove(network: string): void {
+      const count = counts.get(network) ?? 0;
+      if (count > 1) counts.set(network, count - 1);
+      else counts.delete(network);
+    },
   };
 }
 

@@ -1,7 +1,6 @@
 // Limits concurrent requests to a Handle server, adapts the limit to latency, and shares slots fairly among callers.
 import { systemClock } from '../clock.js';
 import { ServiceError } from '../errors.js';
-import { changeCount } from '../handle/counts.js';
 import type { Caller } from './caller.js';
 import { FairQueue, type PlacesInUse, type Waiter } from './fair-queue.js';
 
@@ -216,6 +215,14 @@ export class ConcurrencyLimiter {
 
 const isOverload = (error: unknown): boolean =>
   error instanceof ServiceError && (error.code === 'UPSTREAM_TIMEOUT' || error.code === 'UPSTREAM_BUSY');
+
+/** Changes the count of a name; requests without a name are not counted. */
+function changeCount(counts: Map<string | undefined, number>, name: string | undefined, by: 1 | -1): void {
+  if (name === undefined) return;
+  const count = (counts.get(name) ?? 0) + by;
+  if (count > 0) counts.set(name, count);
+  else counts.delete(name);
+}
 
 interface LimitBounds {
   min: number;

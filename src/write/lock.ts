@@ -6,7 +6,6 @@ import { systemClock, untilDeadline } from '../clock.js';
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
-import { changeCount } from '../handle/counts.js';
 import type { HandleRef } from '../handle/handle.js';
 import { type AcquireRedisLock, createRedisLock } from './redis-lock.js';
 
@@ -162,12 +161,12 @@ export class LockQueue {
     ];
     const isFull = bounds.some(([name, max]) => (this.#waiters.get(name) ?? 0) >= max);
     if (isFull || own.length >= MAX_WAITERS_OF_CLIENT) return undefined;
-    for (const [name] of bounds) changeCount(this.#waiters, name, 1);
+    for (const [name] of bounds) this.#count(name, 1);
     own.push(grant);
     this.#queues.set(key, queue.set(client, own));
     if (queue.size === 1 && own.length === 1) grant(this.#releases.peek(key) ?? this.#releasedBefore);
     return () => {
-      for (const [name] of bounds) changeCount(this.#waiters, name, -1);
+      for (const [name] of bounds) this.#count(name, -1);
       this.#remove(key, client, grant);
     };
   }
@@ -175,6 +174,12 @@ export class LockQueue {
   /** Records that the Handle server has refused a write with 401 or 403. */
   refuse(writer: Writer): void {
     this.#refused.set(loginKeyOf(writer), true);
+  }
+
+  #count(name: string, change: number): void {
+    const count = (this.#waiters.get(name) ?? 0) + change;
+    if (count > 0) this.#waiters.set(name, count);
+    else this.#waiters.delete(name);
   }
 
   #remove(key: string, client: string, grant: Grant): void {

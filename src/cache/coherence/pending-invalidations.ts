@@ -1,5 +1,5 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next lease.
-import { entriesOf } from '../../handle/handle.js';
+import { entriesOf } from '../bounded-map.js';
 import { MAX_BANNED, includes } from './bans.js';
 import { BAN_ALL, type BanChange, type Change } from './message.js';
 

@@ -1,7 +1,6 @@
 // Follows referrals to a foreign prefix: reads the sites in its prefix record and derives server addresses.
 import { untilDeadline } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
-import { changeCount } from '../../handle/counts.js';
 import { MAX_HANDLE_BYTES, upperAscii, withoutSlashesAtEnd } from '../../handle/handle.js';
 import { type Outcome, RESPONSE_CODE } from '../../handle/outcome.js';
 import type { SiteJson, SiteServer } from '../../handle/value-data.js';
@@ -71,13 +70,15 @@ export function createReferrals(
   /** Reads a handle from the servers in its prefix record. @throws ServiceError UPSTREAM_*, OVERLOADED */
   return async function readWithinBounds(read: HandleRead): Promise<Outcome> {
     const { prefix } = read.handle;
-    if ((running.get(prefix) ?? 0) >= queue)
-      throw new ServiceError('OVERLOADED', { detail: TOO_MANY_READS, retryAfterMs: 1000 });
-    changeCount(running, prefix, 1);
+    const count = running.get(prefix) ?? 0;
+    if (count >= queue) throw new ServiceError('OVERLOADED', { detail: TOO_MANY_READS, retryAfterMs: 1000 });
+    running.set(prefix, count + 1);
     try {
       return await readReferred(read);
     } finally {
-      changeCount(running, prefix, -1);
+      const left = (running.get(prefix) ?? 1) - 1;
+      if (left === 0) running.delete(prefix);
+      else running.set(prefix, left);
     }
   };
 }
