@@ -77,7 +77,8 @@ export async function enterEra(
   const fields = (await commands.script(ENTER, [name], args)) as string[];
   const known: KnownBans = { kind: 'bans', run, seq: 0, floor: 0, bans: [] };
   let era = '';
-  for (const [field = '', value = ''] of groupsOf(fields, 2)) {
+  for (let at = 0; at < fields.length; at += 2) {
+    const [field = '', value = ''] = [fields[at], fields[at + 1]];
     if (field === 'floor' || field === 'seq') known[field] = Number(value);
     else if (field === 'era') era = value;
     else if (field.startsWith('b:')) known.bans.push(banOf(Number(field.slice(2)), value));

@@ -4,7 +4,6 @@ import type { FromEntry } from '../../resolver/resolution.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { RedirectRequest } from '../../redirect/extension.js';
 import { type RedirectValues, textsOf } from '../../redirect/values.js';
-import { groupsOf } from '../../time-slicer.js';
 import {
   type HandleLists,
   type Include,
@@ -124,7 +123,8 @@ async function mapInGroups<Given, Made>(
   make: (one: Given) => Promise<Made>,
 ): Promise<Made[]> {
   const made: Made[] = [];
-  for (const group of groupsOf(all, READ_AT_ONCE)) made.push(...(await Promise.all(group.map(make))));
+  for (let at = 0; at < all.length; at += READ_AT_ONCE)
+    made.push(...(await Promise.all(all.slice(at, at + READ_AT_ONCE).map(make))));
   return made;
 }
 
