@@ -1,5 +1,5 @@
 // Byte strings, and a reader and a writer for the Handle System's binary layout (big-endian).
-import { GROUP_SIZE, type Steps, runToEnd } from '../time-slicer.js';
+import { GROUP_SIZE, type Steps } from '../time-slicer.js';
 
 const BEYOND_ASCII = /[\x80-\xff]/;
 
@@ -119,6 +119,13 @@ export function assertFits(text: string, maxBytes: number): void {
   if (text.length > maxBytes) throw new LengthLimitError(`more than ${maxBytes} bytes`);
 }
 
+/** Runs all steps, like `runToEnd`, which each list of a message would call in another module. */
+export function completeSteps<T>(steps: Steps<T>): T {
+  let result = steps.next();
+  while (result.done !== true) result = steps.next();
+  return result.value;
+}
+
 /** Maximum count or length, as in hdllib. */
 const MAX_COUNT = 1_048_576;
 
@@ -159,7 +166,7 @@ export class ByteReader {
   }
 
   elements<T>(readOne: () => T, most = MAX_COUNT): T[] {
-    return runToEnd(this.stepElements(readOne, most));
+    return completeSteps(this.stepElements(readOne, most));
   }
 
   /** Reads a list of at most `most` elements in steps. */

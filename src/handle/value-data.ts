@@ -2,8 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import { createCipheriv, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import { ByteReader, ByteWriter, assertFits, tryDecode } from './bytes.js';
-import { GROUP_SIZE, type Steps, runToEnd } from '../time-slicer.js';
+import { ByteReader, ByteWriter, assertFits, completeSteps, tryDecode } from './bytes.js';
+import { GROUP_SIZE, type Steps } from '../time-slicer.js';
 import { DEFAULT_TTL_SECONDS, type HandleValue, type ValueReference, lastFourPermissions } from './value.js';
 
 export interface ValueData {
@@ -92,7 +92,7 @@ export function writeValue(writer: ByteWriter, value: HandleValue): void {
     .byte(parseInt(lastFourPermissions(permissions), 2))
     .sizedText(type);
   writer.sized(encodeData(data, writer.room));
-  runToEnd(writeReferences(writer, references));
+  completeSteps(writeReferences(writer, references));
 }
 
 /** Converts a date to seconds since the epoch; 0, which is expired, for an invalid date. */
@@ -179,7 +179,7 @@ function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJs
 
 /** Decodes HS_VLIST data. @throws RangeError for bytes that are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
-  return runToEnd(stepDecodeVlist(bytes, (handle, index) => ({ handle, index })));
+  return completeSteps(stepDecodeVlist(bytes, (handle, index) => ({ handle, index })));
 }
 
 /** As `decodeVlist`, in steps; returns the results of `create`. */
@@ -192,7 +192,7 @@ export function* stepDecodeVlist<T>(bytes: Buffer, create: (handle: string, inde
 
 /** Encodes HS_VLIST data. @throws LengthLimitError for more than `maxBytes` */
 export const encodeVlist = (entries: readonly ValueReference[], maxBytes?: number): Buffer =>
-  runToEnd(stepVlist(entries, maxBytes));
+  completeSteps(stepVlist(entries, maxBytes));
 
 function* stepVlist(entries: readonly ValueReference[], maxBytes?: number): Steps<Buffer> {
   const writer = new ByteWriter(maxBytes);
@@ -295,7 +295,7 @@ const MULTI_PRIMARY = 0x40;
 
 /** Encodes a site. @throws TypeError or RangeError for JSON that is not a site, LengthLimitError */
 export function encodeSite(json: unknown, maxBytes?: number): Buffer {
-  return runToEnd(stepSite(json as SiteJson, maxBytes));
+  return completeSteps(stepSite(json as SiteJson, maxBytes));
 }
 
 function* stepSite(site: SiteJson, maxBytes?: number): Steps<Buffer> {
