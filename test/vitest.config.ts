@@ -1,3 +1,4 @@
+import { readFileSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { openApiDocuments } from '../config/openapi-documents.js';
 import { type TestProjectConfiguration, defineConfig } from 'vitest/config';
@@ -52,10 +53,16 @@ const LONG_RUNS = [
   'test/simulation/{mutations,simulation}.test.ts',
 ];
 
-/** These replace functions that other files use too; the last one needs a nock that no other file has used. */
+/**
+ * These replace modules or functions that other files use too: a module that such a file has loaded before keeps the
+ * former ones. The last file needs a nock that no other has used.
+ */
 const REPLACING = [
-  'test/cache/snapshot.test.ts',
-  'test/http/{one-parse,raw-response,reads,snapshot-disk}.test.ts',
+  ...readdirSync('test', { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.test.ts'))
+    .map((path) => `test/${path}`)
+    .filter((path) => /^vi\.(?:do)?[mM]ock\(/m.test(readFileSync(path, 'utf8'))),
+  'test/http/raw-response.test.ts',
   'test/redirect/handle-forms.test.ts',
 ];
 
