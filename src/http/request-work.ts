@@ -1,6 +1,5 @@
 // Processes the records of a request: small ones directly, large ones in time slices until the client disconnects.
-import type { ServerResponse } from 'node:http';
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { SMALL_CHARS } from '../handle/value.js';
 import { type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
@@ -91,9 +90,10 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
  * the client has closed its side: until a write fails, a client that has left looks like a half-closed one, which waits
  * for the end of its response.
  */
-export function startEvents({ method, socket }: Request, res: Response): boolean {
-  // X-Accel-Buffering stops nginx from buffering the stream.
-  res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
+export function startEvents({ method, socket }: IncomingMessage, res: ServerResponse): boolean {
+  res.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
+  // Stops nginx from buffering the stream.
+  res.setHeader('X-Accel-Buffering', 'no');
   if (method === 'HEAD') {
     res.end();
     return false;
