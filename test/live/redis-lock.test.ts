@@ -36,17 +36,7 @@ describeWithRedis('Redis lock across instances', () => {
 
   test('is granted again to the token that holds it, even while a different instance waits', async () => {
     const ask = (token: string) =>
-      redis.client.eval(
-        LOCK,
-        3,
-        't:{A}:lock',
-        't:{A}:wanted',
-        't:{A}:held',
-        token,
-        5000,
-        `of ${token}`,
-        5000,
-      );
+      redis.client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`);
     expect(await ask('one')).toBe(0);
     expect(await ask('other')).toBe(-1);
     // The time since the last release is 0, because the holder may have written since its first request.
@@ -112,15 +102,27 @@ describeWithRedis('Redis lock across instances', () => {
       expect(await freeSince(lock)).toBeLessThan(before);
     });
 
-    test.each([
-      ['the holder was killed', 'held'],
-      ['an instance of version 0.3 released it, whose trace has no time', 'free'],
-    ])('is the current time when %s', async (_when, trace) => {
+    test('is the current time when the holder was killed, although the lock was released long before', async () => {
       const lock = await startInstance();
-      await redis.client.set('t:{KEY}:held', trace, 'PX', 20_000);
+      const names = ['t:{KEY}:lock', 't:{KEY}:wanted', 't:{KEY}:held'];
+      await redis.client.set('t:{KEY}:held', String(Date.now() - 60_000), 'PX', 20_000);
+      await redis.client.eval(LOCK, 3, ...names, 'killed', 1, 'instance');
       const before = performance.now();
       expect(await freeSince(lock)).toBeGreaterThan(before);
     });
+
+    test.each([
+      ['holds it, and was killed', 'held'],
+      ['released it', 'free'],
+    ])(
+      'is the current time when an instance of version 0.3 %s, whose trace has no time',
+      async (_what, trace) => {
+        const lock = await startInstance();
+        await redis.client.set('t:{KEY}:held', trace, 'PX', 20_000);
+        const before = performance.now();
+        expect(await freeSince(lock)).toBeGreaterThan(before);
+      },
+    );
 
     test('is the current time when Redis has no record of a holder, which it may have lost', async () => {
       const lock = await startInstance();
