@@ -1,8 +1,12 @@
 // A real Redis Cluster of three masters: the guarantees equal those of a single Redis.
 import { once } from 'node:events';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { GROUPS } from '../../src/cache/coherence/groups.js';
+import { RUN_LENGTH } from '../../src/cache/entry.js';
 import { openRedis } from '../../src/cache/redis/connections.js';
+import { infoField } from '../../src/cache/redis/errors.js';
+import { stateName } from '../../src/cache/redis/namespace.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
@@ -66,6 +70,25 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
     expect(places.size).toBe(GROUPS + 1);
     expect([...places.values()].every((nodes) => nodes.size === 1)).toBe(true);
+  });
+
+  test('mark the bans and the member list with the process of their master, as version 0.3 does', async () => {
+    await start();
+    const marks = {
+      [stateName(`run-${run}:`, 'bans')]: async (client: Redis, key: string) => [
+        await client.hget(key, 'run'),
+      ],
+      [`run-${run}:members`]: (client: Redis, key: string) => client.zrange(key, 0, '-1'),
+    };
+    for (const [key, readMarks] of Object.entries(marks)) {
+      const [place] = await cluster.keys(key);
+      const client = new Redis(cluster.servers[place!.node]!.url);
+      onTestFinished(() => {
+        client.disconnect();
+      });
+      const process = infoField(await client.info(), 'run_id')!.slice(0, RUN_LENGTH);
+      expect((await readMarks(client, key)).join(), key).toContain(process);
+    }
   });
 
   test('return an acknowledged write on every instance, whichever node stores the entry', async () => {

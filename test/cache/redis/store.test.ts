@@ -4,7 +4,7 @@ import { fc, test } from '../../support/property.js';
 import { describe, expect } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
-import { TICKET } from '../../../src/cache/redis/coherence-scripts.js';
+import { SYNC, TICKET } from '../../../src/cache/redis/coherence-scripts.js';
 import { stateName } from '../../../src/cache/redis/namespace.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
 
@@ -21,6 +21,8 @@ function open() {
     runOfBans: '1-run-of-the-bans',
     /** Run of the server with the entry. */
     run: RUN,
+    /** Runs for which the state of the group was opened. */
+    opened: [] as unknown[],
     stored: undefined as Buffer | undefined,
     reads: 0,
     redisNow: NOW,
@@ -38,6 +40,7 @@ function open() {
     run: (_name: string, command: (client: typeof redis) => Promise<unknown>) => command(redis),
     script(source: string, _keys: readonly string[], args: readonly unknown[]) {
       if (source === TICKET) return Promise.resolve([RUN, '7', null, String(world.redisNow)]);
+      if (source === SYNC) return Promise.resolve(world.opened.push(args[0]));
       world.stored = args[3] as Buffer;
       return Promise.resolve(1);
     },
@@ -60,11 +63,12 @@ describe('Redis store in a cluster', () => {
     expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
   });
 
-  test('misses an entry of a restarted master whose group state is still from an old dump', async () => {
+  test('misses an entry of a restarted master whose group state is from an old dump, and opens the state again', async () => {
     const { world, store } = open();
     await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
     world.run = 'a-restarted-run-';
     expect(await store.get(KEY)).toMatchObject({ entry: undefined, ticket: undefined });
+    expect(world.opened).toEqual(['a-restarted-run-']);
   });
 
   test('misses an entry stored before a new master took over the bans', async () => {
