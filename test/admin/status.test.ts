@@ -155,7 +155,8 @@ describe('status page', () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const { url } = await listen(proxy.app.admin);
     const { headers, next } = await watch(url);
-    expect(headers.get('content-type')).toContain('text/event-stream');
+    expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(headers.get('x-accel-buffering')).toBe('no');
     expect(await next()).toMatchObject({
       requests: { total: 0 },
       lastMinute: { hitRatio: null },
@@ -205,7 +206,7 @@ describe('status page', () => {
     holdTheStream();
     const { url, stats } = await listenAlone();
     const answer = await ask(url, '/events', { method: 'HEAD' });
-    expect(answer.headers['content-type']).toContain('text/event-stream');
+    expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
     expect(vi.getTimerCount()).toBe(0);
     expect(stats).not.toHaveBeenCalled();
   });

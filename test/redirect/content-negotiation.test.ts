@@ -89,12 +89,14 @@ describe('location content negotiation', () => {
         place('data', 'role="metadata" weight="0"'),
         place('any', 'http_role="no_conneg" weight="0"'),
       ),
+      without: list(place('page', ''), place('any', 'http_role="no_conneg" weight="0"')),
     });
     expect(await leads.to('roles')).toEqual(at('any'));
     for (const query of ['action=metadata', 'action=METADATA']) {
       expect(await leads.to(`roles?${query}`), query).toEqual(at('data'));
     }
     expect(await leads.to('roles?metadata')).toEqual(at('any'));
+    expect(await leads.to('without?action=metadata')).toEqual(at('page'));
   });
 
   test('lists in Vary only the headers that affect the target', async () => {
