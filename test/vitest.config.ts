@@ -61,7 +61,7 @@ const REPLACING = [
   ...readdirSync('test', { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))
     .map((path) => `test/${path}`)
-    .filter((path) => /^vi\.(?:do)?[mM]ock\(/m.test(readFileSync(path, 'utf8'))),
+    .filter((path) => /^\s*vi\.(?:do)?[mM]ock\(/m.test(readFileSync(path, 'utf8'))),
   'test/http/raw-response.test.ts',
   'test/redirect/handle-forms.test.ts',
 ];
