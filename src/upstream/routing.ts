@@ -125,7 +125,7 @@ export function createPrefixRouting<Server extends Routed>(
   }
   for (const pattern of unserved) byPattern.set(pattern, []);
   const fallback: readonly Server[] = byPattern.get('*') ?? [];
-  // A handle may have a thousand segments, and each is cut off its prefix.
+  // Length of the longest base: a prefix may have a thousand segments, and no pattern matches a longer base.
   const longest = Math.max(0, ...[...byPattern.keys()].map(({ length }) => length - '.*'.length));
 
   function serverOf(prefix: string): readonly Server[] {
