@@ -119,7 +119,7 @@ export function assertFits(text: string, maxBytes: number): void {
   if (text.length > maxBytes) throw new LengthLimitError(`more than ${maxBytes} bytes`);
 }
 
-/** Runs all steps, like `runToEnd`, which each list of a message would call in another module. */
+/** Runs all steps of a list, as `runToEnd` does for work of any kind. */
 export function completeSteps<T>(steps: Steps<T>): T {
   let result = steps.next();
   while (result.done !== true) result = steps.next();

@@ -126,7 +126,7 @@ export function createPrefixRouting<Server extends Routed>(
   for (const pattern of unserved) byPattern.set(pattern, []);
   const fallback: readonly Server[] = byPattern.get('*') ?? [];
   // Length of the longest base: a prefix may have a thousand segments, and no pattern matches a longer base.
-  const longest = Math.max(0, ...[...byPattern.keys()].map(({ length }) => length - '.*'.length));
+  const longest = [...byPattern.keys()].reduce((most, { length }) => Math.max(most, length - '.*'.length), 0);
 
   function serverOf(prefix: string): readonly Server[] {
     const exact = byPattern.get(prefix);
