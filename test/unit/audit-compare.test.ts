@@ -1,14 +1,17 @@
 // The audit comparison when instances share a Redis, whose messages may arrive late.
 import { partial } from '../support/partial.js';
 import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/cache/entry.js';
 import type { Host } from '../../src/host.js';
-import { createCompare } from '../../src/plugins/audit/audit.js';
+import { createCompare, start as startAudit } from '../../src/plugins/audit/audit.js';
+import type { AuditConfig } from '../../src/plugins/audit/plugin.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { refOfKey } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { gate } from '../support/gate.js';
+import { CLOCK_NOW, createManualClock, settled } from '../support/manual-clock.js';
 
 const handle = refOfKey('21.T1/A');
 const [OLD, NEW] = [toBytes('["old"]'), toBytes('["new"]')];
@@ -99,5 +102,47 @@ describe('audit comparison', () => {
     };
     expect(await failing(new ServiceError('UPSTREAM_TIMEOUT'))).toBe('inconclusive');
     await expect(failing(new Error('a bug'))).rejects.toThrow('a bug');
+  });
+});
+
+describe('audit after a write', () => {
+  it('is inconclusive if another write is applied while the copies are read', async () => {
+    const clock = createManualClock();
+    const { memory } = start();
+    const times = { requestedAt: CLOCK_NOW, staleAt: Infinity, deleteAt: Infinity };
+    const copies = [partial<Entry>({ ...served.entry, ...times })];
+    const counted: unknown[] = [];
+    const host = partial<Host>({
+      clock,
+      log: { error: () => undefined },
+      cache: {
+        ...{ memory, redisState: () => 'up', trustedSince: () => 0 },
+        inspect() {
+          const redis = copies.pop();
+          if (redis !== undefined) audit.written?.(handle.key);
+          clock.stop(1);
+          return Promise.resolve({ memory: undefined, redis });
+        },
+      },
+      upstreams: { reads: { resolve: () => Promise.resolve(found(NEW)) } },
+      resolver: { recheck: () => Promise.resolve() },
+      hooks: { compared: [] },
+      metrics: {
+        counterOf: () => (labels: unknown) => counted.push(labels),
+        histogramOf: () => () => undefined,
+      },
+    });
+    const config = partial<AuditConfig>({
+      audit: { hits: 0, writes: 1, readsPerSecond: 10 },
+      cache: { found: { maxTtlMs: 1e6 }, notFound: { ttlMs: 1e6 } },
+    });
+    const audit = startAudit(host, config);
+    audit.written?.(handle.key);
+    await clock.pass(1000);
+    await settled();
+    await clock.pass(2000);
+    await settled();
+    expect(counted).toContainEqual({ sample: 'write', result: 'inconclusive' });
+    expect(counted).not.toContainEqual({ sample: 'write', result: 'older-after-acknowledged-write' });
   });
 });

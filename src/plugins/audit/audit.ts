@@ -37,8 +37,9 @@ export function start(host: Host, { audit, cache: { found, notFound } }: AuditCo
 
   /** Audits the oldest copy that this instance would serve as fresh, from memory or Redis. */
   async function auditCopies(key: string): Promise<void> {
-    const { memory, redis } = await cache.inspect(key);
+    // Before the copies are read: a later write may be applied between memory and Redis.
     const at = now();
+    const { memory, redis } = await cache.inspect(key);
     const [entry] = [memory?.entry, redis]
       .filter((copy) => copy !== undefined)
       .filter((copy) => judge(copy, at, cache.trustedSince()) === 'fresh')
