@@ -148,12 +148,14 @@ class RedisLock {
       },
       timeoutMs,
     );
-    if (freeMs === undefined) return undefined;
+    const names = this.#names;
+    if (freeMs === undefined || names === undefined) return undefined;
     if (freeMs === -1) return 'taken';
     // The clock of Redis may run faster, and may have been set ahead since the release.
     const surelyFreeMs = Math.max(0, freeMs / MAX_DRIFT - MAX_REDIS_CLOCK_STEP_MS);
-    // A different Redis may have granted the lock to others before this era.
-    this.freeSince = Math.max(clock.monotonic() - surelyFreeMs, era()?.since ?? Infinity);
+    // A different Redis, or a different master of this lock, may have granted the lock to others before.
+    const since = Math.max(era()?.since ?? Infinity, redis.masterSince(names.lock));
+    this.freeSince = Math.max(clock.monotonic() - surelyFreeMs, since);
     this.#renewedAt = sentAt;
     this.#cancelRenewal = repeat(clock, RENEW_MS, () => this.#renew());
     return 'granted';
@@ -199,8 +201,10 @@ class RedisLock {
       RENEW_MS,
     );
     if (renewed === 1) this.#renewedAt = sentAt;
-    // Redis has lost the lock, or a different instance holds it.
-    if (renewed === 0) this.#renewedAt = -Infinity;
+    if (renewed !== 0) return;
+    // Redis has lost the lock, or a different instance holds it. A former master may return with it.
+    this.#renewedAt = -Infinity;
+    this.#cancelRenewal();
   }
 }
 

@@ -23,6 +23,8 @@ class FakeRedis {
   /** Start of the era; undefined while this instance has not entered it. */
   since: number | undefined = -Infinity;
   readonly era = () => (this.since === undefined ? undefined : { name: 'era', since: this.since });
+  /** When the current master was first seen; Infinity if unknown. */
+  masterSince = (): number => -Infinity;
   state: State = 'up';
   holder: string | undefined;
   readonly done: string[] = [];
@@ -174,14 +176,15 @@ describe('Redis lock', () => {
   });
 
   test.each([
-    ['for as long as Redis reports, less its drift and a step of its clock', 3300, -Infinity, 3000],
-    ['for no time if its clock may have been set ahead by all of it', 1100, -Infinity, 5000],
-    ['since the era of Redis began', 3300, 4500, 4500],
-    ['at no known time before this instance has entered the era', 3300, undefined, Infinity],
-  ])('has been free %s', async (_when, freeMs, since, expected) => {
+    ['for as long as Redis reports, less its drift and a step of its clock', 3000, {}],
+    ['for no time if its clock may have been set ahead by all of it', 5000, { freeMs: 1100 }],
+    ['since the era of Redis began', 4500, { since: 4500 }],
+    ['at no known time before this instance has entered the era', Infinity, { since: undefined }],
+    ['since its master in a cluster took over', 4500, { masterSince: () => 4500 }],
+  ])('has been free %s', async (_when, expected, state) => {
     const { clock, redis, acquireShared } = start();
     await clock.pass(5000);
-    Object.assign(redis, { since, freeMs });
+    Object.assign(redis, { freeMs: 3300, ...state });
     const lock = await acquireShared('KEY', Infinity);
     expect(lock?.freeSince).toBeCloseTo(expected, 6);
     await lock?.release();
@@ -229,12 +232,15 @@ describe('Redis lock', () => {
       end();
     });
 
-    test('prevents sending once a renewal finds the lock lost', async () => {
+    test('prevents sending once a renewal finds the lock lost, even if a former master returns with it', async () => {
       const world = start();
       const { grant, end } = await hold(world);
-      world.redis.holder = 'another';
-      await world.clock.pass(2000);
-      expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      const { holder } = world.redis;
+      for (const found of ['another', holder]) {
+        world.redis.holder = found;
+        await world.clock.pass(2000);
+        expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
+      }
       end();
     });
 

@@ -68,7 +68,7 @@ export class RedisCommands {
     this.#reportTrouble = createTroubleReport(options.onTrouble, clock.monotonic);
     this.connections = open(options);
     this.redis = this.connections.commands;
-    this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
+    this.#runs = new ServerRuns(this.connections, clock, options.onEvictionPolicy);
     this.keyPrefix = options.keyPrefix;
     this.watch(this.redis);
     this.#cancelCheck = repeat(this.#clock, CHECK_EVERY_MS, this.#check);
@@ -136,6 +136,11 @@ export class RedisCommands {
   runOf(name: string): string | undefined {
     const run = this.#runs.ofKey(name);
     return name === this.bansName || name === this.membersName ? run?.process : run?.term;
+  }
+
+  /** Returns the time since which the server responsible for the key surely is the master (monotonic, ms); Infinity if unknown. */
+  masterSince(name: string): number {
+    return this.#runs.ofKey(name)?.since ?? Infinity;
   }
 
   /** Runs a command. Never throws: a failure is counted, and the result is undefined. */
@@ -262,6 +267,8 @@ interface ServerRun {
    * stored meanwhile, although it was its replica.
    */
   term: string;
+  /** When the term was first seen (monotonic, ms). */
+  since: number;
 }
 
 /** The run of each master, which changes with a restart or a failover. */
@@ -271,6 +278,7 @@ class ServerRuns {
 
   constructor(
     private readonly connections: RedisConnections,
+    private readonly clock: Clock,
     private readonly onEvictionPolicy: ((policy: string) => void) | undefined,
   ) {}
 
@@ -310,7 +318,9 @@ class ServerRuns {
   #setRun(client: Redis, process: string, info: string): void {
     const history = infoField(info, 'master_replid') ?? '';
     const term = this.connections.isCluster ? digestOf(process + history).slice(0, RUN_LENGTH) : process;
-    this.#runs.set(client, { process, term });
+    const known = this.#runs.get(client);
+    const since = known?.term === term ? known.since : this.clock.monotonic();
+    this.#runs.set(client, { process, term, since });
   }
 
   async #read(client: Redis): Promise<void> {
