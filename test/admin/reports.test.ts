@@ -115,6 +115,21 @@ describe('resolution reports', () => {
     expect(await reportOf(proxy, PREFIX, '2025-01')).toMatchObject({ resolutions: 0 });
   });
 
+  it('without a folder retain the month before the current one, and no earlier month', async () => {
+    mockUpstream(answerByHandle);
+    const proxy = await startProxy(ON);
+    for (const month of ['2026-11', '2026-12', '2027-01']) {
+      await proxy.ask('/21.T1/a');
+      await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ month, resolutions: 1 });
+      proxy.pass(31 * 86_400_000);
+    }
+    for (const [month, resolutions] of [
+      ['2026-12', 1],
+      ['2026-11', 0],
+    ] as const)
+      expect(await reportOf(proxy, PREFIX, month)).toMatchObject({ resolutions });
+  });
+
   it('are restored from their folder after a restart', async () => {
     mockUpstream(answerByHandle);
     const env = { ...ON, REPORTS_FOLDER: folder() };

@@ -19,7 +19,10 @@ const MONTH_FILE = /^reports-(\d{4}-\d{2})\.ndjson/;
 
 type RowsByPrefix = Map<string, PrefixRow>;
 
-/** Holds the counts of the current month in memory, and those of earlier months until they are written. */
+/**
+ * Holds the counts of the current month in memory, and those of earlier months until they are written; without a folder,
+ * those of the month before it.
+ */
 export class FileReportStore implements ReportStore {
   readonly #troubles: ReturnType<typeof createTroubles>;
   readonly #months = new Map<string, RowsByPrefix>();
@@ -54,7 +57,7 @@ export class FileReportStore implements ReportStore {
   /** Returns false if the counts are only in memory because they cannot be written. */
   async #write(month: string, rows: RowsByPrefix): Promise<boolean> {
     const file = this.#fileOf(month);
-    if (file === undefined) return true;
+    if (file === undefined) return false;
     const temporary = `${file}.tmp`;
     try {
       await rm(temporary, { force: true });
@@ -74,7 +77,12 @@ export class FileReportStore implements ReportStore {
   /** Counts the months instead of comparing dates, because the clock may be wrong. */
   async #deleteOld(current: string): Promise<void> {
     const { folder } = this.settings;
-    if (folder === undefined) return;
+    if (folder === undefined) {
+      // A report is asked for once its month has ended.
+      for (const month of this.#months.keys())
+        if (month !== current && month !== this.#current) this.#months.delete(month);
+      return;
+    }
     const monthOf = (name: string): string => MONTH_FILE.exec(name)?.[1] ?? current;
     try {
       const earlier = (await readdir(folder)).filter((name) => monthOf(name) < current);
