@@ -179,7 +179,7 @@ export function inOrder<Server extends { health: ServerHealth }>(servers: readon
 /** Parses Retry-After, in seconds or as a date, to milliseconds; undefined if it is invalid. */
 function parseRetryAfter(header: string | undefined, wallTime: number): number | undefined {
   const text = header?.trim() ?? '';
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  if (/^\d+$/.test(text)) return Number(text) * 1000;
   // Date.parse accepts far more than HTTP dates, so the day name is required.
   const until = /^[A-Z][a-z]+,/.test(text) ? Date.parse(text) : NaN;
   return Number.isNaN(until) ? undefined : Math.max(0, until - wallTime);

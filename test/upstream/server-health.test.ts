@@ -10,6 +10,8 @@ const SECONDARY = 'http://secondary.test:8000';
 const OPEN_FOR_MS = 5000;
 const AVOIDED_MS = 5000;
 const BUSY_FOR_MS = 10_000;
+/** The longest pause that is granted. */
+const MAX_PAUSE_MS = 60_000;
 
 useNock();
 beforeEach(() => {
@@ -25,6 +27,7 @@ const REPLIES = {
   gateway: (get) => get.reply(502, { responseCode: 2 }),
   record: (get) => get.reply(500, { responseCode: 2 }),
   busy: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': `${BUSY_FOR_MS / 1000}` }),
+  away: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': '31536000000' }),
 } satisfies Record<string, (get: nock.Interceptor) => nock.Scope>;
 
 type Reply = keyof typeof REPLIES;
@@ -85,6 +88,8 @@ const STATES: Record<string, readonly (Reply | number)[]> = {
   'open, records': times(30, 'record'),
   paused: ['busy'],
   'paused, time over': ['busy', BUSY_FOR_MS],
+  'paused for ages': ['away'],
+  'paused for ages, a minute': ['away', MAX_PAUSE_MS],
   'paused, open': [...times(2, 'gateway'), 'busy'],
   'paused, open, time over': [...times(2, 'gateway'), 'busy', BUSY_FOR_MS],
 };
@@ -102,6 +107,8 @@ open, gateway, trials used | held open held    | held open held    | held open h
 open, records              | sent closed sent  | sent open held    | sent open sent    | sent open sent    | sent open held
 paused                     | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
 paused, time over          | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
+paused for ages            | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
+paused for ages, a minute  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
 paused, open               | held open held    | held open held    | held open held    | held open held    | held open held
 paused, open, time over    | sent closed sent  | sent open held    | sent open sent    | sent closed sent  | sent open held
 `;
