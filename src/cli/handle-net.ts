@@ -395,7 +395,8 @@ function readRowValue(row: Row): HandleValue | string {
   );
   if (isAllowed[2] === undefined) return 'pub_read is neither true nor false';
   const [index, ttl] = [row['idx'], row['ttl'] ?? DEFAULT_TTL_SECONDS].map(Number) as [number, number];
-  if (!Number.isInteger(index) || !Number.isInteger(ttl)) return 'idx or ttl is not a number';
+  if (!isInt32(index) || !isInt32(ttl)) return 'idx or ttl is not a number of 32 bits';
+  const timestampSeconds = Number(row['timestamp']);
   return valueToJson({
     index,
     type: decodeHexCell(row['type']).toString(),
@@ -404,9 +405,12 @@ function readRowValue(row: Row): HandleValue | string {
     // Type 1 is absolute, in seconds since 1970.
     ttl: row['ttl_type'] === '1' ? isoSeconds(ttl) : ttl,
     references: readReferenceCell(row['refs']),
-    timestampSeconds: Number(row['timestamp']) || 0,
+    timestampSeconds: isInt32(timestampSeconds) ? timestampSeconds : 0,
   });
 }
+
+/** Whether a Handle server can store the number or time; a much larger time is no date. */
+const isInt32 = (number: number): boolean => number === (number | 0);
 
 function readBoolean(cell = ''): boolean | undefined {
   if (/^(?:1|t|true)$/i.test(cell)) return true;

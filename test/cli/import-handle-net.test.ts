@@ -207,13 +207,25 @@ describe('the table of an SQL database', () => {
   test.each([
     ['too few cells', '21.T1/A,1,URL', 'line 2: not a row with 12 cells'],
     ['no permission', '21.T1/A,1,URL,x,0,60,0,,1,1,?,0', 'line 2: pub_read is neither true nor false'],
-    ['a text as index', '21.T1/A,x,URL,x,0,60,0,,1,1,1,0', 'line 2: idx or ttl is not a number'],
+    ['a text as index', '21.T1/A,x,URL,x,0,60,0,,1,1,1,0', 'line 2: idx or ttl is not a number of 32 bits'],
+    ['a date too far', '21.T1/A,1,URL,x,1,9e15,0,,1,1,1,0', 'line 2: idx or ttl is not a number of 32 bits'],
     ['no handle', ',1,URL,x,0,60,0,,1,1,1,0', 'line 2: not a handle'],
   ])('rejects a row with %s', async (_what, row, message) => {
     const { code, stderr, records } = await convert(`${HEADER}\n${row}\n21.T1/B,1,URL,x,0,60,0,,1,1,1,0\n`);
     expect(code).toBe(1);
     expect(stderr).toContain(`${message}\n1 line of `);
     expect(records).toHaveLength(1);
+  });
+
+  test('has no timestamp for a value whose timestamp is no time', async () => {
+    const { code, records } = await convert(
+      [HEADER, ...['?', '9e15', '1e400'].map((at, n) => `21.T1/A,${n + 1},URL,x,0,60,${at},,1,1,1,0`)].join(
+        '\n',
+      ),
+    );
+    expect(code).toBe(0);
+    expect(records).toMatchObject([{ values: [{}, {}, {}] }]);
+    expect(JSON.stringify(records)).not.toContain('"timestamp"');
   });
 
   test.each([
