@@ -53,7 +53,8 @@ export function createHttpServer(
     maxHeaderSize: 2 * http.maxRequestLineBytes + HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    // 0 would disable it, so that only the timeout of the server is left.
+    keepAliveTimeout: Math.max(1, limits.keepAliveTimeoutMs),
     connectionsCheckingInterval: REQUEST_CHECK_INTERVAL_MS,
     requireHostHeader: false,
   });

@@ -36,6 +36,16 @@ describe('slow clients', () => {
     }
   });
 
+  test.each(['0s', '1ms'])(
+    'are disconnected after a response if server.keepAliveTimeout is %s',
+    async (keepAlive) => {
+      const proxy = await startProxy({ ...env, SERVER_KEEP_ALIVE_TIMEOUT: keepAlive });
+      const request = 'GET /robots.txt HTTP/1.1\r\nHost: x\r\n\r\n';
+      const { answers, closed } = await exchange(proxy.url, request);
+      expect([answers.map(({ status }) => status), closed]).toEqual([[200], true]);
+    },
+  );
+
   test('are disconnected immediately beyond server.maxConnections, while earlier connections stay open', async () => {
     const proxy = await startProxy({ ...env, SERVER_MAX_CONNECTIONS: '2' });
     const first = await openSocket(proxy.url);
