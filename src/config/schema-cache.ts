@@ -19,7 +19,7 @@ import {
 const found = section({
   minTtl: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '0s' }).describe(
-      'Minimum TTL of a record, even if its values have a shorter TTL; at most `cache.found.maxTtl`.',
+      'Minimum TTL of a record, even if its values have a shorter TTL; at most `cache.found.maxTtl`. A record with a TTL of 0, or until a date that has passed, is never cached.',
     ),
   ),
   maxTtl: reloadable(
