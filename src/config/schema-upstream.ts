@@ -107,7 +107,7 @@ export const upstream = {
     'Backoff after a failure: the handle is not requested again (readers get the stale record or the same error), and the failed server is tried last. Also the time until an uncacheable prefix record or include is requested again; `0s` disables all three.',
   ),
   probeHandle: text({ allowed: 'a handle', pattern: /^[^/]+\/.+$/ })
-    .default('0.NA/0.NA')
+    .prefault('0.NA/0.NA')
     .describe(
       'Handle that the probes at startup and by `check-config --probe` read from each server; it need not exist. Behind a gateway that passes only some prefixes, choose one of these.',
     ),

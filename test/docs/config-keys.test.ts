@@ -1,7 +1,7 @@
 // config/keys.md and the key table in README.md match the schema, and every configuration in a document is valid.
 import { describe, expect, it } from 'vitest';
 import { configKeys } from '../../src/app/config.js';
-import type { ConfigKey } from '../../src/config/keys.js';
+import { type ConfigKey, valueAt } from '../../src/config/keys.js';
 import { configFrom } from '../support/load-config.js';
 import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
 
@@ -17,6 +17,18 @@ describe('documented configuration keys', () => {
     const listed = tableRows(readDocument('config/keys.md'), '| key').map(cells);
     expect(listed).toEqual(configKeys().map(keyRow).map(cells));
     expect(readDocument('config/keys.md')).toBe(keyReference(configKeys()));
+  });
+
+  it('have every default that is no empty list', () => {
+    const config = configFrom({});
+    const hidden = configKeys().filter(({ byDefault, parsedPath }) => {
+      const value = valueAt(config, parsedPath) ?? [];
+      return byDefault === null && !(Array.isArray(value) && value.length === 0);
+    });
+    expect(
+      hidden.map(({ key }) => key),
+      'give the default with prefault, as the file has it',
+    ).toEqual([]);
   });
 
   it('name sections that a document has', () => {

@@ -25,7 +25,7 @@ const SECTIONS = {
   redirect: {
     allowedHeaders: reloadable(
       list({ allowed: 'header names that a redirect does not set itself', read: readHeaderName })
-        .default(['link'])
+        .prefault('link')
         .describe(
           'Response headers that 10320/headers values may set on redirects, such as `Link,X-Licence`, separated by commas.',
         ),

@@ -15,14 +15,14 @@ function readSignpost(given: string): [type: string, relation: string] | undefin
  * Types from the ePIC Data Type Registry: digitalObjectType, license, digitalObjectLocation, hasMetadata,
  * isMetadataFor and kernelInformationProfile.
  */
-const SIGNPOSTS: [type: string, relation: string][] = [
-  ['21.T11148/1c699a5d1b4ad3ba4956', 'type'],
-  ['21.T11148/2f314c8fe5fb6a0063a8', 'license'],
-  ['21.T11148/b8457812905b83046284', 'item'],
-  ['21.T11148/d0773859091aeb451528', 'describedby'],
-  ['21.T11148/4fe7cde52629b61e3b82', 'describes'],
-  ['21.T11148/076759916209e5d62bd5', 'profile'],
-];
+const SIGNPOSTS = [
+  '21.T11148/1c699a5d1b4ad3ba4956=type',
+  '21.T11148/2f314c8fe5fb6a0063a8=license',
+  '21.T11148/b8457812905b83046284=item',
+  '21.T11148/d0773859091aeb451528=describedby',
+  '21.T11148/4fe7cde52629b61e3b82=describes',
+  '21.T11148/076759916209e5d62bd5=profile',
+].join(',');
 
 const SECTIONS = {
   signposting: {
@@ -32,9 +32,9 @@ const SECTIONS = {
         'Public base URL of this proxy, such as `https://pid.example.org`, for the Link headers and link sets of FAIR Signposting. By default, FAIR Signposting is disabled.',
       ),
     types: list({ allowed: 'pairs such as `21.T11148/2f314c8fe5fb6a0063a8=license`', read: readSignpost })
-      .default(SIGNPOSTS)
+      .prefault(SIGNPOSTS)
       .describe(
-        'Comma-separated value types whose URLs or handles become links, each with its relation (`type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`), such as `21.T11148/2f314c8fe5fb6a0063a8=license`. The default types are in the section "FAIR Signposting".',
+        'Comma-separated value types whose URLs or handles become links, each with its relation (`type`, `author`, `license`, `describedby`, `describes`, `item`, `collection` or `profile`), such as `21.T11148/2f314c8fe5fb6a0063a8=license`. The section "FAIR Signposting" explains the default types.',
       ),
   },
 };
