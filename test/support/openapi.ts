@@ -2,12 +2,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { publicRoutes } from '../../src/app/public-listener.js';
-import { batchRoutes } from '../../src/plugins/batch/plugin.js';
-import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
-import { nativeRoutes } from '../../src/plugins/native/plugin.js';
-import { prefixPageRoutes } from '../../src/plugins/prefix-page/plugin.js';
-import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
-import { type Route, pathsOf } from '../../src/http/route-table.js';
+import { pathsOf } from '../../src/http/route-table.js';
+import type { Plugin } from '../../src/plugin.js';
 import {
   type OpenApiDocument,
   type OpenApiFile,
@@ -29,29 +25,26 @@ export const ADMIN_ROUTES = PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoute
 
 const INFO = { version: '0.0.0', title: 'Handle resolver' };
 
-type Switches = Parameters<typeof publicRoutes>[0] &
-  Record<'batch' | 'reverseLookup' | 'tunnel' | 'prefixPages', boolean>;
+type Interfaces = Parameters<typeof publicRoutes>[0];
 
-const routesWith = ({ batch, reverseLookup, tunnel, prefixPages, ...has }: Switches): readonly Route[] =>
-  publicRoutes(has, [
-    ...(batch ? batchRoutes : []),
-    ...(reverseLookup ? reverseLookupRoutes : []),
-    ...(tunnel ? nativeRoutes : []),
-    ...(prefixPages ? prefixPageRoutes : []),
-    ...openApiRoutes,
-  ]);
+const routesWith = (has: Interfaces, plugins: readonly Plugin[]) =>
+  publicRoutes(
+    has,
+    plugins.flatMap(({ routes = [] }) => routes),
+  );
 
-export const publicDocument = (has: Switches): OpenApiDocument =>
-  servedDocument(PUBLIC_FILE, INFO, routesWith(has));
+/** `names`: the plugins that are on, besides that of the document. */
+export const publicDocument = (has: Interfaces, names: readonly string[]): OpenApiDocument =>
+  servedDocument(
+    PUBLIC_FILE,
+    INFO,
+    routesWith(
+      has,
+      PLUGINS.filter(({ name }) => ['openapi', ...names].includes(name)),
+    ),
+  );
 
-export const PUBLIC_ROUTES = routesWith({
-  batch: true,
-  v2: true,
-  redirect: true,
-  reverseLookup: true,
-  tunnel: true,
-  prefixPages: true,
-});
+export const PUBLIC_ROUTES = routesWith({ v2: true, redirect: true }, PLUGINS);
 
 /** The documents with everything switched on. */
 export const DOCUMENT = servedDocument(PUBLIC_FILE, INFO, PUBLIC_ROUTES);

@@ -4,10 +4,6 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { PLUGINS } from '../../src/app/plugins.js';
 import { publicRoutes } from '../../src/app/public-listener.js';
-import { batchRoutes } from '../../src/plugins/batch/plugin.js';
-import { openApiRoutes } from '../../src/plugins/openapi/plugin.js';
-import { nativeRoutes } from '../../src/plugins/native/plugin.js';
-import { reverseLookupRoutes } from '../../src/plugins/reverse-lookup/plugin.js';
 import { Router } from 'express';
 import { type RoutedPath, pathsOf, routedMethod } from '../../src/http/route-table.js';
 import { addRoutes } from '../../src/http/router.js';
@@ -17,12 +13,10 @@ const ADMIN_ROUTES = PLUGINS.flatMap(({ adminRoutes = [] }) => adminRoutes);
 
 const ALL = { v2: true, redirect: true };
 const NONE = { v2: false, redirect: false };
-const ALL_ROUTES = publicRoutes(ALL, [
-  ...batchRoutes,
-  ...reverseLookupRoutes,
-  ...nativeRoutes,
-  ...openApiRoutes,
-]);
+const ALL_ROUTES = publicRoutes(
+  ALL,
+  PLUGINS.flatMap(({ routes = [] }) => routes),
+);
 const ALL_PATHS = pathsOf(ALL_ROUTES);
 
 function idOf(method: string, rawTarget: string, headers: Record<string, string> = {}, paths = ALL_PATHS) {
