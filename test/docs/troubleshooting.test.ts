@@ -56,6 +56,6 @@ describe('config/troubleshooting.md', () => {
   );
 
   it.each([...new Set(warnings)])('includes the warning %j', (message) => {
-    expect(messages).toContain(message);
+    expect(messages.includes(message), 'an entry `- **symptom** (log `message`): remedy`').toBe(true);
   });
 });
