@@ -115,7 +115,10 @@ export interface SearchService {
 export interface JudgedRequest {
   req: IncomingMessage;
   res: ServerResponse;
-  /** `handleNamedBy` reads its handle, because no handler has parsed it yet. */
+  /**
+   * `handleNamedBy` reads its handle, because no handler has parsed it yet. The `id` of its route tells writes from logins and
+   * other requests with the same methods.
+   */
   place: RequestContext;
   /** Address of the client, even behind trusted proxies. */
   address: string;
@@ -169,8 +172,9 @@ export const createHooks = () => ({
    * Returns headers of a response that depends on the stored records of these handles alone: the JSON of a record (one handle), a
    * redirect (two: the handle, and the record of its prefix). A prepared response repeats them until its entry changes: for a
    * header that changes with time, also return a `dependencyOf` that ends then (hook `redirect`); a record has no such bound.
-   * Not called for an alias, a target chosen by the request, a page, a 404 of a redirect, an error, an answer that is not stored,
-   * a forwarded read (login, list) or ePIC v2. An invalid header value, such as a character above U+00FF, makes the response a 500.
+   * Not called for an alias, a target chosen by the request, a page or the JSON in its place, a 404 of a redirect, an error, an
+   * answer that is not stored, a forwarded read (login, list) or ePIC v2. An invalid header value, such as a character above
+   * U+00FF, makes the response a 500.
    */
   recordHeaders: hookList<(handles: readonly HandleRef[]) => readonly HeaderLine[]>(),
   /** A read is answered with a fresh entry. */
@@ -202,7 +206,7 @@ export const createHooks = () => ({
   restored: hookList<Promise<void>>(),
   /** Returns members of `GET /stats`. */
   statistics: hookList<() => object>(),
-  /** Returns members of the data of the status page, besides those of `GET /stats`. */
+  /** Returns members of the data of the status page, besides those of `GET /stats`; `render.js` in `plugins/admin` shows them. */
   status: hookList<() => object>(),
   /** Ends timers and connections. All run concurrently, so that a slow function does not use up the time of the others. */
   close: hookList<() => void | Promise<void>>(),

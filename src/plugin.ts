@@ -87,8 +87,12 @@ export interface Plugin<Settings extends Config = Config> extends ConfigPart<Set
   readonly adminRoutes?: readonly Route[];
   /** The response to these routes while the plugin is off. */
   readonly offError?: () => ServiceError;
-  /** Whether the plugin has read a file that may be replaced, so that a reload without changed keys applies. */
+  /**
+   * Whether the plugin has read a file that may be replaced, so that a reload without changed keys applies. If its key is not
+   * reloadable, a problem in `startProblems` is only a warning then: check the file again, and keep the last one without an error.
+   */
   reloadsFile?(settings: Settings): boolean;
+  /** Depends on keys that need a restart, because a reload imports no plugin. */
   isEnabled(settings: Settings): boolean;
   /** Returns the maximum time that its `close` adds to a shutdown (ms), if that is more than a second. */
   shutdownMs?(settings: Settings): number;

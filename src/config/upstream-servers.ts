@@ -43,7 +43,7 @@ const withConnections = ({
   connections: connections + 2 * Math.max(0, concurrency - DEFAULT_CONCURRENCY),
 });
 
-/** Returns the prefixes with `kind: none`, whose records come from a seed, a snapshot or an import. */
+/** Returns the prefixes with `kind: none`, whose records come from a seed, a snapshot, an import or a plugin. */
 export const unservedPrefixes = ({ upstreams }: Pick<UpstreamSections, 'upstreams'>): string[] =>
   upstreams.flatMap(({ kind, prefixes }) => (kind === 'none' ? prefixes : []));
 

@@ -17,7 +17,7 @@ export interface PreparedHit {
   /** HTTP status, or native response code. */
   status: number;
   exists: boolean;
-  /** Hits that a plugin has not counted yet. */
+  /** Hits that one plugin, the reports, has not counted yet; any other leaves it as it is, and counts each call. */
   repeats: number;
 }
 

@@ -1,5 +1,5 @@
 // The hook recordHeaders: on which responses, how often, and with a header that changes with time.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Plugin, Started } from '../../src/plugin.js';
 import { STARTED_AT, type Proxy, startProxy } from '../support/proxy.js';
 import { useNock } from '../support/nock.js';
@@ -47,6 +47,16 @@ describe('hook recordHeaders', () => {
     await proxy.ask(PATH);
     await proxy.ask(`/${HANDLE}`);
     expect(given).toEqual([[HANDLE], [HANDLE, '0.NA/21.T11998']]);
+  });
+
+  it('is not asked for a page, nor for the JSON in its place', async () => {
+    const recordHeaders = vi.fn(() => []);
+    const { ask } = await startWith(() => ({ recordHeaders }));
+    const target = `/${HANDLE}?noredirect`;
+    for (const Accept of ['text/html', 'application/json']) await ask(target, { headers: { Accept } });
+    expect(recordHeaders).not.toHaveBeenCalled();
+    await ask(`/${HANDLE}?action=api`);
+    expect(recordHeaders).toHaveBeenCalledOnce();
   });
 
   it('is asked again only when the entry changes', async () => {
