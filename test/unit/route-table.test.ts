@@ -115,6 +115,15 @@ describe('route table', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  // Their handlers share one mapping: those of the core would silently answer the routes of the plugin.
+  test.each([
+    ['the public listener', [publicRoutes(ALL, []), ...PLUGINS.map(({ routes = [] }) => routes)]],
+    ['the admin listener', PLUGINS.map(({ adminRoutes = [] }) => adminRoutes)],
+  ])('has no handler name of two plugins, or of a plugin and the core, for %s', (_listener, owners) => {
+    const names = owners.flatMap((routes) => [...new Set(routes.map(({ handler }) => handler))]);
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+  });
+
   /** `target.ts` finds the interface of a path; `request-log.ts` also hides session ids in unrouted paths. */
   const MAY_COMPARE = ['http/target.ts', 'http/request-steps.ts'];
 
