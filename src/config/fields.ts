@@ -286,15 +286,14 @@ export const prefixPeriods = (byDefault: string) =>
 
 /** Returns undefined for a missing default, a repeated prefix, or an invalid prefix or period. */
 function readPeriods(given: Readonly<Record<string, string>>): PrefixPeriod[] | undefined {
-  const periods: PrefixPeriod[] = [];
+  const periods = new Map<string, number>();
   for (const [name, text] of Object.entries(given)) {
     const pattern = name === DEFAULT ? '*' : readPrefixPattern(name);
     const ms = readPeriod(text);
-    if (pattern === undefined || ms === undefined) return undefined;
-    if (periods.some(({ prefixes }) => prefixes[0] === pattern)) return undefined;
-    periods.push({ prefixes: [pattern], ms });
+    if (pattern === undefined || ms === undefined || periods.has(pattern)) return undefined;
+    periods.set(pattern, ms);
   }
-  return periods.some(({ prefixes }) => prefixes[0] === '*') ? periods : undefined;
+  return periods.has('*') ? [...periods].map(([pattern, ms]) => ({ prefixes: [pattern], ms })) : undefined;
 }
 
 function readPeriod(text: string): number | undefined {

@@ -79,13 +79,17 @@ function upstreamRules(config: UpstreamSections): Rule[] {
  * server answers for all handles of its prefix; and the last server must be read-only. Undefined if there is none.
  */
 function repeatedPrefix(servers: readonly ServerConfig[]): string | undefined {
-  return servers
-    .flatMap(({ prefixes }) => prefixes)
-    .find((prefix) => {
-      const [last, ...earlier] = servers.filter(({ prefixes }) => prefixes.includes(prefix)).reverse();
-      const takesWrites = last?.kind === 'handle-server' && !last.readOnly;
-      return earlier.length > 0 && (takesWrites || earlier.some(({ kind }) => kind === 'handle-server'));
-    });
+  const byPrefix = new Map<string, Set<ServerConfig>>();
+  for (const server of servers)
+    for (const prefix of server.prefixes)
+      byPrefix.set(prefix, (byPrefix.get(prefix) ?? new Set()).add(server));
+  for (const [prefix, sharing] of byPrefix) {
+    const [last, ...earlier] = [...sharing].reverse();
+    const takesWrites = last?.kind === 'handle-server' && !last.readOnly;
+    if (earlier.length > 0 && (takesWrites || earlier.some(({ kind }) => kind === 'handle-server')))
+      return prefix;
+  }
+  return undefined;
 }
 
 /** Checks the address of a Handle server, and that only `kind: none` has none. */
