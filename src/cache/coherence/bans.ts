@@ -103,7 +103,3 @@ export class Bans {
     return false;
   }
 }
-
-/** Whether `ban` makes `other` redundant if both are published at the same time. */
-export const includes = (ban: Ban, other: Ban): boolean =>
-  other.prefix.startsWith(ban.prefix) && (!ban.isSoft || other.isSoft);

@@ -1,6 +1,7 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next lease.
+import { PrefixMap } from '../../handle/prefix-map.js';
 import { entriesOf } from '../bounded-map.js';
-import { MAX_BANNED, includes } from './bans.js';
+import { MAX_BANNED } from './bans.js';
 import { BAN_ALL, type BanChange, type Change } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
@@ -11,10 +12,10 @@ const MAX_KEYS = 100_000;
 export class PendingInvalidations {
   readonly #keys = new Map<string, 'forget' | 'soften'>();
   #count = 0;
-  #bans: BanChange[] = [];
+  readonly #bans = new PrefixMap<BanChange>();
 
   get size(): number {
-    return this.#keys.size + this.#bans.length;
+    return this.#keys.size + this.#bans.size;
   }
 
   /**
@@ -37,19 +38,32 @@ export class PendingInvalidations {
   }
 
   /**
-   * Adds a ban and drops those it includes. Each, still unnumbered, affects all entries older than its publication. Above
-   * the maximum, one ban of every key replaces them, by which records without a server are lost.
+   * Adds a ban. Each, still unnumbered, affects all entries older than its publication. Above the maximum, one ban of every
+   * key replaces them, by which records without a server are lost.
    */
   #addBan(ban: BanChange): void {
-    if (this.#bans.some((known) => includes(known, ban))) return;
-    this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
-    if (this.#bans.length <= MAX_BANNED) return;
-    this.#bans = [{ ...BAN_ALL, isSoft: this.#bans.every(({ isSoft }) => isSoft) }];
+    if (this.#isCovered(ban)) return;
+    this.#bans.set(ban.prefix, ban);
+    if (this.#bans.size <= MAX_BANNED) return;
+    const bans = [...this.#bans.entries()];
+    for (const [prefix] of bans) this.#bans.delete(prefix);
+    this.#bans.set('', { ...BAN_ALL, isSoft: bans.every(([, { isSoft }]) => isSoft) });
+  }
+
+  /** Whether another ban makes this one redundant. */
+  #isCovered({ prefix, isSoft }: BanChange): boolean {
+    for (const known of this.#bans.matching(prefix)) if (!known.isSoft || isSoft) return true;
+    return false;
   }
 
   /** Removes and returns up to `count` changes; the caller adds back those that it cannot publish. */
   take(count: number): PendingInvalidation[] {
-    const taken: PendingInvalidation[] = this.#bans.splice(0, count);
+    const taken: PendingInvalidation[] = [];
+    for (const [prefix, ban] of this.#bans.entries()) {
+      if (taken.length >= count) break;
+      this.#bans.delete(prefix);
+      if (!this.#isCovered(ban)) taken.push(ban);
+    }
     for (const [key, kind] of this.#keys) {
       if (taken.length >= count) break;
       this.#keys.delete(key);

@@ -1,5 +1,5 @@
 // Pending invalidations: made during a Redis outage, and not yet published.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { MAX_BANNED, MAX_LISTED_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
@@ -85,6 +85,21 @@ describe('pending invalidations', () => {
     const pending = new PendingInvalidations();
     for (let at = 0; at <= MAX_LISTED_BANS; at++) pending.add(ban(`${at}/`));
     expect(pending.take(MAX_BANNED)).toHaveLength(MAX_LISTED_BANS + 1);
+  });
+
+  test('are added in linear time', () => {
+    /** Returns how many texts are compared. */
+    const comparedFor = (count: number): number => {
+      const pending = new PendingInvalidations();
+      const compare = vi.spyOn(String.prototype, 'startsWith');
+      const cut = vi.spyOn(String.prototype, 'slice');
+      for (let at = 0; at < count; at++) pending.add(ban(`${1000 + at}/`));
+      const compared = compare.mock.calls.length + cut.mock.calls.length;
+      compare.mockRestore();
+      cut.mockRestore();
+      return compared;
+    };
+    expect(comparedFor(400)).toBeLessThan(2.5 * comparedFor(200));
   });
 
   test('are published individually when they follow a ban on every key', () => {
