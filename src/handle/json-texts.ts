@@ -43,6 +43,8 @@ function* parseElements(json: string, start: number, texts: string[]): Generator
   let [open, from, at] = ['[', start, start];
   for (;;) {
     const end = skipSpace(json, endOfText(json, skipSpace(json, at)));
+    // A handle of 2048 bytes has 12,288 characters if all are escaped.
+    if (end - at > STEP_CHARS) throw new JsonLimitError(`a text of more than ${STEP_CHARS} characters`);
     const isLast = json[end] !== ',';
     if (isLast || end - from >= STEP_CHARS) {
       addTexts(texts, `${open}${json.slice(from, end)}]`);

@@ -197,6 +197,15 @@ describe('ePIC v2 search with a reverse lookup service', () => {
   );
 
   test.each([
+    ['accepts a handle of 2048 bytes with an escape for each', 2048 - PREFIX.length - 1, 200],
+    ['returns 502 for text that is too long for a handle', 2 ** 20, 502],
+  ])('%s', async (_, escapes, status) => {
+    const body = `["${PREFIX}/${'\\u0041'.repeat(escapes)}"]`;
+    lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, body);
+    expect((await found('URL=x', [], env)).answer.status).toBe(status);
+  });
+
+  test.each([
     [401, '', 401],
     [403, '', 403],
     [404, '<html>', 502],
