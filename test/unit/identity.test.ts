@@ -1,6 +1,7 @@
 import { fc } from '../support/property.js';
 import { describe, expect, test } from 'vitest';
 import { identityOf } from '../../src/http/identity.js';
+import { readV2Login } from '../../src/v2/call.js';
 
 const basic = (name: string, password: string): string =>
   `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
@@ -27,10 +28,14 @@ describe('Basic login identity', () => {
         fc.nat(3),
         (index, handle, choices, password, zeros) => {
           const name = `${'0'.repeat(zeros)}${index}:${handle}`;
-          expect(identityOf(basic(spelled(name, choices), password))).toBe(
-            identityOf(
-              basic(encodeURIComponent(`${index}:${handle.toUpperCase().replaceAll('Ü', 'ü')}`), 'other'),
-            ),
+          const login = basic(spelled(name, choices), password);
+          const identity = identityOf(
+            basic(encodeURIComponent(`${index}:${handle.toUpperCase().replaceAll('Ü', 'ü')}`), 'other'),
+          );
+          expect(identityOf(login)).toBe(identity);
+          expect(readV2Login(login, new Map()).identityKey).toBe(identity);
+          expect(readV2Login(basic('alice', password), new Map([['alice', name]])).identityKey).toBe(
+            identity,
           );
         },
       ),
