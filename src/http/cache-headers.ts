@@ -133,4 +133,8 @@ export const recordLines = (
   { from, stored }: FromEntry,
   handles: readonly HandleRef[],
 ): readonly string[] =>
-  from === 'upstream' && stored !== true ? [] : hooks.recordHeaders.flatMap((each) => each(handles)).flat();
+  from === 'upstream' && stored !== true
+    ? []
+    : hooks.recordHeaders
+        .flatMap((each) => each(handles))
+        .flatMap(([name, value]) => [name, Buffer.from(value).toString('latin1')]);

@@ -59,6 +59,14 @@ describe('hook recordHeaders', () => {
     expect(recordHeaders).toHaveBeenCalledOnce();
   });
 
+  it('sends a value of any characters as UTF-8', async () => {
+    const proxy = await startWith(() => ({ recordHeaders: () => [['X-Title', 'naïve ☃']] }));
+    for (const path of [PATH, `/${HANDLE}`]) {
+      const { headers } = await proxy.ask(path);
+      expect(Buffer.from(String(headers['x-title']), 'latin1').toString('utf8')).toBe('naïve ☃');
+    }
+  });
+
   it('is asked again only when the entry changes', async () => {
     const proxy = await startWith((now) => ({ recordHeaders: minuteHeader(now) }));
     expect(await minutesAt(PATH, proxy)).toEqual(['0', '0', '0', '0', '0', '0']);
