@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { recordEtag } from '../support/v2-values.js';
+import { adminValue, recordEtag, toV2 } from '../support/v2-values.js';
 import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -186,6 +186,21 @@ describe('ePIC v2 PUT of an existing handle', () => {
     });
     expect(sent).toHaveLength(3);
     expect([answer.status, (read(answer) as { code: string }).code]).toEqual([400, 'V2_INDEX_TAKEN']);
+  });
+
+  test.each([
+    ['a lockout', [], 'V2_LOCKOUT'],
+    [
+      'the index of a hidden value before a lockout',
+      [{ idx: 300, type: 'DESC', parsed_data: 'new' }],
+      'V2_INDEX_TAKEN',
+    ],
+  ])('names %s', async (_, others, code) => {
+    const stranger = adminValue(100, { handle: '21.T11998/USER02', index: 300 });
+    const { answer } = await answered([reply.record([...RECORD, SECRET_VALUE])], {
+      body: [URL_INPUT, ...toV2([stranger]), ...others],
+    });
+    expect([answer.status, read(answer)]).toMatchObject([400, { code }]);
   });
 });
 
