@@ -19,7 +19,7 @@ import { assertPlain, isOfSessions, originForm, readRecordQuery } from '../http/
 import type { Resolver } from '../resolver/resolver.js';
 import type { ForwardOptions, OriginServer } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES, decodeBody } from '../upstream/response.js';
-import { assertFound } from '../upstream/upstreams.js';
+import { assertFound, notResponsible } from '../upstream/upstreams.js';
 import { etagOfResponse } from './condition.js';
 
 /** Forwards a request. `server`: where to, if the caller knows the server of the handle, the list or the endpoint. */
@@ -114,11 +114,14 @@ const formOf = ({ handle, parameters, format }: RequestContext): RecordForm => (
 function serverFor(context: RequestContext, { upstreams: { main, findServers }, refOf }: Host): OriginServer {
   const { target, parameters } = context;
   const prefix = target.rawHandle === '' ? parameters.get('prefix') : null;
-  const named = handleToVerify(context) ?? (prefix === null ? undefined : `${prefix}/`);
+  const verified = handleToVerify(context);
+  const named = verified ?? (prefix === null ? undefined : `${prefix}/`);
   const handle = context.handle ?? (named === undefined ? undefined : refOf(named));
   const server = handle === undefined ? main : findServers(handle)[0];
-  if (server?.source.forwards === false) throw server.source.refusal();
-  return server ?? assertFound(server);
+  // A repository has no keys, by which any method could verify.
+  if (server?.source.forwards === false)
+    throw verified === undefined ? server.source.refusal() : notResponsible();
+  return assertFound(server);
 }
 
 /** Extracts the handle from a verification request, whose path ends in a key such as `300:21.T1/USER`. */

@@ -188,6 +188,15 @@ describe('write to a repository', () => {
   });
 });
 
+describe('verification of a signature by a handle of a repository', () => {
+  it.each(['GET', 'POST'])('is refused as for a prefix without a server: %s', async (method) => {
+    const { ask } = await start(UPSTREAMS);
+    const answer = await ask('/api/verifications/300:123456/1', { method });
+    expect([answer.status, jsonOf(answer)]).toMatchObject([400, { responseCode: 301 }]);
+    expect(answer.headers).not.toHaveProperty('allow');
+  });
+});
+
 describe('handle list of a repository', () => {
   const listed = ['123456/2', '123456/1', '1234567/1', '123456/10'];
   const OF_PREFIX = ['123456/2', '123456/1', '123456/10'];
