@@ -247,7 +247,13 @@ describe('mirrored prefix', () => {
     entries.clear();
     await clock.pass(INTERVAL_MS);
     expect(lines).toContainEqual(
-      expect.objectContaining({ msg: 'mirrored records missing in memory', absent: NAMES.size }),
+      expect.objectContaining({
+        msg: 'mirrored records missing in memory',
+        absent: NAMES.size,
+        failed: 0,
+        // Nothing was evicted.
+        remedy: expect.stringMatching(/^raise cache.maxBytes if .+; else they were purged/) as string,
+      }),
     );
   });
 

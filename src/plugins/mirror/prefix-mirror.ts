@@ -23,6 +23,8 @@ const MAX_IN_FLIGHT = 8;
 const SPREAD = 0.9;
 /** Share of handles that may be missing: above it, the log has a warning, and the next walk does not wait. */
 const MAX_MISSING = 0.01;
+const MISSING_REMEDY =
+  'raise cache.maxBytes if handle_proxy_cache_evictions_total rises; else they were purged, cannot be read, or have a TTL of 0 or no public values';
 
 /** Time to wait for the lease of Redis, because a list from before it is not served to clients (ms). */
 const LEASE_STEP_MS = 100;
@@ -189,7 +191,7 @@ export class PrefixMirror {
     const prefix = this.prefix;
     const isFirst = this.#copiedAt === undefined;
     if (!isFirst && absent > checked * MAX_MISSING)
-      log.warn({ prefix, absent, remedy: 'raise cache.maxBytes' }, 'mirrored records missing in memory');
+      log.warn({ prefix, absent, failed, remedy: MISSING_REMEDY }, 'mirrored records missing in memory');
     this.#isSpread = failed <= checked * MAX_MISSING;
     if (failed > 0 || this.#known?.isWhole !== true) return;
     this.#copiedAt = this.#known.listedAt;
