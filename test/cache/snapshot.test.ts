@@ -263,6 +263,19 @@ describe('snapshot', () => {
     ]);
   });
 
+  test('whose file cannot be removed after a deletion is replaced as soon as the disk is writable, before the interval ends', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const first = trace(file, memoryOf(10));
+    await first.snapshot.start();
+    await expect.poll(() => first.written).toHaveLength(1);
+    rmSync(file);
+    for (const path of [file, `${file}.deleted`]) mkdirSync(path);
+    await first.snapshot.recordDeletion({ key: '21.T1/0' });
+    expect(first.written).toHaveLength(1);
+    rmdirSync(file);
+    await expect.poll(() => first.written).toHaveLength(2);
+  });
+
   describe('at shutdown', () => {
     test('is written once the snapshot in progress has ended, which would remove its file', async () => {
       const folder = newFolder();

@@ -29,6 +29,10 @@ const SLICE_BYTES = 128 * 1024;
 const READ_BYTES = 256 * 1024;
 
 const NOT_WRITTEN = 'snapshot not written';
+const NOT_REMOVED = 'snapshot not removed';
+
+/** Time until the next attempt while the file has a deleted record that cannot be removed, as on a read-only disk (ms). */
+const RETRY_MS = 10_000;
 
 /** Returns the fields of the log line. A full disk or a missing right has a remedy, a lack of time at a stop none. */
 const notWritten = (error: unknown) => ({
@@ -113,7 +117,8 @@ export class Snapshot {
 
   #schedule(): void {
     const { clock } = this.host;
-    this.#cancelTimer = clock.after(this.options.everyMs, () => {
+    this.#cancelTimer();
+    this.#cancelTimer = clock.after(this.#reported.has(NOT_REMOVED) ? RETRY_MS : this.options.everyMs, () => {
       const { signal } = this.#ending;
       this.#writing = this.#write(createPace(clock), signal).finally(() => {
         this.#writing = undefined;
@@ -152,7 +157,10 @@ export class Snapshot {
     } catch (error) {
       if (isFileMissing(error)) return;
       const remedy = 'remove the file before the next start, which would restore deleted records';
-      this.#report('snapshot not removed', { reason: errorText(error), remedy });
+      const isFirst = !this.#reported.has(NOT_REMOVED);
+      this.#report(NOT_REMOVED, { reason: errorText(error), remedy });
+      const isWaiting = this.#isLoaded && this.#writing === undefined && !this.#ending.signal.aborted;
+      if (isFirst && isWaiting) this.#schedule();
     }
   }
 
