@@ -12,12 +12,15 @@ import { ask } from '../support/ask.js';
 import { partial } from '../support/partial.js';
 import { openSocket } from '../support/raw-socket.js';
 
+const TOKEN = 'an-admin-token-of-a-test';
 const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+/** A call whose body is awaited, so that its response is pending. */
+const CALL = `POST /purge HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n`;
 
 async function startAdmin() {
   const metrics = createMetrics();
   const server = createAdminServer(
-    createAdminAlone({ metrics, token: 'an-admin-token-of-a-test' }),
+    createAdminAlone({ metrics, token: TOKEN }),
     partial<Context>({ metrics }),
   );
   server.listen(0, '127.0.0.1');
@@ -42,11 +45,13 @@ describe('connections of the admin listener', () => {
     ['send nothing', ''],
     ['send part of a request', 'GET /metrics HTTP/1.1\r\n'],
     ['are idle', GET],
+    ['wait for a response', CALL],
   ])('are bounded, and probes are answered, while 300 clients %s', async (_what, bytes) => {
     const { url, figures } = await startAdmin();
     for (let count = 0; count < 300; count++) {
       const socket = await openSocket(url);
       if (bytes !== '') socket.write(bytes);
+      if (bytes.endsWith('\r\n\r\n')) await once(socket, 'data');
       if (count % 50 !== 49) continue;
       expect((await ask(url, '/healthz')).status).toBe(200);
       expect((await ask(url, '/readyz')).status).toBe(200);
