@@ -14,6 +14,8 @@ import type { RequestCheck } from './request-steps.js';
 
 /** A response that depends only on its target and an entry in memory. */
 interface Hit extends AnsweredEntry {
+  /** The interface that the request counts for. */
+  family: PreparedHit['family'];
   /** The raw request target. */
   target: string;
   made: Representation;
@@ -32,8 +34,9 @@ interface PreparedVariant {
 
 /** Doubles as the report of a full GET, because a separate object would cost each hit another CPU cache line. */
 interface PreparedResponse extends PreparedHit, Prepared {
-  family: 'record' | 'redirect';
   target: string;
+  /** The interface whose cache headers it has. */
+  freshness: 'record' | 'redirect';
   identity: PreparedVariant | undefined;
   gzip: PreparedVariant | undefined;
   /** Whether the body is long enough to be compressed. */
@@ -52,7 +55,7 @@ export function prepareResponse(cache: PreparedCache, hit: Hit): PreparedRespons
 }
 
 /** Names each field: V8 stores spread fields in a second object, which costs each hit another CPU cache line. */
-const newResponse = ({ target, handle, entry, made }: Hit, start: Prepared): PreparedResponse => ({
+const newResponse = ({ family, target, handle, entry, made }: Hit, start: Prepared): PreparedResponse => ({
   key: start.key,
   at: start.at,
   stamp: start.stamp,
@@ -61,8 +64,9 @@ const newResponse = ({ target, handle, entry, made }: Hit, start: Prepared): Pre
   isRefreshOffered: start.isRefreshOffered,
   dependency: start.dependency,
   bytes: start.bytes,
-  // The record interface never redirects.
-  family: made.status === 301 || made.status === 302 ? 'redirect' : 'record',
+  // A redirect request for JSON (`action=api`) gets those of the record interface, which never redirects.
+  freshness: made.status === 301 || made.status === 302 ? 'redirect' : 'record',
+  family,
   method: 'GET',
   handle: handle.text,
   target,
@@ -102,7 +106,7 @@ function createSendHit(config: Config, host: Host, sendRaw: SendRaw) {
     const { head, commonLength, body, etag } = variant;
     const isKnown = etag !== undefined && isNotModified(headers.ifNoneMatch, etag);
     const status = isKnown ? 304 : prepared.status;
-    const ofEntry = hitLines[prepared.family](prepared, now);
+    const ofEntry = hitLines[prepared.freshness](prepared, now);
     const lines = (ofEntry + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;
     const { origin } = headers;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);

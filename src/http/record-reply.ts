@@ -29,7 +29,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   return async function answerRecord(req, res, { handle, query, resolution }) {
     const context = contextOf(res);
     noteRead(context, resolution, query);
-    const { format, target, runSteps } = context;
+    const { family, format, target, runSteps } = context;
     if (resolution.kind !== 'entry') {
       const { refused } = resolution;
       const reply = { ...bodyOfRefusal(refused, handle), headers: headersOfRefusal(refused), gzipMinBytes };
@@ -45,7 +45,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
     await sendMade(req, res, { headers, now }, made);
     if (stale !== undefined) metrics.countStale(stale);
     if (context.result === 'hit' && from === 'memory')
-      prepareResponse(cache, { target: target.raw, handle, made, entry });
+      prepareResponse(cache, { family, target: target.raw, handle, made, entry });
   };
 }
 

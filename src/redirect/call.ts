@@ -91,8 +91,9 @@ export async function sendRedirect(call: RedirectCall, to: RecordRedirect): Prom
   const made = representRedirect(to, to.varies, [...combineHeaderLines(to.lines).flat(), ...ofRecord]);
   await sendMade(req, res, to, made);
   if (!isRepeatable || dependency === undefined) return;
-  const { raw: target } = context.target;
-  prepareResponse(prepared, { target, handle, entry: resolution.entry, made, dependency });
+  const { family, target } = context;
+  const { entry } = resolution;
+  prepareResponse(prepared, { family, target: target.raw, handle, entry, made, dependency });
 }
 
 /** Whether a prepared response may repeat the redirect; it recognises only two redirect statuses. */

@@ -32,6 +32,19 @@ describe('reporting of reads', () => {
     await expect.poll(() => resultsOf(proxy)).toEqual(results);
   });
 
+  test('counts each repeat of `action=api` for the interface that the first one counted for', async () => {
+    mockUpstream(recordOf());
+    const proxy = await startProxy();
+    for (let at = 0; at < 4; at++) await proxy.ask(`/${HANDLE}?action=api`);
+    const readHits = async (): Promise<string[]> => {
+      const { text } = await request(proxy.app.admin).get('/metrics').expect(200);
+      return text.match(/^handle_proxy_requests_total\{.*result="hit",status="200"\} [1-9]\d*$/gm) ?? [];
+    };
+    await expect
+      .poll(readHits)
+      .toEqual(['handle_proxy_requests_total{interface="redirect",result="hit",status="200"} 3']);
+  });
+
   test('reports a stale response as stale', async () => {
     const upstream = mockUpstream(recordOf());
     const proxy = await startProxy();
