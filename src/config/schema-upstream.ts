@@ -96,7 +96,7 @@ export const upstream = {
     'Addresses of secondary servers, which have the same records, separated by commas, tried in this order when the Handle server fails; for anonymous reads only.',
   ),
   secondaryMaxTtl: duration({ min: '0s', max: '365d', byDefault: '1m' }).describe(
-    'Maximum lag of a secondary: the maximum TTL of its records, and the time after a write or a purge in which only the primary is read.',
+    'Maximum lag of a secondary: the maximum TTL of its records, and the time after a write or a purge in which only the primary is read, except by an instance that has started since.',
   ),
   ...trust,
   ...perServer,
