@@ -6,11 +6,28 @@ import { MAX_LISTED_BANS } from '../../src/cache/coherence/bans.js';
 import { LEASE_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { asStale } from '../../src/cache/entry.js';
+import { ASSERT_MAY_PUBLISH } from '../../src/cache/redis/coherence-scripts.js';
 import { PREFIX, type ScriptClient, describeScripts, runNamed } from '../support/script-client.js';
 import { entryOf } from '../support/store-contract.js';
 
 const KEY = '21.T1/KEY';
 const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
+
+/** Asserts the rights of the user as on Redis 8 since March 2026, which refuses a wrong number of arguments. */
+const ASSERT_STRICTLY = `
+local given = redis
+local redis = setmetatable({
+  acl_check_cmd = function(command, ...)
+    local arity, count = given.call('COMMAND', 'INFO', command)[1][2], 1 + select('#', ...)
+    if count < math.abs(arity) or (arity > 0 and count > arity) then
+      error({ err = 'ERR Wrong number of args for redis.acl_check_cmd()' })
+    end
+    return given.acl_check_cmd(command, ...)
+  end,
+}, { __index = given })
+${ASSERT_MAY_PUBLISH}
+assertMayPublish('PUBLISH', 'channel')
+return 'may'`;
 
 type One = ReturnType<ScriptClient['members']>;
 type Three = [One, One, One];
@@ -212,5 +229,12 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual([]);
     await world.client.zadd(`${PREFIX}members`, Date.now() + 60_000, 'frozen');
     expect([...(await one.others()).ends.keys()]).toEqual(['frozen']);
+  });
+
+  test('read the rights of the user from a Redis that checks the number of arguments', async () => {
+    expect(await world.client.eval(ASSERT_STRICTLY, 1, KEY)).toBe('may');
+    await world.client.acl('SETUSER', 'default', '-hgetall');
+    await expect(world.client.eval(ASSERT_STRICTLY, 1, KEY)).rejects.toThrow(/^NOPERM .*HGETALL/);
+    await world.client.acl('SETUSER', 'default', '+@all');
   });
 });

@@ -208,18 +208,23 @@ const PUBLISHING = new Set(
 /**
  * Fails if the user lacks the right to a command that publishes a change. Otherwise instances would keep their
  * leases, although no write can be announced to them. Redis before version 7 cannot tell. Every argument is the
- * key, because all arguments of DEL are keys.
+ * key, because all arguments of DEL are keys. Redis 8 tells only for a number of arguments that the command accepts.
  */
 export const ASSERT_MAY_PUBLISH = `
-local function assertMay(command, ...)
-  if not redis.acl_check_cmd(command, ...) then error({ err = 'NOPERM this user has no permissions to run ' .. command }) end
+local function mayRun(command)
+  for count = 3, 2, -1 do
+    local isAnswered, may = pcall(redis.acl_check_cmd, command, unpack({ KEYS[1], KEYS[1], KEYS[1] }, 1, count))
+    if isAnswered then return may end
+  end
+  return redis.acl_check_cmd(command, KEYS[1])
+end
+local function assertMay(command, may)
+  if not may then error({ err = 'NOPERM this user has no permissions to run ' .. command }) end
 end
 local function assertMayPublish(command, channel)
   if not redis.acl_check_cmd then return end
-  assertMay(command, channel, '')
-  for name in string.gmatch('${[...PUBLISHING].join(' ')}', '%S+') do
-    assertMay(name, KEYS[1], KEYS[1], KEYS[1])
-  end
+  assertMay(command, redis.acl_check_cmd(command, channel, ''))
+  for name in string.gmatch('${[...PUBLISHING].join(' ')}', '%S+') do assertMay(name, mayRun(name)) end
 end`;
 
 /**
