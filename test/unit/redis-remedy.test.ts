@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { redisRemedy } from '../../src/cache/redis/errors.js';
+import { concernsOneCommand, redisReason, redisRemedy } from '../../src/cache/redis/errors.js';
 
 describe('the remedy for an error of Redis', () => {
   it.each([
@@ -7,7 +7,30 @@ describe('the remedy for an error of Redis', () => {
     ['read ECONNRESET', 'check that Redis runs at redis.url'],
     ['getaddrinfo ENOTFOUND redis', 'check the host name in redis.url'],
     ['WRONGPASS invalid username-password pair', 'check the user and the password in redis.url'],
+    ['ERR Unknown Redict command called from script', 'rename-command'],
   ])('for %s names the key to check', (reason, remedy) => {
     expect(redisRemedy(reason, 'redis.url')).toContain(remedy);
+  });
+});
+
+const DIGEST = 'b901e04fda9a5a879a6e9207b7bfa9413354027f';
+const BY_REDIS_6 = `ERR Error running script (call to f_${DIGEST}): @user_script:12: @user_script: 12: `;
+const AT = `script: ${DIGEST}, on @user_script:12.`;
+
+describe('a command that a script may not run', () => {
+  it.each([
+    ['Redis 6.0', `${BY_REDIS_6}The user executing the script can't run this command or subcommand`],
+    ['Redis 6.0', `${BY_REDIS_6}-OOM command not allowed when used memory > 'maxmemory'.`],
+    ['Redis 7.0', `ERR The user executing the script can't run this command or subcommand ${AT}`],
+    [
+      'Redis 7.0',
+      `ERR The user executing the script can't publish to the channel mentioned in the command ${AT}`,
+    ],
+    ['Redis 8.0', `ERR ACL failure in script: User u has no permissions to run the 'incr' command ${AT}`],
+    ['Valkey 8.1', `ERR ACL failure in script: No permissions to access a key ${AT}`],
+    ['Valkey 9.1', `ERR ACL failure in script: No permissions to access a key script: on @user_script:12.`],
+  ])('is no loss of Redis, and its reason names neither script nor line (%s)', (_server, reply) => {
+    expect(concernsOneCommand(new Error(reply))).toBe(true);
+    expect(redisReason(new Error(reply))).toMatch(/^(?:NOPERM|OOM) (?!.*script:? ?(?:b901|on|12|\())/);
   });
 });

@@ -8,6 +8,7 @@ import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
 import { LEASE_MS } from '../coherence/lease.js';
+import { redisReason } from './errors.js';
 
 /** Loads ioredis on first use, because importing it slows down every start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -85,7 +86,7 @@ const settings = {
   // RESP3 needs HELLO, which an ACL may not allow, and no reply here gains from it.
   protocol: 2,
   // The old master may return as a replica after a failover.
-  reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
+  reconnectOnError: (error: Error): boolean => redisReason(error).startsWith('READONLY'),
 } satisfies RedisOptions;
 
 export function openRedis(place: RedisAddress): RedisConnections {

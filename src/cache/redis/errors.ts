@@ -57,13 +57,17 @@ export function redisReason(error: unknown): string {
   const [, first = ''] = /^Unknown RESP type \d+ "(.)/s.exec(text) ?? [];
   if (first === 'H') return 'a web server responds there, not Redis';
   if (first !== '') return 'another service responds there, not Redis';
-  return text
-    .replace(/[,.]? with args beginning with.*$/s, '')
-    .replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '')
-    .replace(/^ERR (?=The user executing the script can't run this command)/, 'NOPERM ')
-    .replace(/Retrying from scratch after \d+ms\. /, '')
-    .replace(/^MOVED \d+ /, 'MOVED to ')
-    .slice(0, MAX_REASON_LENGTH);
+  return (
+    text
+      .replace(/[,.]? with args beginning with.*$/s, '')
+      // The place in a script: last, or first in Redis 6.
+      .replace(/ script: (?:[0-9a-f]{40}, )?on @user_script:\d+\.$/, '')
+      .replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )+-?/, '')
+      .replace(/^(?:ERR )?(?=The user executing the script can't |ACL failure in script: )/, 'NOPERM ')
+      .replace(/Retrying from scratch after \d+ms\. /, '')
+      .replace(/^MOVED \d+ /, 'MOVED to ')
+      .slice(0, MAX_REASON_LENGTH)
+  );
 }
 
 export const EVICTION_REMEDY = 'set maxmemory-policy to noeviction or volatile-lru';
@@ -107,7 +111,7 @@ export function redisRemedy(reason: string, key: string): string | undefined {
   if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   if (/unknown command ['`]sentinel/i.test(reason))
     return 'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels';
-  if (/\bunknown (?:redis )?command\b|invalid command passed/i.test(reason)) return UNKNOWN_COMMAND;
+  if (/\bunknown (?:\w+ )?command\b|invalid command passed/i.test(reason)) return UNKNOWN_COMMAND;
   if (/\b(?:ENOTFOUND|EAI_AGAIN)\b/.test(reason)) return `check the host name in ${key}`;
   if (/\bE(?:CONNREFUSED|CONNRESET|TIMEDOUT|HOSTUNREACH|NETUNREACH)\b/.test(reason))
     return `check that Redis runs at ${key}, and that this machine can reach it`;
