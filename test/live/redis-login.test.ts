@@ -1,6 +1,6 @@
 // A Redis with a password or TLS: instances without access log the reason and continue without Redis.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -45,6 +45,22 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
   expect(proxy.output()).not.toContain(SECRET);
   await proxy.stop();
   expect(proxy.output(), 'no word of a library, and no stack').not.toMatch(/\[WARN]|Unhandled|\n {4}at /);
+}
+
+/** Relays to a Redis, but without the `run_id` of its INFO. */
+async function startNamelessRelay(toPort: number): Promise<number> {
+  const server = createServer((near) => {
+    const far = connect(toPort, '127.0.0.1');
+    near.on('error', () => undefined).once('close', () => far.destroy());
+    far.on('error', () => undefined).once('close', () => near.destroy());
+    near.pipe(far);
+    far.on('data', (bytes) => near.write(bytes.toString('latin1').replace('run_id:', 'nothing'), 'latin1'));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
 }
 
 describe('Redis login', () => {
@@ -126,6 +142,15 @@ describe('Redis login', () => {
         const another = { REDIS_CA_FILE: await fileOf('another.pem', cert) };
         await goesOnWithout({ REDIS_URL: `rediss://127.0.0.1:${port}`, ...another }, /certificate/);
       });
+    });
+  });
+
+  describeWithRedis('with a server that resembles Redis', () => {
+    test('logs that its INFO does not name its run, and does not use it, because a restart could not be noticed', async () => {
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      const port = await startNamelessRelay(redis.port);
+      await goesOnWithout({ REDIS_URL: `redis://127.0.0.1:${port}` }, /run_id/);
     });
   });
 

@@ -45,7 +45,7 @@ async function startNode(replies: Replies, node: { slotsAt?: number } = {}): Pro
     );
   const all: Replies = {
     cluster: (about) => (/slots/i.test(about) ? slots() : bulkReply('cluster_state:ok')),
-    info: () => infoReply('redis_version:7.0.0', 'role:master', `run_id:${port}`),
+    info: () => infoReply('redis_version:7.0.0', 'role:master', `run_id:${port}`, 'master_replid:1'),
     ssubscribe: (channel) => channelReply('ssubscribe', channel),
     ...replies,
   };

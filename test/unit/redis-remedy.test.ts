@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { concernsOneCommand, redisReason, redisRemedy } from '../../src/cache/redis/errors.js';
+import { concernsOneCommand, redisReason, redisRemedy, serverVersion } from '../../src/cache/redis/errors.js';
 
 describe('the remedy for an error of Redis', () => {
   it.each([
@@ -32,5 +32,18 @@ describe('a command that a script may not run', () => {
   ])('is no loss of Redis, and its reason names neither script nor line (%s)', (_server, reply) => {
     expect(concernsOneCommand(new Error(reply))).toBe(true);
     expect(redisReason(new Error(reply))).toMatch(/^(?:NOPERM|OOM) (?!.*script:? ?(?:b901|on|12|\())/);
+  });
+});
+
+describe('the version of a server', () => {
+  it.each([
+    ['8.0.2', ['redis_version:8.0.2', 'gcc_version:14.2.0']],
+    [
+      'valkey 9.1.2',
+      ['redis_version:7.2.4', 'server_name:valkey', 'valkey_version:9.1.2', 'gcc_version:16.2.0'],
+    ],
+    ['redict 7.3.6', ['redict_version:7.3.6', 'redict_mode:standalone', 'redis_version:7.2.4']],
+  ])('is %s, not that of the Redis that it resembles', (version, lines) => {
+    expect(serverVersion(['# Server', ...lines, 'run_id:1'].join('\r\n'))).toBe(version);
   });
 });

@@ -20,6 +20,7 @@ import {
   createTroubleReport,
   infoField,
   isErrorReply,
+  readRunId,
   riskyEviction,
   timeoutError,
 } from './errors.js';
@@ -256,9 +257,6 @@ export function digestOf(source: string): string {
   return digest;
 }
 
-/** Minimum Redis version with sharded channels (SPUBLISH). */
-const MIN_CLUSTER_VERSION = 7;
-
 interface ServerRun {
   /** Changes with a restart. */
   process: string;
@@ -325,13 +323,9 @@ class ServerRuns {
 
   async #read(client: Redis): Promise<void> {
     const info = await client.info();
-    // A former master accepts connections and PING: each write would be another loss of Redis.
-    if (infoField(info, 'role') === 'slave') throw new Error('READONLY it is a replica');
-    const version = infoField(info, 'redis_version') ?? '';
-    if (this.connections.isCluster && Number.parseInt(version) < MIN_CLUSTER_VERSION)
-      throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
+    const run = readRunId(info, this.connections.isCluster);
     client.once('close', () => this.#runs.delete(client));
-    this.#setRun(client, (infoField(info, 'run_id') ?? '').slice(0, RUN_LENGTH), info);
+    this.#setRun(client, run.slice(0, RUN_LENGTH), info);
     const policy = riskyEviction(info);
     if (this.#hasWarned || policy === undefined) return;
     this.#hasWarned = true;

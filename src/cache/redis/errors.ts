@@ -13,6 +13,9 @@ export const concernsOneCommand = (error: unknown): boolean =>
 export const isErrorReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
+/** Returns the error of a server that replies, but is unusable: it is reported as if Redis had replied with it. */
+const unusable = (reason: string): Error => Object.assign(new Error(reason), { name: 'ReplyError' });
+
 export const timeoutError = (): Error => new Error('Redis did not answer in time');
 
 const MAX_REASONS = 10;
@@ -88,6 +91,32 @@ export const infoField = (info: string, name: string): string | undefined =>
     .find((line) => line.startsWith(`${name}:`))
     ?.slice(name.length + 1);
 
+/** Returns the version, with the name of a server that resembles Redis: its `redis_version` is that of the Redis that it resembles. */
+export function serverVersion(info: string): string | undefined {
+  const [, name, version] = /^(?!redis|gcc)(\w+)_version:([^\r\n]+)/m.exec(info) ?? [];
+  return name === undefined ? infoField(info, 'redis_version') : `${name} ${version ?? ''}`;
+}
+
+/** Minimum Redis version with sharded channels (SPUBLISH). */
+const MIN_CLUSTER_VERSION = 7;
+
+/**
+ * Returns the id of the server run. `info`: the reply to INFO. @throws Error when the server is a replica, whose writes do
+ * not reach its master, is too old for a cluster, or does not name its run, so that a restart with old data goes unnoticed
+ */
+export function readRunId(info: string, isCluster: boolean): string {
+  // A former master accepts connections and PING: each write would be another loss of Redis.
+  if (infoField(info, 'role') === 'slave') throw unusable('READONLY it is a replica');
+  if (isCluster && Number.parseInt(infoField(info, 'redis_version') ?? '') < MIN_CLUSTER_VERSION)
+    throw unusable(
+      `UNSUITABLE a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`,
+    );
+  const run = infoField(info, 'run_id');
+  if (run === undefined || (isCluster && infoField(info, 'master_replid') === undefined))
+    throw unusable('UNSUITABLE its INFO has no run_id or master_replid');
+  return run;
+}
+
 const UNKNOWN_COMMAND =
   'remove its rename-command from the configuration of Redis, or use another server: this one lacks a command';
 const NODE_OF_CLUSTER = 'name the nodes of the cluster in redis.cluster, instead of one of them in {key}';
@@ -98,6 +127,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   WRONGPASS: 'check the user and the password in {key}',
   NOPERM:
     'give its user +@read +@write +eval +evalsha +publish +subscribe +@connection +info +time{of cluster} for the keys and channels of redis.keyPrefix (by default hrp:*)',
+  UNSUITABLE: 'use Redis 7 or newer, Valkey or Redict',
   READONLY: 'set {key} to the master, or name its Sentinels in redis.sentinels',
   MOVED: NODE_OF_CLUSTER,
   CLUSTER: NODE_OF_CLUSTER,

@@ -5,7 +5,7 @@ import { untilDeadline } from '../../clock.js';
 import { ASSERT_MAY_PUBLISH } from './coherence-scripts.js';
 import { digestOf } from './commands.js';
 import { type RedisAddress, type RedisConnections, openRedis, openSubscription } from './connections.js';
-import { infoField, riskyEviction, timeoutError } from './errors.js';
+import { infoField, readRunId, riskyEviction, serverVersion, timeoutError } from './errors.js';
 import { createChannels } from './namespace.js';
 
 /** Covers the connection timeout (2 s), a login and a few commands. */
@@ -28,7 +28,9 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string) {
   const work = async () => {
     await opened;
     const info = await commands.info();
-    assertMaster(info, isCluster);
+    readRunId(info, isCluster);
+    if (!isCluster && infoField(info, 'cluster_enabled') === '1')
+      throw new Error('CLUSTER it is a node of a cluster');
     // Commands run one at a time, because the user may lack the right to any of them.
     const key = `${keyPrefix}probe:${randomUUID()}`;
     await commands.set(key, '1', 'PX', KEY_MS);
@@ -39,7 +41,7 @@ export async function probeRedis(address: RedisAddress, keyPrefix: string) {
     await commands.eval(SCRIPT, 1, ...args);
     await commands.evalsha(digestOf(SCRIPT), 1, ...args);
     await exchangeMessages(connections, keyPrefix);
-    return { version: infoField(info, 'redis_version'), policy: riskyEviction(info) };
+    return { version: serverVersion(info), policy: riskyEviction(info) };
   };
   try {
     return await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);
@@ -60,11 +62,4 @@ async function exchangeMessages(connections: RedisConnections, keyPrefix: string
     subscription.close();
   }
   await connections.commands.call(channels.publish, channels.ofMember(member), '');
-}
-
-/** Rejects a replica, whose writes do not reach its master, and a single cluster node, which holds only some keys. */
-function assertMaster(info: string, isCluster: boolean): void {
-  if (infoField(info, 'role') === 'slave') throw new Error('READONLY it is a replica');
-  if (!isCluster && infoField(info, 'cluster_enabled') === '1')
-    throw new Error('CLUSTER it is a node of a cluster');
 }
