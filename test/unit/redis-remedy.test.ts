@@ -35,6 +35,11 @@ describe('a command that a script may not run', () => {
   });
 });
 
+it('names another server for a Redis before version 5, whose scripts may not write after they have read the clock', () => {
+  const reply = `${BY_REDIS_6}Write commands not allowed after non deterministic commands. Call redis.replicate_commands()`;
+  expect(redisRemedy(redisReason(new Error(reply)), 'redis.url')).toContain('use Redis 7 or newer');
+});
+
 describe('the version of a server', () => {
   it.each([
     ['8.0.2', ['redis_version:8.0.2', 'gcc_version:14.2.0']],

@@ -67,6 +67,8 @@ export function redisReason(error: unknown): string {
       .replace(/ script: (?:[0-9a-f]{40}, )?on @user_script:\d+\.$/, '')
       .replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )+-?/, '')
       .replace(/^(?:ERR )?(?=The user executing the script can't |ACL failure in script: )/, 'NOPERM ')
+      // Redis before version 5.
+      .replace(/^(?=Write commands not allowed after non deterministic )/, 'UNSUITABLE ')
       .replace(/Retrying from scratch after \d+ms\. /, '')
       .replace(/^MOVED \d+ /, 'MOVED to ')
       .slice(0, MAX_REASON_LENGTH)
