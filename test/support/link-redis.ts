@@ -1,5 +1,5 @@
 // A fake Redis for a link. It returns the replies that the test sets, and records the calls.
-import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
+import { CHANGE, ENTER, NOT_PERMITTED, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import { createChannels } from '../../src/cache/redis/namespace.js';
 import type { Renewal } from '../../src/cache/link/member-list.js';
@@ -28,6 +28,8 @@ interface LinkWorld {
   hasFailed: boolean;
   /** Whether renewals remain without a reply. */
   isSilent: boolean;
+  /** Whether renewals are refused, because the user lacks a right. */
+  isRefused: boolean;
   /** Delays the replies to renewals, which Redis executes immediately, until this promise resolves. */
   renewed: Promise<void>;
   /** Delays the readiness of new message connections until this promise resolves. */
@@ -56,6 +58,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     isConnected: true,
     hasFailed: false,
     isSilent: false,
+    isRefused: false,
     renewed: Promise.resolve(),
     ready: Promise.resolve(),
     subscriptions: 0,
@@ -75,6 +78,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     [RENEW](_keys, [, , , lease]) {
       world.leases.push(lease);
       if (world.isSilent) return new Promise(() => undefined);
+      if (world.isRefused) return Promise.reject(new Error(`${NOT_PERMITTED} HSET`));
       const { was, lapsed, listCreatedAt } = world;
       world.was = 'listed';
       const reply = [was, 1, lapsed, listCreatedAt, world.listAgeMs, '0', world.isVouched ? 1 : 0];

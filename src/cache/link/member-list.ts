@@ -7,7 +7,7 @@ import {
   MAX_REDIS_CLOCK_STEP_MS,
   MEMBERSHIP_MS,
 } from '../coherence/lease.js';
-import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
+import { EXPEL, NOT_PERMITTED, RENEW } from '../redis/coherence-scripts.js';
 import type { RedisCommands } from '../redis/commands.js';
 
 export interface Renewal {
@@ -87,12 +87,19 @@ export class MemberList {
 
   async #renew({ joins, lease }: RenewalOptions): Promise<Renewal> {
     if (this.#hasLeft) throw new Error('this member has left');
-    this.renewedAt = this.clock.monotonic();
+    const formerlyAt = this.renewedAt;
+    const sentAt = this.clock.monotonic();
+    this.renewedAt = sentAt;
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const times = [this.#redisTime(), LEASE_MS];
     const { publish, ofGroup } = this.commands.channels;
     const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
-    const reply = await this.commands.script(RENEW, [this.#name], args);
+    const reply = await this.commands.script(RENEW, [this.#name], args).catch((error: unknown) => {
+      // Refused before the script has changed anything: otherwise a write would wait for as long as the right is missing.
+      const isRefused = error instanceof Error && error.message.startsWith(NOT_PERMITTED);
+      if (isRefused && this.renewedAt === sentAt) this.renewedAt = formerlyAt;
+      throw error;
+    });
     const [was, count, lapsed, score, ageMs, now, vouchers] = reply as [
       ...[Renewal['was'], number, string[]],
       ...[string, number, string, number],

@@ -205,6 +205,9 @@ const PUBLISHING = new Set(
   Array.from(`${CHANGE}${BAN}`.matchAll(/redis\.p?call\('(?!TIME)([A-Z]+)'/g), ([, name = '']) => name),
 );
 
+/** Start of the error of a script that has done nothing, because the user lacks the right to a command. */
+export const NOT_PERMITTED = 'NOPERM this user has no permissions to run';
+
 /**
  * Fails if the user lacks the right to a command that publishes a change. Otherwise instances would keep their
  * leases, although no write can be announced to them. Redis before version 7 cannot tell. Every argument is the
@@ -219,7 +222,7 @@ local function mayRun(command)
   return redis.acl_check_cmd(command, KEYS[1])
 end
 local function assertMay(command, may)
-  if not may then error({ err = 'NOPERM this user has no permissions to run ' .. command }) end
+  if not may then error({ err = '${NOT_PERMITTED} ' .. command }) end
 end
 local function assertMayPublish(command, channel)
   if not redis.acl_check_cmd then return end

@@ -216,6 +216,16 @@ describe('cache coherence member', () => {
     expect(await returned).toBe(false);
   });
 
+  test('measures the wait for Redis from the last renewal that was not refused: a right may be missing for days', async () => {
+    const { world, clock, member } = openMember();
+    await member.renewNow();
+    const returned = member.waitForReturn(1500);
+    world.isRefused = true;
+    await clock.pass(1600);
+    expect(await isSettled(returned)).toBe(true);
+    expect(await returned).toBe(false);
+  });
+
   test('measures the wait for Redis from its start when no renewal was sent', async () => {
     const { world, clock, member } = openMember();
     world.isConnected = false;
