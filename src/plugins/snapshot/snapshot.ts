@@ -92,9 +92,7 @@ export class Snapshot {
   async start(): Promise<void> {
     this.#loading = this.#load();
     await this.#loading;
-    if (this.#ending.signal.aborted) return;
-    this.#isLoaded = true;
-    this.#schedule();
+    if (!this.#ending.signal.aborted) this.#schedule();
   }
 
   /** Logs a deletion. The write may be acknowledged afterwards. */
@@ -197,21 +195,24 @@ export class Snapshot {
     // Before the log is read: memory knows later deletions, and the log contains earlier ones.
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
+    let isWhole = true;
     try {
       const isDeleted = await this.#deletions.read();
       handle = await open(file, READ);
-      await this.#restore(handle, { isDeleted, ticket });
+      isWhole = await this.#restore(handle, { isDeleted, ticket });
     } catch (error) {
       if (!isFileMissing(error)) this.host.log.warn({ file, reason: errorText(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
+    this.#isLoaded = isWhole;
   }
 
+  /** Resolves to false if the proxy stops meanwhile. */
   async #restore(
     handle: FileHandle,
     { isDeleted, ticket }: { isDeleted: IsDeleted; ticket: number },
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { file, identity, restore } = this.options;
     const { clock, log, metrics } = this.host;
     const startedAt = clock.monotonic();
@@ -226,13 +227,14 @@ export class Snapshot {
       loaded.records += part.entries.length;
       for (const kept of part.entries) if (!isDeleted(kept.key) && restore(kept, ticket)) loaded.restored++;
       await pace();
-      if (this.#ending.signal.aborted) return;
+      if (this.#ending.signal.aborted) return false;
     }
     const reason = [...new Set(rejections)].join(', ');
     if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
-    if (loaded.records === 0) return;
+    if (loaded.records === 0) return true;
     metrics.counterOf(METRICS.restored)({ source: 'snapshot' }, loaded.restored);
     log.info({ file, ...loaded, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot loaded');
+    return true;
   }
 }
 
