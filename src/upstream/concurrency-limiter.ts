@@ -42,6 +42,8 @@ interface PlaceRequest {
   /** Record key, plus the login if there is one. */
   key?: string | undefined;
   caller?: Caller | undefined;
+  /** Called before a request waits; throws an error to refuse it instead. */
+  beforeWait?: (() => void) | undefined;
 }
 
 /** Maximum shares of the slots for one key, one client, and background work, and of the queue for one key. */
@@ -94,11 +96,14 @@ export class ConcurrencyLimiter {
   /** Runs work in a slot; its latency adapts the limit. `work` gets its start (monotonic, ms), and whether it waited. */
   async run<T>(
     work: (startedAt: number, hasWaited: boolean) => Promise<T>,
-    { key, caller = UNKNOWN }: PlaceRequest = {},
+    { key, caller = UNKNOWN, beforeWait }: PlaceRequest = {},
   ): Promise<T> {
     const request = { key, caller };
     const hasWaited = !this.#takeSlot(request);
-    if (hasWaited) await this.#queueUp(request);
+    if (hasWaited) {
+      beforeWait?.();
+      await this.#queueUp(request);
+    }
     const startedAt = performance.now();
     try {
       const value = await work(startedAt, hasWaited);

@@ -65,6 +65,17 @@ export class ServerHealth {
   }
 
   /**
+   * While the breaker is open, no request waits for a slot: trials may hold all of them until their timeout.
+   *
+   * @throws ServiceError UPSTREAM_BACKOFF
+   */
+  assertClosed(): void {
+    if (this.#breaker === 'closed') return;
+    const retryAfterMs = this.settings.breaker.openForMs;
+    throw new ServiceError('UPSTREAM_BACKOFF', { cause: this.#lastFailure, retryAfterMs });
+  }
+
+  /**
    * Admits a request for the record with this key. Report each result with `succeeded` or `failed`; an unreported
    * request counts as neither.
    *

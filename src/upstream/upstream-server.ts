@@ -22,6 +22,7 @@ export function createServer(
   const { origin } = parseAddress(settings.url);
   const protocol = settings.source.protocol(settings);
   const health = new ServerHealth(settings, context, keys);
+  const beforeWait = (): void => health.assertClosed();
   const { metrics, hooks } = context;
   // No caller header except `Via` is sent, because many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
@@ -69,7 +70,7 @@ export function createServer(
             addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
         }
       };
-      return limiter.run(send, { key: handle.key, caller });
+      return limiter.run(send, { key: handle.key, caller, beforeWait });
     },
   };
 }

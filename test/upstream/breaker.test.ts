@@ -1,6 +1,7 @@
 // The breaker opens for an unreachable server, then probes it, and closes when it responds.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, UPSTREAM } from './ask.js';
 import {
@@ -110,6 +111,21 @@ describe('circuit breaker', () => {
         expect(await ask(client, '21.T1/late')).toBe('UPSTREAM_BACKOFF');
         pass(OPEN_FOR_MS);
       }
+    });
+
+    test('refuses other records immediately while probes that hang hold every slot', async () => {
+      const { client, state } = createWatched({ concurrency: 2, minConcurrency: 2 });
+      await fail(client, handles(FAILURES), 502);
+      const held = gate();
+      nock(UPSTREAM)
+        .get(/.*/)
+        .twice()
+        .reply(() => held.opened.then(() => [404, { responseCode: 100 }]));
+      const probes = handles(2, 'probe').map((handle) => ask(client, handle));
+      expect(await ask(client, '21.T1/other')).toBe('UPSTREAM_BACKOFF');
+      held.open();
+      expect(await Promise.all(probes)).toEqual(['answered', 'answered']);
+      expect(state()).toBe('closed');
     });
 
     test('closes after a successful probe, despite the late failure of an earlier request', async () => {

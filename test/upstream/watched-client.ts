@@ -2,7 +2,7 @@
 import nock from 'nock';
 import { expect, vi } from 'vitest';
 import { handleRef } from '../../src/handle/handle.js';
-import type { UpstreamClient } from '../../src/upstream/contract.js';
+import type { ServerSettings, UpstreamClient } from '../../src/upstream/contract.js';
 import { testContext } from '../support/context.js';
 import { createClient, mockUpstream, UPSTREAM } from './ask.js';
 
@@ -17,11 +17,11 @@ interface Watched {
   state: () => unknown;
 }
 
-export function createWatched(): Watched {
+export function createWatched(changes: Partial<ServerSettings> = {}): Watched {
   const context = testContext();
   const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS };
   // The failure cache is disabled, because other tests cover it.
-  const client = createClient({ breaker, retryAfterMs: 0 }, context);
+  const client = createClient({ breaker, retryAfterMs: 0, ...changes }, context);
   const states = (): unknown[] =>
     context.lines
       .filter(({ msg }) => msg === 'circuit breaker state changed')
