@@ -1,4 +1,5 @@
 // Connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
+import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -287,6 +288,8 @@ function createWriteAgent({
     destroyOnUnsolicitedData(socket);
   };
   const closing = new AbortController();
+  // Each open connection listens, and Node.js would warn of a leak above ten.
+  setMaxListeners(0, closing.signal);
   const connect = createTrustedConnector(trust, { lookup, signal: closing.signal });
   const create = agent.createConnection.bind(agent);
   agent.createConnection = (given, created) => {

@@ -1,5 +1,6 @@
 // Probes a server once for response, latency, version and certificate.
 import { X509Certificate } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { isIP } from 'node:net';
 import { type TLSSocket, connect } from 'node:tls';
 import { tryDecode } from '../handle/bytes.js';
@@ -61,6 +62,8 @@ export async function probeServer(
   const { url, timeoutMs, ca, fingerprint, cert, key } = probe;
   const dispatcher = createPools({ connections: 1, ca, fingerprint, cert, key });
   const close = (): void => void dispatcher.destroy();
+  // Probes of all servers share the signal, and Node.js would warn of a leak above ten.
+  setMaxListeners(0, signal);
   signal.addEventListener('abort', close, { once: true });
   const isTls = new URL(url).protocol === 'https:';
   try {

@@ -45,6 +45,14 @@ async function startUpstream(port = 0): Promise<{ url: string; close: () => Prom
 }
 
 describe('start probes of the built program', () => {
+  test('cause no warning of Node.js for more than ten servers', async () => {
+    const urls = await Promise.all(Array.from({ length: 11 }, nowhere));
+    const servers = urls.map((url, at) => ({ prefixes: `21.T${at}`, url }));
+    const proxy = await startListeningProxy({ UPSTREAMS: JSON.stringify(servers) });
+    await probeLines(proxy, 11);
+    expect(proxy.output()).not.toContain('MaxListeners');
+  });
+
   test('log fingerprint, expiry, latency and version of a Handle server with a pinned certificate', async () => {
     const { url } = await startDemoServer({ tls: certificate });
     const { fingerprint } = certificate;

@@ -24,6 +24,20 @@ describe('write over upstream TLS', () => {
     }
   });
 
+  test('causes no warning of Node.js while many others are in flight', async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): unknown => warnings.push(message);
+    process.on('warning', onWarning);
+    onTestFinished(() => void process.off('warning', onWarning));
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_FINGERPRINT: certificate.fingerprint });
+    demo.hold.holdReplies('PUT');
+    const writes = Array.from({ length: 12 }, (_, at) => putNumbered(proxy.url, `${PATH}-${at}`, at));
+    await expect.poll(() => demo.hold.size).toBe(12);
+    demo.hold.sendHeld('PUT');
+    for (const { status } of await Promise.all(writes)) expect(status).toBe(201);
+    expect(warnings).toEqual([]);
+  });
+
   test.each([
     ['that is not the pinned one', { UPSTREAM_FINGERPRINT: 'AB'.repeat(32) }],
     ['from an unknown authority', {}],
