@@ -108,6 +108,10 @@ async function endsInPartialLine(path: string): Promise<boolean> {
   return end !== '' && !end.endsWith('\n');
 }
 
+/**
+ * Maximum subscribers. One more ends the oldest subscription, because its subscriber may have vanished without closing the
+ * connection. TCP notices that after a quarter of an hour, and a rejected `EventSource` would not try again.
+ */
 export const MAX_SUBSCRIBERS = 16;
 
 const POLL_MS = 250;
@@ -116,17 +120,20 @@ const HEARTBEAT_MS = 15_000;
 const STALL_MS = 10_000;
 
 export function createChangeStream(feed: ChangeLog): RequestHandler {
-  let subscribers = 0;
+  const subscribers = new Set<Response>();
   return async function streamChanges(req: Request, res: Response): Promise<void> {
-    if (subscribers >= MAX_SUBSCRIBERS)
-      throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_SUBSCRIBERS}` });
     const lastId = readLastId(req);
     if (!startEvents(req, res)) return;
-    subscribers++;
+    const [oldest] = subscribers;
+    if (oldest !== undefined && subscribers.size >= MAX_SUBSCRIBERS) {
+      subscribers.delete(oldest);
+      oldest.destroy();
+    }
+    subscribers.add(res);
     try {
       await sendChanges(res, feed, lastId);
     } finally {
-      subscribers--;
+      subscribers.delete(res);
     }
   };
 }
