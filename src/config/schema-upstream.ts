@@ -69,7 +69,7 @@ const limits = {
   // A client without a stale record should not wait longer for a slot.
   queueTimeoutMs: fixed(2000),
   maxRecordSize: size({ min: '1KiB', max: '256MiB', byDefault: '2MiB' }).describe(
-    "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Checking and parsing it block the event loop for 6 to 20 ms per MiB. Any other response, such as a list, may have 8 MiB.",
+    "Maximum bytes of a record's JSON; a larger record is a failure. The native protocol carries 256 KiB. Checking and parsing it each block the event loop for 4 to 10 ms per MiB. Any other response, such as a list, may have 8 MiB.",
   ),
   // For any other parsed response, such as a list of 100,000 handles of 80 characters.
   maxBodyBytes: fixed(8 * 2 ** 20),

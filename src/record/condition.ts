@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { RecordContent } from '../cache/entry.js';
 import { ServiceError } from '../errors.js';
 import type { Bytes } from '../handle/bytes.js';
-import { extractObject, parseJson, sliceValues } from '../handle/json.js';
+import { extractObject, parseJsonInSteps, sliceValues } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, publicValues } from '../handle/value.js';
 import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
@@ -26,7 +26,7 @@ export function* etagOfResponse(
   let record: RecordContent | undefined;
   try {
     const json = extractObject(body.toString());
-    record = yield* recordOf(json, parseJson(json) as Members);
+    record = yield* recordOf(json, (yield* parseJsonInSteps(json)) as Members);
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 // Reads and writes records with one caller's credentials; results are never shared.
 import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
-import type { Work } from '../time-slicer.js';
+import type { Steps } from '../time-slicer.js';
 import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import type {
   ServerAccess,
@@ -28,7 +28,7 @@ interface CallerRequest<Answer> extends SendOptions, MethodAndQuery {
   handle?: HandleRef;
   timeoutMs: number;
   maxBodyBytes: number;
-  readResponse: (response: UpstreamResponse) => Work<Answer>;
+  readResponse: (response: UpstreamResponse) => Steps<Answer>;
 }
 
 /**
@@ -64,7 +64,7 @@ export function createRecordClient(
   const ofRecord = (handle: HandleRef) => ({
     handle,
     maxBodyBytes: maxRecordBytes,
-    readResponse: (response: UpstreamResponse) => () =>
+    readResponse: (response: UpstreamResponse) =>
       readAnswer(response, { handle: handle.text, caseSensitive }),
   });
 

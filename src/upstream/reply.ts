@@ -20,7 +20,7 @@ import {
   isTooBusy,
   NO_HANDLE_SERVER,
   parseList,
-  parseMembers,
+  parseMembersInSteps,
 } from './response.js';
 import { type Steps, type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 import type { Caller } from './caller.js';
@@ -82,14 +82,14 @@ export const readInSlices = <T>(
 ): T | Promise<T> =>
   chars <= SMALL_CHARS ? runToEnd(reading) : slicer.run(reading, { client: caller?.client ?? 'background' });
 
-/** Interprets the response to one caller. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
-export function readAnswer(response: UpstreamResponse, requested: Requested): RecordAnswer {
+/** Interprets the response to one caller, in steps. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
+export function* readAnswer(response: UpstreamResponse, requested: Requested): Steps<RecordAnswer> {
   const { status, body } = response;
   const retryAfter = headerOf(response, 'retry-after');
   const answer = { status, body, retryAfter, challenge: headerOf(response, 'www-authenticate') };
   let members: HandleJson;
   try {
-    members = parseMembers(response);
+    members = yield* parseMembersInSteps(response);
   } catch (error) {
     // The login filter sends 401 without a body; the HTTP container sends 400, 413 and 414 with an HTML page.
     if (status < 400 || status >= 500) throw error;
@@ -102,9 +102,9 @@ export function readAnswer(response: UpstreamResponse, requested: Requested): Re
 /** Interprets a list, in steps. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
 export function* readListAnswer(response: UpstreamResponse): Steps<ListAnswer> {
   const requested = { handle: undefined, caseSensitive: false };
-  if (response.status !== 200) return readAnswer(response, requested);
+  if (response.status !== 200) return yield* readAnswer(response, requested);
   const { texts, rest } = yield* parseList(response, NO_HANDLE_SERVER);
-  const { members, ...answer } = readAnswer({ ...response, body: rest }, requested);
+  const { members, ...answer } = yield* readAnswer({ ...response, body: rest }, requested);
   const { handles, ...others } = members;
   if (Array.isArray(handles) && handles.length === 0) return { ...answer, members: others, handles: texts };
   throw invalidResponse('a list without handles', response);
@@ -127,7 +127,7 @@ export function allValuesIn({ status, responseCode, members }: RecordAnswer): Ha
  * Handle JSON (RFC 6585 §4, RFC 9110 §15.6.4); UPSTREAM_INVALID_RESPONSE for an invalid response
  */
 export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
-  const members = parseReply(reply);
+  const members = yield* parseReply(reply);
   yield;
   const { status } = reply;
   if (status === 429) throw tooBusy(reply, members);
@@ -163,9 +163,9 @@ const contradiction = (response: UpstreamResponse, responseCode: number): Servic
   invalidResponse(`response code ${responseCode} contradicts the status`, response);
 
 /** Parses Handle JSON. A 429 or 503 without it comes from a gateway and still signals a busy server. */
-function parseReply(reply: UpstreamReply): HandleJson {
+function* parseReply(reply: UpstreamReply): Steps<HandleJson> {
   try {
-    return parseMembers(reply);
+    return yield* parseMembersInSteps(reply);
   } catch (error) {
     throw isTooBusy(reply.status) ? tooBusy(reply) : error;
   }

@@ -3,7 +3,8 @@ import { ServiceError } from '../errors.js';
 import { createDecompressor, decompressBody, isCoding } from '../handle/streams.js';
 import { foldHandle } from '../handle/handle.js';
 import { parseTexts } from '../handle/json-texts.js';
-import { JsonLimitError, parseJson } from '../handle/json.js';
+import { JsonLimitError, parseJsonInSteps } from '../handle/json.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
 
 export interface ResponseHead {
   status: number;
@@ -47,12 +48,16 @@ function invalidJson(response: UpstreamResponse, remedy: string, cause: unknown)
 export const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** Parses Handle JSON. @throws ServiceError UPSTREAM_INVALID_RESPONSE for any other body, or a refusal that is too long */
-export function parseMembers(response: UpstreamResponse): HandleJson {
+export const parseMembers = (response: UpstreamResponse): HandleJson =>
+  runToEnd(parseMembersInSteps(response));
+
+/** Does the same, in steps. */
+export function* parseMembersInSteps(response: UpstreamResponse): Steps<HandleJson> {
   if (response.status >= 300 && response.body.length > MAX_ANSWER_BYTES)
     throw invalidResponse('a refusal that is too long', response, { remedy: NO_HANDLE_SERVER });
   let parsed: unknown;
   try {
-    parsed = parseJson(response.body);
+    parsed = yield* parseJsonInSteps(response.body);
   } catch (cause) {
     throw invalidJson(response, NO_HANDLE_SERVER, cause);
   }

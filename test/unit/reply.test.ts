@@ -1,12 +1,12 @@
 // Parses every recorded reply of a real server, and edge cases.
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import { parseHandle } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { ServiceError } from '../../src/errors.js';
 import { runToEnd } from '../../src/time-slicer.js';
-import { readOutcome } from '../../src/upstream/reply.js';
+import { readAnswer, readOutcome } from '../../src/upstream/reply.js';
 
 interface Recording {
   name: string;
@@ -71,6 +71,21 @@ describe('Handle server reply', () => {
   test('has the Handle server default TTL for a value without ttl', () => {
     const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
     expect(outcome).toMatchObject({ ttls: [86_400] });
+  });
+
+  test('of a long record is parsed in a step of the time slicer after the step in which it is checked', () => {
+    const values = Array.from({ length: 1000 }, (_, at) => ({ index: at + 1, type: 'URL', ttl: 1 }));
+    const body = JSON.stringify({ responseCode: 1, handle: '21.T1/a', values });
+    const parse = vi.spyOn(JSON, 'parse');
+    const requested = { handle: '21.T1/a', caseSensitive: false };
+    const response = { status: 200, body, headers: {} };
+    for (const reading of [readOutcome({ ...response, ...requested }), readAnswer(response, requested)]) {
+      parse.mockClear();
+      reading.next();
+      expect(parse).not.toHaveBeenCalled();
+      runToEnd<unknown>(reading);
+      expect(parse).toHaveBeenCalledWith(body);
+    }
   });
 
   test('may have its members in any order', () => {
