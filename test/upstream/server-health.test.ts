@@ -1,6 +1,7 @@
 // The decision table of a server's health: whether a read is sent in each state, and the state after it.
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { testContext } from '../support/context.js';
 import { useNock } from '../support/nock.js';
@@ -27,6 +28,13 @@ const REPLIES = {
   gateway: (get) => get.reply(502, { responseCode: 2 }),
   record: (get) => get.reply(500, { responseCode: 2 }),
   busy: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': `${BUSY_FOR_MS / 1000}` }),
+  dated: (get) =>
+    get.reply(
+      503,
+      { responseCode: 2 },
+      { 'Retry-After': new Date(systemClock.wall() + BUSY_FOR_MS).toUTCString() },
+    ),
+  vague: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': '10 min' }),
   away: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': '31536000000' }),
 } satisfies Record<string, (get: nock.Interceptor) => nock.Scope>;
 
@@ -88,6 +96,9 @@ const STATES: Record<string, readonly (Reply | number)[]> = {
   'open, records': times(30, 'record'),
   paused: ['busy'],
   'paused, time over': ['busy', BUSY_FOR_MS],
+  'paused to a date': ['dated'],
+  'paused to a date, past it': ['dated', BUSY_FOR_MS],
+  'paused for no valid time': ['vague'],
   'paused for ages': ['away'],
   'paused for ages, a minute': ['away', MAX_PAUSE_MS],
   'paused, open': [...times(2, 'gateway'), 'busy'],
@@ -107,6 +118,9 @@ open, gateway, trials used | held open held    | held open held    | held open h
 open, records              | sent closed sent  | sent open held    | sent open sent    | sent open sent    | sent open held
 paused                     | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
 paused, time over          | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
+paused to a date           | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
+paused to a date, past it  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
+paused for no valid time   | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
 paused for ages            | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
 paused for ages, a minute  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
 paused, open               | held open held    | held open held    | held open held    | held open held    | held open held
