@@ -81,6 +81,20 @@ describe('pending invalidations', () => {
     expect(pending.take(MAX_BANNED)).toEqual([ban('', isSoft)]);
   });
 
+  test('are published individually when they follow one ban for too many', () => {
+    const pending = new PendingInvalidations();
+    for (let at = 0; at <= MAX_BANNED; at++) pending.add(ban(`${at}/`, true));
+    pending.add(ban('A'));
+    expect(pending.take(10)).toEqual([EVERY_KEY_SOFT, ban('A')]);
+  });
+
+  test('are taken in batches of bans and keys', () => {
+    const pending = new PendingInvalidations();
+    for (const change of [forget('1'), ban('A'), ban('B'), ban('C')]) pending.add(change);
+    expect(pending.take(2)).toEqual([ban('A'), ban('B')]);
+    expect(pending.take(2)).toEqual([ban('C'), forget('1')]);
+  });
+
   test('do not become one ban on every key when there are more bans than Redis lists', () => {
     const pending = new PendingInvalidations();
     for (let at = 0; at <= MAX_LISTED_BANS; at++) pending.add(ban(`${at}/`));
