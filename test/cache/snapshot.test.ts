@@ -34,6 +34,8 @@ interface Traced {
   written: object[];
   loaded: object[];
   errors: object[];
+  /** Timers of the interval that are neither over nor cancelled. */
+  waiting: ReadonlySet<object>;
   /** Ends the time limit of the final snapshot. */
   runOut: () => void;
   /** Returns the largest size requested for a slice. */
@@ -49,6 +51,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
   const [written, loaded, errors]: [object[], object[], object[]] = [[], [], []];
   let [monotonic, rests, largest] = [0, 0, 0];
   const intervals: NodeJS.Immediate[] = [];
+  const waiting = new Set<object>();
   let isOver = false;
   onTestFinished(() => {
     isOver = true;
@@ -75,10 +78,13 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       wall: () => NOW,
       monotonic: () => monotonic,
       after(ms: number, run: () => void) {
+        const timer = {};
         if (ms === LAST_SNAPSHOT_MS) runOut = run;
         else if (ms !== EVERY_MS) rest(ms, run);
         else if (written.length === 0 && !isOver) intervals.push(setImmediate(run));
+        else waiting.add(timer);
         return () => {
+          waiting.delete(timer);
           clearImmediate(intervals.pop());
         };
       },
@@ -96,7 +102,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
   const options = { file, everyMs: EVERY_MS, identity: 'upstream', restore };
   const snapshot = new Snapshot(options, host);
   return {
-    ...{ snapshot, trace: traced, written, loaded, errors, sliceBytes: () => largest },
+    ...{ snapshot, trace: traced, written, loaded, errors, waiting, sliceBytes: () => largest },
     runOut: () => {
       runOut();
     },
@@ -270,10 +276,12 @@ describe('snapshot', () => {
     await expect.poll(() => first.written).toHaveLength(1);
     rmSync(file);
     for (const path of [file, `${file}.deleted`]) mkdirSync(path);
+    await expect.poll(() => first.waiting.size).toBe(1);
     await first.snapshot.recordDeletion({ key: '21.T1/0' });
-    expect(first.written).toHaveLength(1);
+    expect([first.written.length, first.waiting.size]).toEqual([1, 0]);
     rmdirSync(file);
     await expect.poll(() => first.written).toHaveLength(2);
+    await expect.poll(() => first.waiting.size).toBe(1);
   });
 
   describe('at shutdown', () => {
