@@ -1,6 +1,15 @@
 // Scheduling of snapshot writes and reads. The tests count slices and pauses instead of measuring time.
-import fs, { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, rmdirSync } from 'node:fs';
-import { open, rename, stat } from 'node:fs/promises';
+import fs, {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
+import { open, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { KeyedEntry } from '../../src/cache/entry.js';
@@ -282,6 +291,32 @@ describe('snapshot', () => {
     rmdirSync(file);
     await expect.poll(() => first.written).toHaveLength(2);
     await expect.poll(() => first.waiting.size).toBe(1);
+  });
+
+  test('is written again if a deletion could not be logged while it removed older logs', async () => {
+    const file = join(newFolder(), 'snapshot');
+    writeFileSync(`${file}.deleted`, '{"key":"21.T1/1"}\n');
+    const [removing, released] = [gate(), gate()];
+    const actual = await vi.importActual<typeof fs.promises>('node:fs/promises');
+    vi.mocked(unlink).mockImplementation(async (path) => {
+      if (path === file) throw new Error('read-only');
+      if (String(path).startsWith(`${file}.deleted.`)) {
+        removing.open();
+        await released.opened;
+      }
+      await actual.unlink(path);
+    });
+    onTestFinished(() => {
+      vi.mocked(unlink).mockReset();
+    });
+    const first = trace(file, memoryOf(10));
+    await first.snapshot.start();
+    await removing.opened;
+    mkdirSync(`${file}.deleted`);
+    await first.snapshot.recordDeletion({ key: '21.T1/0' });
+    released.open();
+    const attempts = () => vi.mocked(rename).mock.calls.filter(([, to]) => to === file).length;
+    await expect.poll(() => [attempts(), first.written.length]).toEqual([2, 1]);
   });
 
   describe('at shutdown', () => {

@@ -138,6 +138,7 @@ export class Snapshot {
       const replace = (temporary: string): Promise<void> => (this.#replaced = rename(temporary, file));
       const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either, replace });
       await forgetOlder();
+      unlogged.throwIfAborted();
       this.#reported.clear();
       this.writtenAt = clock.wall();
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
