@@ -39,7 +39,9 @@ describe('slow clients', () => {
   test.each(['0s', '1ms'])(
     'are disconnected after a response if server.keepAliveTimeout is %s',
     async (keepAlive) => {
-      const proxy = await startProxy({ ...env, SERVER_KEEP_ALIVE_TIMEOUT: keepAlive });
+      // Without traffic, a connection stays open for longer than the limit of a test.
+      const idle = { UPSTREAM_WRITE_TIMEOUT: '10m' };
+      const proxy = await startProxy({ ...env, ...idle, SERVER_KEEP_ALIVE_TIMEOUT: keepAlive });
       const request = 'GET /robots.txt HTTP/1.1\r\nHost: x\r\n\r\n';
       const { answers, closed } = await exchange(proxy.url, request);
       expect([answers.map(({ status }) => status), closed]).toEqual([[200], true]);
