@@ -358,4 +358,9 @@ describe('several servers for a prefix', () => {
     const env = { UPSTREAMS: JSON.stringify(servers) };
     expect(() => loadConfig({ env, readFile: () => '' })).toThrow('prefix 123456 is given twice');
   });
+
+  it('do not share a prefix that one of them lists twice', () => {
+    const env = { UPSTREAMS: JSON.stringify([{ prefixes: '123456,123456', url: UPSTREAM_URL }]) };
+    expect(() => loadConfig({ env, readFile: () => '' })).not.toThrow();
+  });
 });
