@@ -10,12 +10,12 @@ import { Pool, buildConnector } from 'undici';
 import { outgoingProxy } from '../config/outgoing-proxy.js';
 import type { UpstreamDispatcher } from './exchange.js';
 import { PIN_MISMATCH, noteOpen } from './failure.js';
-import { CONNECT_MS, type ConnectorOptions, openTunnel, withoutBrackets } from './tunnel.js';
+import { CONNECT_MS, type ConnectorOptions, lookupHost, openTunnel, withoutBrackets } from './hosts.js';
 
 export interface ConnectionOptions extends Trust {
   /** Maximum connections per server, separately for reads and for writes. */
   connections: number;
-  /** Resolves host names; by default as the system does. */
+  /** Resolves host names; by default as the system does (`hosts.ts`). */
   lookup?: LookupFunction | undefined;
   /** Monotonic clock (ms). */
   now?: () => number;
@@ -184,7 +184,7 @@ export function createConnector(
   { lookup, signal }: ConnectorOptions,
   timeout = CONNECT_MS,
 ): buildConnector.connector {
-  const connect = buildConnector({ ...tls, lookup, signal, timeout });
+  const connect = buildConnector({ ...tls, lookup: lookup ?? lookupHost, signal, timeout });
   return function connectByProxy(to, connected) {
     const proxy = outgoingProxy(to);
     if (proxy === undefined) {
@@ -277,7 +277,10 @@ function createWriteAgent({
 }: ConnectionOptions & { url: string }): http.Agent {
   // Writes are never retried, so they must not use a connection that the server is about to close. Idle
   // connections close before servers close them (Jetty after 30 s, Node after 5 s).
-  const options = { keepAlive: true, maxSockets: connections, timeout: IDLE_MS, ...(lookup && { lookup }) };
+  const options = {
+    ...{ keepAlive: true, maxSockets: connections, timeout: IDLE_MS },
+    lookup: lookup ?? lookupHost,
+  };
   const { protocol, hostname, host, port } = new URL(url);
   const to = { protocol, hostname: withoutBrackets(hostname), host, port };
   const isTls = protocol === 'https:';

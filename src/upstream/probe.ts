@@ -16,7 +16,7 @@ import {
   isRedirect,
   parseMembers,
 } from './response.js';
-import { openTunnel, withoutBrackets } from './tunnel.js';
+import { openTunnel, withoutBrackets } from './hosts.js';
 import type { ProbeQuestion, SourceRequest } from './contract.js';
 
 export interface ProbeFailure extends Diagnosis {

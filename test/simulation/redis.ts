@@ -196,7 +196,7 @@ export class RedisServer {
     const sections: Record<string, string> = {
       server: `# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:${this.#runId}\r\n`,
       memory: `# Memory\r\nmaxmemory_policy:${this.isFull ? 'noeviction' : 'volatile-lru'}\r\n`,
-      replication: `# Replication\r\nrole:${this.isReadOnly ? 'slave' : 'master'}\r\n`,
+      replication: `# Replication\r\nrole:${this.isReadOnly ? 'slave' : 'master'}\r\nmaster_replid:${this.#runId}\r\n`,
     };
     const isAll = ['default', 'all', 'everything'].includes(section);
     return isAll ? Object.values(sections).join('\r\n') : (sections[section] ?? '');

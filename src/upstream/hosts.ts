@@ -1,8 +1,10 @@
-// Tunnels through the outgoing proxy.
+// Looks up hosts, and tunnels to them through the outgoing proxy.
+import dns, { type LookupAddress, type LookupOptions } from 'node:dns';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, isIPv6, type LookupFunction, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
+import { type Clock, systemClock, untilDeadline } from '../clock.js';
 import { type OutgoingAddress, portOf } from '../config/outgoing-proxy.js';
 import { PROXY_LOGIN, PROXY_REFUSED, PROXY_UNREACHABLE, codeOf } from './failure.js';
 
@@ -53,7 +55,7 @@ function requestTunnel(
   const request = (proxy.protocol === 'https:' ? https : http).request({
     ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
     headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
-    ...{ agent: false, ...(signal && { signal }) },
+    ...{ agent: false, lookup: lookupHost, ...(signal && { signal }) },
   });
   const late = setTimeout(() => request.destroy(new Error('no response in time')), timeoutMs);
   request.once('close', () => clearTimeout(late));
@@ -79,3 +81,69 @@ function proxyLogin({ username, password }: URL): http.OutgoingHttpHeaders {
 }
 
 export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
+
+/** Time after which known addresses are used instead of waiting for a name server (ms). */
+const MAX_WAIT_MS = 1000;
+
+/** The error code for a name that may exist, although no name server responds. */
+const NO_NAME_SERVER = 'EAI_AGAIN';
+
+const late = (): Error => Object.assign(new Error('no name server responds'), { code: NO_NAME_SERVER });
+
+type LookUp = (host: string, options: LookupOptions) => Promise<LookupAddress[]>;
+
+const lookUpBySystem: LookUp = (host, options) =>
+  new Promise((resolve, reject) => {
+    dns.lookup(host, { ...options, all: true }, (error, addresses) => {
+      if (error) reject(error);
+      else resolve(addresses);
+    });
+  });
+
+/**
+ * Creates a lookup that remembers the last addresses of each host, as RFC 8767 does for records: connections are closed
+ * when they are idle, so without it an outage of the name servers would cut off servers that are up. The hosts are those of
+ * the configuration, so their number is bounded.
+ */
+export function createHostLookup(
+  lookUp: LookUp = lookUpBySystem,
+  clock: { after: Clock['after'] } = systemClock,
+): LookupFunction {
+  const known = new Map<string, LookupAddress[]>();
+  /** One lookup at a time for each host, because each that hangs occupies a thread of Node.js. */
+  const running = new Map<string, Promise<LookupAddress[]>>();
+
+  function start(key: string, host: string, options: LookupOptions): Promise<LookupAddress[]> {
+    const found = lookUp(host, options).finally(() => running.delete(key));
+    running.set(key, found);
+    return found.then((addresses) => {
+      known.set(key, addresses);
+      return addresses;
+    });
+  }
+
+  async function addressesOf(host: string, options: LookupOptions): Promise<LookupAddress[]> {
+    const key = `${options.family ?? 0} ${options.hints ?? 0} ${host}`;
+    const found = running.get(key) ?? start(key, host, options);
+    const last = known.get(key);
+    if (last === undefined) return found;
+    return untilDeadline(found, MAX_WAIT_MS, late, clock).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === NO_NAME_SERVER) return last;
+      throw error;
+    });
+  }
+
+  return (host, options, found) => {
+    addressesOf(host, options).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (options.all === true) found(null, addresses);
+        else found(null, first?.address ?? '', first?.family);
+      },
+      (error: unknown) => found(error as NodeJS.ErrnoException, ''),
+    );
+  };
+}
+
+/** The lookup of all servers that the configuration names. */
+export const lookupHost = createHostLookup();
