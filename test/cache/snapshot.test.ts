@@ -118,6 +118,17 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
   };
 }
 
+/** Writes a snapshot, then makes its disk read-only: no line can be appended to a folder, and unlink does not remove one. */
+async function writtenOnLostDisk(file: string): Promise<Traced> {
+  const first = trace(file, memoryOf(10));
+  await first.snapshot.start();
+  // A snapshot that starts now would move the log away.
+  await expect.poll(() => first.written).toHaveLength(1);
+  rmSync(file);
+  for (const path of [file, `${file}.deleted`]) mkdirSync(path);
+  return first;
+}
+
 describe('snapshot', () => {
   describe('in the background', () => {
     test('pauses after each slice of at most 128 KiB', async () => {
@@ -263,13 +274,7 @@ describe('snapshot', () => {
 
   test('whose file cannot be removed after a deletion that could not be logged: what to do is logged once', async () => {
     const file = join(newFolder(), 'snapshot');
-    const first = trace(file, memoryOf(10));
-    await first.snapshot.start();
-    // A snapshot that starts now would move the log away.
-    await expect.poll(() => first.written).toHaveLength(1);
-    rmSync(file);
-    // As on a disk that has become read-only: no line can be appended to a folder, and unlink does not remove one.
-    for (const path of [file, `${file}.deleted`]) mkdirSync(path);
+    const first = await writtenOnLostDisk(file);
     await first.snapshot.recordDeletion({ key: '21.T1/0' });
     await first.snapshot.recordDeletion({ key: '21.T1/1' });
     expect(first.errors).toMatchObject([
@@ -280,11 +285,7 @@ describe('snapshot', () => {
 
   test('whose file cannot be removed after a deletion is replaced as soon as the disk is writable, before the interval ends', async () => {
     const file = join(newFolder(), 'snapshot');
-    const first = trace(file, memoryOf(10));
-    await first.snapshot.start();
-    await expect.poll(() => first.written).toHaveLength(1);
-    rmSync(file);
-    for (const path of [file, `${file}.deleted`]) mkdirSync(path);
+    const first = await writtenOnLostDisk(file);
     await expect.poll(() => first.waiting.size).toBe(1);
     await first.snapshot.recordDeletion({ key: '21.T1/0' });
     expect([first.written.length, first.waiting.size]).toEqual([1, 0]);

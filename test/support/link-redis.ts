@@ -78,7 +78,8 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     [RENEW](_keys, [, , , lease]) {
       world.leases.push(lease);
       if (world.isSilent) return new Promise(() => undefined);
-      if (world.isRefused) return Promise.reject(new Error(`${NOT_PERMITTED} HSET`));
+      if (world.isRefused)
+        return world.renewed.then(() => Promise.reject(new Error(`${NOT_PERMITTED} HSET`)));
       const { was, lapsed, listCreatedAt } = world;
       world.was = 'listed';
       const reply = [was, 1, lapsed, listCreatedAt, world.listAgeMs, '0', world.isVouched ? 1 : 0];

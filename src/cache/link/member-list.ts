@@ -95,7 +95,8 @@ export class MemberList {
     const { publish, ofGroup } = this.commands.channels;
     const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
     const reply = await this.commands.script(RENEW, [this.#name], args).catch((error: unknown) => {
-      // Refused before the script has changed anything: otherwise a write would wait for as long as the right is missing.
+      // Refused before the script has changed anything: otherwise a write would wait for as long as the right is missing. A
+      // later renewal may have been executed.
       const isRefused = error instanceof Error && error.message.startsWith(NOT_PERMITTED);
       if (isRefused && this.renewedAt === sentAt) this.renewedAt = formerlyAt;
       throw error;

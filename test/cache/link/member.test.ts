@@ -1,9 +1,12 @@
 // An instance as a coherence member, with a scripted Redis that records the order of calls.
 import { describe, expect, test } from 'vitest';
 import { formatChange } from '../../../src/cache/coherence/message.js';
+import { MemberList } from '../../../src/cache/link/member-list.js';
+import { NOT_PERMITTED } from '../../../src/cache/redis/coherence-scripts.js';
 import { gate } from '../../support/gate.js';
+import { createLinkRedis } from '../../support/link-redis.js';
 import { openMember } from '../../support/linked-member.js';
-import { isSettled, settled } from '../../support/manual-clock.js';
+import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
 const raise = formatChange(
@@ -224,6 +227,24 @@ describe('cache coherence member', () => {
     await clock.pass(1600);
     expect(await isSettled(returned)).toBe(true);
     expect(await returned).toBe(false);
+  });
+
+  test('counts a renewal that Redis may have executed although an earlier one is refused after it', async () => {
+    const { commands, world } = createLinkRedis();
+    const clock = createManualClock();
+    const list = new MemberList(commands, clock, 'one');
+    const renewal = { joins: false, lease: 'new' } as const;
+    await list.renew(renewal);
+    const late = gate();
+    world.isRefused = true;
+    world.renewed = late.opened;
+    const refused = list.renew(renewal);
+    await clock.pass(600);
+    world.isSilent = true;
+    void list.renew(renewal);
+    late.open();
+    await expect(refused).rejects.toThrow(NOT_PERMITTED);
+    expect(list.renewedAt).toBe(600);
   });
 
   test('measures the wait for Redis from its start when no renewal was sent', async () => {
