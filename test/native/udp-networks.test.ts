@@ -16,7 +16,7 @@ describe('UDP response limit per network', () => {
     ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
     ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
   ])('applies on %s to the second address of %o, but not to the third', (host, addresses) => {
-    const context = testContext({ clock: { ...systemClock, now: () => 0 } });
+    const context = testContext({ clock: { ...systemClock, now: () => 0, monotonic: () => 0 } });
     const native = createUncached(context, () => ({
       responseCode: 100,
       body: { kind: 'text', text: '' },

@@ -5,7 +5,7 @@ import { gate } from '../support/gate.js';
 import { askTcp, exchangeUdp, nextMessage, openUdp, sendUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
-import { type Proxy, startProxy } from '../support/proxy.js';
+import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 import '../support/real-sockets.js';
 
@@ -150,9 +150,12 @@ describe('UDP response size', () => {
 
   it('is limited by bytesPerSecond, beyond which every second request from a network gets code 2', async () => {
     const upstream = mockUpstream();
-    const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
+    let time = STARTED_AT;
+    const now = (): number => time;
+    const env = { ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' };
+    const proxy = await startProxy(env, { clock: { now, wall: now, monotonic: now } });
     const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));
-    proxy.pass(1000);
+    time += 1000;
     const answered = Math.ceil(1024 / length);
     const socket = await openUdp();
     const codes: number[] = [];
@@ -165,7 +168,7 @@ describe('UDP response size', () => {
     await done;
     expect(codes).toEqual([...Array<number>(answered).fill(1), 2, 2]);
     expect(await limitedOf(proxy)).toMatchObject({ rate: 3 });
-    proxy.pass(1000);
+    time += 1000;
     expect(codeOf(only(await exchangeUdp(proxy.udpPort, [REQUEST])))).toBe(1);
     expect(upstream.asked).toBe(1);
   });
