@@ -283,8 +283,7 @@ function createWriteAgent({
   };
   const { protocol, hostname, host, port } = new URL(url);
   const to = { protocol, hostname: withoutBrackets(hostname), host, port };
-  const isTls = protocol === 'https:';
-  const agent = isTls ? new https.Agent(options) : new http.Agent(options);
+  const agent = protocol === 'https:' ? new https.Agent(options) : new http.Agent(options);
   const openedAt = new WeakMap<Duplex, number>();
   const prepare = (socket: Duplex): void => {
     openedAt.set(socket, now());
@@ -294,15 +293,8 @@ function createWriteAgent({
   // Each open connection listens, and Node.js would warn of a leak above ten.
   setMaxListeners(0, closing.signal);
   const connect = createTrustedConnector(trust, { lookup, signal: closing.signal });
-  const create = agent.createConnection.bind(agent);
-  agent.createConnection = (given, created) => {
-    if (!isTls && outgoingProxy(to) === undefined) {
-      const socket = create(given, created) as Socket;
-      socket.once('connect', () => noteOpen(socket));
-      prepare(socket);
-      return socket;
-    }
-    // Without a socket, Node's agent waits for the callback. It would write a request during the TLS handshake, so
+  agent.createConnection = (_given, created) => {
+    // Without a socket, Node's agent waits for the callback. It would write a request before the connection is open, so
     // that a failed handshake would fail the write, and its cause would be lost.
     connect(to, (...[error, socket]) => {
       if (error) {

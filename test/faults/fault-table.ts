@@ -16,6 +16,7 @@ export interface FaultRow {
   /** `connections` counts connection attempts instead of requests, for faults that prevent connections. */
   counts?: 'connections';
   write: number;
+  writeAfterSeconds?: number;
   /** Whether the response to a write starts but never ends. */
   cutsWrite?: true;
   /** Whether the cached record stays fresh after the write, because the server certainly did not execute it. */
@@ -72,6 +73,10 @@ const NO_CONNECTION: FaultRow[] = [
     breakIt: (server) => server.vanish(),
     ...TOO_LATE,
     asked: 0,
+    // The connection of a write has a shorter timeout than its response.
+    write: 502,
+    writeAfterSeconds: 10,
+    staysFresh: true,
   },
   {
     fault: 'host name unknown (DNS)',

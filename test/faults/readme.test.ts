@@ -5,23 +5,19 @@ import { FAULTS, type FaultRow } from './fault-table.js';
 
 const STALE = { error: '200, `detail=error`', timeout: '200 after 1.8 s, `detail=timeout`' };
 
+const WRITES: Record<number, string> = { 200: ', as it came', 504: ' after 30 s' };
+
 function cellsOf(row: FaultRow): string[] {
   const asked = row.counts === 'connections' ? 'tried twice' : ['not sent', 'once', 'twice'][row.asked];
   const notKept = row.noEntry === 504 ? '504 after 10 s' : String(row.noEntry);
-  const write = row.cutsWrite
-    ? `${row.write}, cut off`
-    : row.write === 504
-      ? '504 after 30 s'
-      : row.write === 200
-        ? '200, as it came'
-        : String(row.write);
+  const after = row.writeAfterSeconds === undefined ? WRITES[row.write] : ` after ${row.writeAfterSeconds} s`;
   return [
     row.fault,
     '200',
     STALE[row.stale],
     row.restMs === undefined ? notKept : `${notKept}, \`Retry-After\``,
     row.restMs === undefined ? (asked ?? '') : 'once, then not until the pause is over',
-    write,
+    row.cutsWrite ? `${row.write}, cut off` : `${row.write}${after ?? ''}`,
     row.staysFresh ? 'nothing has changed' : 'asked again',
   ];
 }

@@ -17,7 +17,6 @@ const never = '/api/handles/21.T11998/never';
 const SHORT_TIMES = {
   UPSTREAM_STALE_AFTER: '600ms',
   UPSTREAM_TIMEOUT: '1500ms',
-  UPSTREAM_WRITE_TIMEOUT: '1500ms',
 };
 
 let certificates: Certificates;
@@ -42,13 +41,14 @@ interface Started {
 }
 
 /** Starts a proxy with one fresh and one stale record from a server that then fails. */
-async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Promise<Started> {
+async function startBroken({ tls, breakIt, counts, stale: why, write }: FaultRow): Promise<Started> {
   const server = await startFaultyServer(tls === undefined ? undefined : certificates.good);
   const { good, expired, otherName } = certificates;
   const trust = tls === 'pin' ? { UPSTREAM_FINGERPRINT: good.fingerprint } : {};
   const ca = tls === 'authority' ? { ca: [good, expired, otherName].map(({ cert }) => cert).join('\n') } : {};
   const times = why === 'timeout' ? SHORT_TIMES : {};
-  const proxy = await startProxy({ UPSTREAM_URL: server.url, ...times, ...trust }, ca);
+  const writeTime = write === 504 ? { UPSTREAM_WRITE_TIMEOUT: '1500ms' } : {};
+  const proxy = await startProxy({ UPSTREAM_URL: server.url, ...times, ...writeTime, ...trust }, ca);
   await proxy.ask(stale);
   proxy.pass(HOUR);
   await proxy.ask(fresh);
