@@ -23,7 +23,7 @@ import { createReadAllParameters, redirectToHandle } from './form.js';
 import { NO_PARAMETERS, type RedirectQuery, readRedirectQuery } from './request.js';
 import { respondToRecord } from './respond.js';
 import { plainTarget, toRedirectUrl } from './target.js';
-import { createRedirectValues, isFamily, isOfType } from './values.js';
+import { createRedirectValues, isUrlFamily } from './values.js';
 
 export const redirectRoutes = defineRoutes(
   { interface: 'redirect', isRead: true },
@@ -189,7 +189,7 @@ function findUrl(
   if (patterns.some((pattern) => pattern.test(text))) return undefined;
   const values = valuesOf(entry);
   const relevant = values.filter(mayMatter);
-  if (!relevant.every((value) => isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL'))) return undefined;
+  if (!relevant.every(isUrlFamily)) return undefined;
   const { chosen } = plainTarget(relevant);
   const to = chosen && toRedirectUrl(chosen.text, config.redirect);
   return to?.ok === true ? { url: to.url, values } : undefined;

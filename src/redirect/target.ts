@@ -11,12 +11,11 @@ import {
   type RedirectUrl,
 } from './extension.js';
 import type { RedirectQuery } from './request.js';
-import { hasFamily, isUrl, isUrlSubtype, textOf } from './values.js';
+import { hasUrl, isUrl, isUrlSubtype, textOf } from './values.js';
 
 /** Returns the target of a record by its URL values alone. */
 export const plainTarget = (values: readonly HandleValue[]): FoundTarget => ({
-  // A value of type 0.TYPE/URL alone is no target (recording "legacy: 0.TYPE/URL alone").
-  chosen: hasFamily(values, 'URL') ? firstUrl(values) : undefined,
+  chosen: hasUrl(values) ? firstUrl(values) : undefined,
   status: 302,
   isRandom: false,
   variation: NO_VARIATION,

@@ -14,10 +14,10 @@ export type RedirectValues = ReturnType<typeof createRedirectValues>;
 
 /** `types`: families besides URL, in upper case. */
 export function createRedirectValues(types: readonly string[]) {
-  const families = ['URL', ...types];
   const mayMatter = (value: HandleValue): boolean => {
-    for (const family of families) if (isFamily(value, family)) return true;
-    return isOfType(value, 'HS_ALIAS') || isOfType(value, '0.TYPE/URL');
+    if (isUrlFamily(value) || isOfType(value, 'HS_ALIAS')) return true;
+    for (const family of types) if (isFamily(value, family)) return true;
+    return false;
   };
   /** Cached results for large records, by parsed record. */
   const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
@@ -60,6 +60,13 @@ export const isOfType = ({ type }: HandleValue, wanted: string): boolean =>
 /** Returns the values of a type, in record order. */
 export const valuesOfType = (values: readonly HandleValue[], wanted: string): HandleValue[] =>
   values.filter((value) => isOfType(value, wanted));
+
+/** Whether the type is `URL` in either of its two spellings, or a subtype. */
+export const isUrlFamily = (value: HandleValue): boolean =>
+  isFamily(value, 'URL') || isOfType(value, '0.TYPE/URL');
+
+/** Whether URL values can be a target: those of type 0.TYPE/URL alone are none (recording "legacy: 0.TYPE/URL alone"). */
+export const hasUrl = (values: readonly HandleValue[]): boolean => hasFamily(values, 'URL');
 
 /** Whether the type is `URL` in either of its two spellings. */
 export const isUrl = (value: HandleValue): boolean => isOfType(value, 'URL') || isOfType(value, '0.TYPE/URL');

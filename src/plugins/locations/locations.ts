@@ -10,7 +10,7 @@ import type {
   RedirectRequest,
   StartedRequest,
 } from '../../redirect/extension.js';
-import { createRedirectValues, hasFamily, textsOf } from '../../redirect/values.js';
+import { createRedirectValues, hasUrl, textsOf } from '../../redirect/values.js';
 import { runToEnd } from '../../time-slicer.js';
 import { openCountries } from './countries.js';
 import { type ListSources, type ReadingRequest, ListReader, gatherLists } from './gather.js';
@@ -80,8 +80,8 @@ async function startRequest(
     record: record?.record,
     async find() {
       const texts = textsOf(values, TYPES);
-      // Links and headers redirect nothing (recordings "links: 10320/links alone", "legacy: 0.TYPE/URL alone").
-      if (texts[0]?.length === 0 && !hasFamily(values, 'URL')) return undefined;
+      // Links and headers redirect nothing (recording "links: 10320/links alone").
+      if (texts[0]?.length === 0 && !hasUrl(values)) return undefined;
       const prefix = { handle: prefixHandle, record };
       return findLocation({ ...request, prefix, unjudged, texts }, sources, settings);
     },
