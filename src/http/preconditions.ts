@@ -13,10 +13,6 @@ export const conditionsOf = (headers: ConditionHeaders): (keyof ConditionHeaders
 /** Whether a write is conditional. Only then is the previous record's ETag needed. */
 export const isConditional = ({ headers }: IncomingMessage): boolean => conditionsOf(headers).length > 0;
 
-/** Whether a write has a condition on ETags. */
-export const hasEtagCondition = (headers: ConditionHeaders): boolean =>
-  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
-
 export interface ResourceState {
   method: string;
   exists: boolean;
@@ -49,8 +45,8 @@ const isRead = ({ method }: ResourceState): boolean => method === 'GET' || metho
 
 /**
  * Evaluates If-Match, else If-Unmodified-Since (§13.1.1, §13.1.4). A record has no modification date: its
- * newest timestamp goes back when a value is removed, and two writes may have the same second. A write with
- * `If-Unmodified-Since` alone fails instead of undoing a change that its client has not seen.
+ * newest timestamp goes back when a value is removed, and two writes may have the same second. A write of
+ * ePIC v2 with `If-Unmodified-Since` alone fails instead of undoing a change that its client has not seen.
  */
 function passesIfMatch(headers: ConditionHeaders, state: ResourceState): boolean {
   const { exists, etags = [] } = state;

@@ -6,7 +6,7 @@ import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJsonInSteps, sliceValues } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
 import { type Selection, publicValues } from '../handle/value.js';
-import { evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
+import { type ConditionHeaders, evaluatePreconditions, weakTagProblem } from '../http/preconditions.js';
 import { type Encoding, type RecordForm, recordEtag } from '../http/reply.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
@@ -44,6 +44,13 @@ function* recordOf(json: string, { responseCode, values }: Members): Steps<Recor
   const all = yield* publicValues(written, values, true);
   return { kind: 'found', values: all.values, message: '' };
 }
+
+/**
+ * Whether a write has a condition that this interface evaluates. It ignores `If-Unmodified-Since`, because a record has no
+ * modification date (RFC 9110 §13.1.4); ePIC v2 refuses such a write.
+ */
+export const hasEtagCondition = (headers: ConditionHeaders): boolean =>
+  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
 
 interface WriteCondition {
   req: IncomingMessage;
@@ -117,6 +124,7 @@ function* holdsFor(
   record: RecordContent | undefined,
   selection: Selection,
 ): Steps<boolean> {
+  // The conditions that `hasEtagCondition` finds.
   const conditions = { 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] };
   const etags: string[] = [];
   const holds = (): boolean =>

@@ -6,7 +6,7 @@ import { readHandle } from '../handle/handle.js';
 import { type LoggedChange, RESPONSE_CODE, bodyOfMembers } from '../handle/outcome.js';
 import type { Handler, RequestContext } from '../http/context.js';
 import { identityOf } from '../http/identity.js';
-import { hasEtagCondition, isCreateOnly } from '../http/preconditions.js';
+import { isCreateOnly } from '../http/preconditions.js';
 import { NO_STORE, sendReply } from '../http/reply.js';
 import type { WithBody } from '../http/request-body.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -16,7 +16,7 @@ import { assertFound } from '../upstream/upstreams.js';
 import type { WriteAnswer } from '../write/decisions.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import type { CarryOut, Deletion, Judged } from '../write/write.js';
-import { assertCondition } from './condition.js';
+import { assertCondition, hasEtagCondition } from './condition.js';
 import { forwardResponse, messageOf, parseAnswer, peekResponseBody } from './forward.js';
 
 interface WriteRequest {

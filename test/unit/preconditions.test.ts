@@ -4,11 +4,11 @@ import {
   type ConditionHeaders,
   type ResourceState,
   evaluatePreconditions,
-  hasEtagCondition,
   isConditional,
   isCreateOnly,
   isNotModified,
 } from '../../src/http/preconditions.js';
+import { hasEtagCondition } from '../../src/record/condition.js';
 import { partial } from '../support/partial.js';
 
 const there = { exists: true, etags: ['"a"'] };
