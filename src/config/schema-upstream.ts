@@ -43,6 +43,14 @@ const trust = {
   ),
 };
 
+/** Values of these keys for a server that the configuration does not name, and which must not get them. */
+export const NO_TRUST = {
+  caFile: undefined,
+  fingerprint: undefined,
+  clientCertificateFile: undefined,
+  clientKeyFile: undefined,
+} satisfies Record<keyof typeof trust, undefined>;
+
 const times = {
   timeout: duration({ min: '10ms', max: '10m', byDefault: '10s' }).describe(
     'Timeout for an upstream read, including secondaries.',

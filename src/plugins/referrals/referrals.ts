@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import type { buildConnector } from 'undici';
+import { NO_TRUST } from '../../config/schema-upstream.js';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import type { HandleRef } from '../../handle/handle.js';
@@ -87,8 +88,7 @@ const settingsAt = (url: string, upstream: ReferralsConfig['upstream']): ServerS
   key: 'upstream',
   url,
   source: HANDLE_SERVER,
-  ...{ caFile: undefined, fingerprint: undefined },
-  ...{ clientCertificateFile: undefined, clientKeyFile: undefined },
+  ...NO_TRUST,
   prefixes: [],
   existenceCheck: false,
   readOnly: true,
