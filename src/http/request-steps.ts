@@ -1,10 +1,10 @@
 // The steps of each request of the public listener before its handler: the log, CORS, and the checks.
-import type { LoggedRequest } from '../observe/hits.js';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
 import { type Hooks, type RequestSpan, firstOf } from '../hooks.js';
+import type { LoggedRequest } from '../observe/request-lines.js';
 import { type Handler, type RequestContext, requestIdOf } from './context.js';
 import { allowOrigin } from './cors.js';
 import type { Route } from './route-table.js';
