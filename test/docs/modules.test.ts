@@ -1,5 +1,5 @@
 // The tables of modules and files in the documents are current, and dependency-cruiser has a rule for every module.
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,6 +15,12 @@ const { fileRows, moduleRows, readmes } = (await import(
 const { forbidden } = createRequire(import.meta.url)('../../config/dependency-cruiser.cjs') as {
   forbidden: { from: { path?: unknown } }[];
 };
+
+const words = new Set(
+  readdirSync('src', { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.[jt]s$/.test(path))
+    .flatMap((path) => readFileSync(join('src', path), 'utf8').match(/\w+/g) ?? []),
+);
 
 describe('documented modules', () => {
   it('include every module, with the first sentence of its README or main file', () => {
@@ -44,6 +50,11 @@ describe('documented modules', () => {
     const text = readDocument(`src/${readme}`).replace(/\[[^\]]*\]\(|`plugin\.ts`/g, '');
     const named = text.match(/(?<![\w.*}/-])(?:\.\.?\/)*[\w-]+(?:\/[\w-]+)*\.ts\b/g) ?? [];
     expect(named.filter((name) => !exists(name))).toEqual([]);
+  });
+
+  it.each(readmes())('name only functions and members that exist: src/%s', (readme) => {
+    const named = [...readDocument(`src/${readme}`).matchAll(/`([a-z]+[A-Z]\w*)`/g)];
+    expect(named.flatMap(([, name = '']) => (words.has(name) ? [] : name))).toEqual([]);
   });
 
   it.each(
