@@ -92,13 +92,11 @@ export class FairQueue<W extends Waiter> {
    */
   takeDisplaced({ caller }: Waiter): W | undefined {
     for (const { name, clients } of this.#classes.toReversed()) {
-      const largest = [...clients.values()].reduce<W[] | undefined>(
-        (most, { waiters }) => (waiters.length > (most?.length ?? 0) ? waiters : most),
-        undefined,
-      );
+      let largest: readonly W[] = [];
+      for (const { waiters } of clients.values()) if (waiters.length > largest.length) largest = waiters;
       const isSame = name === caller.class;
-      const own = isSame ? (clients.get(caller.client)?.waiters.length ?? 0) : -1;
-      const last = largest && largest.length > own + 1 ? largest.at(-1) : undefined;
+      const least = isSame ? (clients.get(caller.client)?.waiters.length ?? 0) + 2 : 1;
+      const last = largest.length >= least ? largest.at(-1) : undefined;
       if (last !== undefined) {
         this.remove(last);
         return last;

@@ -128,7 +128,7 @@ export function createPrefixRouting<Server extends Routed>(
   // Length of the longest base: a prefix may have a thousand segments, and no pattern matches a longer base.
   const longest = [...byPattern.keys()].reduce((most, { length }) => Math.max(most, length - '.*'.length), 0);
 
-  function serverOf(prefix: string): readonly Server[] {
+  function serversOf(prefix: string): readonly Server[] {
     const exact = byPattern.get(prefix);
     if (exact) return exact;
     for (let end = prefix.lastIndexOf('.', longest); end > 0; end = prefix.lastIndexOf('.', end - 1)) {
@@ -139,14 +139,15 @@ export function createPrefixRouting<Server extends Routed>(
   }
 
   return function findServers({ prefix, key }) {
-    const server = serverOf(prefix);
-    const isForHandles = key.startsWith('0.') && !server.every(holdsPrefixRecords);
-    if (!prefix.startsWith('0.') && !isForHandles) return server;
+    const own = serversOf(prefix);
+    // The key of a bare prefix is that of its prefix record, which a repository does not hold.
+    const isHeldElsewhere = key.startsWith('0.') && !own.every(holdsPrefixRecords);
+    if (!prefix.startsWith('0.') && !isHeldElsewhere) return own;
     const isPrefixRecord = key.startsWith(`${GLOBAL_PREFIX}/`) && !byPattern.has(GLOBAL_PREFIX);
-    const found = isPrefixRecord
-      ? [...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, ...roots]
-      : [...serverOf(isForHandles ? GLOBAL_PREFIX : prefix), ...roots];
-    return [...new Set(found)].filter(holdsPrefixRecords);
+    const holders = isPrefixRecord
+      ? [...serversOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback]
+      : serversOf(isHeldElsewhere ? GLOBAL_PREFIX : prefix);
+    return [...new Set([...holders, ...roots])].filter(holdsPrefixRecords);
   };
 }
 

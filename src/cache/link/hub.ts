@@ -85,14 +85,13 @@ export class Hub {
     }
     if (named.kind === 'raise') void this.deps.deliver(named);
     const published = await remote.member.publish(named);
-    if (published === undefined) await this.#publishWithoutRedis(named, remote);
-    else if (named.kind !== 'raise') {
-      const numbered = named.kind === 'ban' ? { ...named, number: published.seq } : named;
-      // Memory already holds a replacement that Redis has stored.
-      const applied = published.isStored ? undefined : this.deps.deliver(numbered);
-      if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
-      await applied;
-    }
+    if (published === undefined) return this.#publishWithoutRedis(named, remote);
+    if (named.kind === 'raise') return undefined;
+    const numbered = named.kind === 'ban' ? { ...named, number: published.seq } : named;
+    // Memory already holds a replacement that Redis has stored.
+    const applied = published.isStored ? undefined : this.deps.deliver(numbered);
+    if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
+    await applied;
   }
 
   async #publishWithoutRedis(change: Change, remote: Remote): Promise<void> {

@@ -148,9 +148,10 @@ export class LruIndex {
       const isAboveShare =
         newcomers.size > maxEntries * NEWCOMER_SHARE ||
         newcomers.calculatedSize > found.maxSize * NEWCOMER_SHARE;
-      const canEvict = (list: List): boolean => list.size > (list === home ? 1 : 0);
-      const isFromNewcomers = !canEvict(found) || (isAboveShare && canEvict(newcomers));
-      if (((isFromNewcomers ? newcomers : found).pop() ?? found.pop()) === undefined) return;
+      const hasOthers = (list: List): boolean => list.size > (list === home ? 1 : 0);
+      const isFromFound = hasOthers(found) && !(isAboveShare && hasOthers(newcomers));
+      const evicted = isFromFound ? found.pop() : (newcomers.pop() ?? found.pop());
+      if (evicted === undefined) return;
     }
   }
 
