@@ -44,15 +44,18 @@ export function createWebhook(
   }
 
   async function run(): Promise<void> {
-    let acknowledged: string | undefined;
+    /** The last id of the batch that the next claim acknowledges. */
+    let posted: string | undefined;
     let retryAt = 0;
     for (;;) {
       // An attempt that began before the end is not the last one: it may fail.
       const isLast = closing.signal.aborted;
-      const cursor = await feed.claimReader(owner, acknowledged);
+      const cursor = await feed.claimReader(owner, posted);
       const isDue = isLast || performance.now() >= retryAt;
-      if (cursor !== undefined) acknowledged = isDue ? await postAfter(cursor) : undefined;
-      if (cursor !== undefined && acknowledged !== undefined) continue;
+      if (cursor !== undefined) {
+        posted = isDue ? await postAfter(cursor) : undefined;
+        if (posted !== undefined) continue;
+      }
       if (isLast) return;
       if (isDue && failures > 0) retryAt = performance.now() + backoffMs(failures);
       await sleep(POLL_MS, undefined, { ref: false, signal: closing.signal }).catch(() => undefined);

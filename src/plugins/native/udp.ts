@@ -77,9 +77,9 @@ export function createUdpListener(
     const { address: plain, network } = clientAt(address);
     const peer = { address, port, network: floodedNetworkOf(network), isProved: isProved(plain) };
     const verdict = judge(peer);
-    if (verdict === 'answer' && sendPrepared(packet, peer, native, send)) return;
+    if (verdict === 'drop' || (verdict === 'answer' && sendPrepared(packet, peer, native, send))) return;
     const { envelope, isPart, problem } = readPacket(packet);
-    if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
+    if (verdict === 'slip' && isPart) return;
     if (problem !== undefined) respond(peer, () => refuse(problem));
     else if (isPart) receivePart(envelope, packet, peer);
     else {
