@@ -129,7 +129,7 @@ const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1
 
 /**
  * Folds a handle to ASCII upper case for comparison. On a case-sensitive server the suffix is not folded, except
- * under `0.NA/` and other `0.` prefixes. Non-ASCII letters are never folded (recording "unicode suffix upper-cased").
+ * under `0.NA/` and other `0.` prefixes. Non-ASCII letters are never folded.
  */
 export function foldHandle(handle: string, caseSensitive: boolean): string {
   if (!caseSensitive) return upperAscii(handle);

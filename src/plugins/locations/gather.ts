@@ -34,7 +34,7 @@ export interface GatheredLists {
   prefixIncluded: readonly HandleLists[][];
 }
 
-/** HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself (showurls)"). */
+/** HDLProxy's limit, which also ends a list that includes itself (recording "include: itself"). */
 const MAX_LEVELS = 21;
 /** HDLProxy has no limit: a record that includes itself twice yields two million lists there. */
 const MAX_INCLUDED = 200;

@@ -37,7 +37,7 @@ export interface LocationList {
 /** Maximum address ranges per list. HDLProxy has no limit; a large university has some hundred networks. */
 const MAX_RANGES = 10_000;
 
-/** Returns undefined for an invalid list; any root is valid (recording "loc xml: root of another name"). */
+/** Returns undefined for an invalid list; any root is valid (recording "loc xml: root LOCATIONS"). */
 export function* parseLocationList(text: string): Steps<LocationList | undefined> {
   const scanned = yield* scanDocument(text);
   if (scanned === undefined) return undefined;

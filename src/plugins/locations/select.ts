@@ -71,7 +71,7 @@ export function readChooseBy(text: string | undefined): string[] {
 
 /**
  * Applies the selectors in order, then draws by weight. A sole location wins regardless of its country, score
- * or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
+ * or weight (recording "more: one location for another country").
  */
 export function* selectLocation(
   locations: readonly Candidate[],
@@ -297,7 +297,7 @@ function plainLocations(values: readonly HandleValue[]): Steps<Candidate[]> {
   return flatMapGroups(shown, (some) => some.map((value) => legacyOf(value, value === shown[0] ? 1 : 0)));
 }
 
-/** Parses a weight; an invalid one counts as 0 (recording "legacy: showurls with urlWeight=x"). */
+/** Parses a weight; an invalid one counts as 0 (recording `legacy: showurls with urlWeight="x"`). */
 const readSetting = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : (readDouble(text) ?? 0);
 

@@ -121,7 +121,7 @@ interface Exchange {
   handle: HandleRef | undefined;
 }
 
-/** Encodes an outcome, never longer than clients accept (recording "300,000 bytes"). */
+/** Encodes an outcome, never longer than clients accept. */
 function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
     const { incoming, request, handle } = exchange;
