@@ -36,6 +36,7 @@ const root = await startDemoServer({
   prefixes: ['0.NA', '0.SERV', '99.OTHER'],
   seed: {
     '0.NA/99.FAR': [siteOf(far)],
+    '0.NA/99.NAMED': [siteOf(far, { attributes: [{ name: 'domain', value: 'localhost' }] })],
     '0.NA/99.TLS': [siteOf(secure, ofKey(jwk.n))],
     '0.NA/99.WRONG': [siteOf(secure, ofKey('AQAB'))],
     '0.NA/99.SERVED': [textValue(1, 'HS_SERV', '99.OTHER/service')],
@@ -164,10 +165,16 @@ describe('proxy that follows referrals', () => {
     expect(far.asked).toBe(2);
   });
 
-  test('rejects a private network address by default', async () => {
+  test.each(['99.FAR', '99.NAMED'])('rejects a private network address by default: %s', async (prefix) => {
     const { read } = await start({}, { referralsToPrivateNetworks: false });
-    expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
+    expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
     expect(far.asked).toBe(0);
+  });
+
+  test('reads a handle at the domain of a site', async () => {
+    const { read } = await start();
+    expect(await read('99.NAMED/page')).toMatchObject({ status: 400 });
+    expect(far.askedFor('99.NAMED/page')).toBe(1);
   });
 
   test('rejects a read with credentials instead of sending them to a referred server', async () => {

@@ -3,8 +3,11 @@
 /** Returns the port in a server's URL, such as `upstream.referralPorts` allows. */
 export const portOf = ({ url }: { url: string }): number => Number(new URL(url).port);
 
-/** Returns an HS_SITE value with index 1 for a server's URL. */
-export function siteOf(server: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
+/** Returns an HS_SITE value with index 1 for a server's URL; `attributes`, such as a domain, take precedence. */
+export function siteOf(
+  server: { url: string },
+  { publicKey = {}, protocols = ['HTTP'], attributes = [] as { name: string; value: string }[] } = {},
+) {
   const { hostname: address } = new URL(server.url);
   const port = portOf(server);
   const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));
@@ -16,5 +19,5 @@ export function siteOf(server: { url: string }, { publicKey = {}, protocols = ['
     primarySite: true,
     multiPrimary: false,
   };
-  return { index: 1, type: 'HS_SITE', data: { format: 'site', value: { ...site, servers } } };
+  return { index: 1, type: 'HS_SITE', data: { format: 'site', value: { ...site, attributes, servers } } };
 }
