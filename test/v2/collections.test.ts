@@ -117,8 +117,11 @@ describe('ePIC v2 handle list', () => {
     },
   );
 
-  test.each(['limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit='])('returns 400 for %s', async (query) => {
-    const { answer, sent } = await asked(`/${PREFIX}?${query}`, []);
-    expect([answer.status, sent]).toEqual([400, []]);
-  });
+  test.each(['limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit=', 'URL=*&'.repeat(33)])(
+    'returns 400 for %s',
+    async (query) => {
+      const { answer, sent } = await asked(`/${PREFIX}?${query}`, []);
+      expect([answer.status, sent]).toEqual([400, []]);
+    },
+  );
 });

@@ -41,6 +41,7 @@ describe('ePIC v2 error response', () => {
       ['a referral to a service', [code(300, 302)], 404, 'V2_NOT_FOUND'],
       ['a referral to a different prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
       ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
+      ['an HTML page: forbidden', [{ status: 403, body: page }], 403, 'V2_FORBIDDEN'],
       ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
       ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_INVALID_RESPONSE'],
       [

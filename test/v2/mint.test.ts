@@ -64,6 +64,22 @@ describe('ePIC v2 POST to a prefix', () => {
     expect(answer.text).toContain('gwdgpid');
   });
 
+  test.each([
+    ['NUL', '?suffix=%00'],
+    ['more than 2048 bytes', `?prefix=${'a'.repeat(2048)}`],
+  ])('returns 400 for a name with %s', async (_what, query) => {
+    const { answer, sent } = await posted([], `/21.T11998${query}`);
+    expect([answer.status, sent]).toEqual([400, []]);
+  });
+
+  test.each([{ 'If-Match': '"tag"' }, { 'If-None-Match': '*' }])(
+    'returns 412 for %j: the collection exists, and has no ETag',
+    async (headers) => {
+      const { answer, sent } = await posted([], '/21.T11998', { headers });
+      expect([answer.status, sent]).toEqual([412, []]);
+    },
+  );
+
   test('tries a different name when the first exists', async () => {
     const second = await posted([exists, created, record]);
     expect(second.answer.status).toBe(201);

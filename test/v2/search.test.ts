@@ -30,6 +30,7 @@ const listed = (...suffixes: string[]): Scripted => ({
     handles: suffixes.map((s) => `${PREFIX}/${s}`),
   },
 });
+const uncounted: Scripted = { status: 200, body: { responseCode: 1, handles: [] } };
 const counted = (count: number): Scripted => ({
   status: 200,
   body: { responseCode: 1, totalCount: String(count), page: 0, pageSize: 0, handles: [] },
@@ -72,6 +73,8 @@ describe('ePIC v2 search without a reverse lookup service', () => {
     ['URL=*nothing*', []],
     ['URL=*org/&limit=1&page=2', ['C']],
     ['URL=*&limit=0', ['A', 'B', 'C']],
+    ['URL=*~.org/', ['B', 'C']],
+    ['URL=~*', []],
   ])('resolves %s to the handles %j', async (query, suffixes) => {
     const { answer } = await found(query, three);
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
@@ -82,6 +85,11 @@ describe('ePIC v2 search without a reverse lookup service', () => {
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
     expect(answer.text).toContain('at most 2 are read for one search');
+  });
+
+  test('fails when the server does not count its handles', async () => {
+    const { answer, sent } = await found('URL=*', [uncounted]);
+    expect([answer.status, sent.length]).toEqual([502, 1]);
   });
 
   test('fails when one record is unreadable', async () => {
