@@ -53,7 +53,7 @@ export interface Host<Settings extends Config = Config> extends Context {
 }
 
 /** Selects single handles, or all handles under a prefix; an empty prefix selects every handle. */
-export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
+export type PurgeRequest = { isSoft: boolean } & ({ handles: readonly string[] } | { prefix: string });
 
 interface PurgeResult {
   /** False while Redis is unavailable; Redis and the other instances are invalidated after it recovers. */

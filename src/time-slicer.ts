@@ -36,8 +36,11 @@ export function* mapInSteps<T, R>(items: readonly T[], work: (item: T, at: numbe
   return results;
 }
 
-/** Returns the items in groups, so that a step has several. */
-export const groupsOf = <T>(items: readonly T[], size: number): T[][] =>
+/** Returns the items of a list, or the characters of a text, in groups, so that a step has several. */
+export const groupsOf = <T extends { length: number; slice: (start: number, end: number) => T }>(
+  items: T,
+  size: number,
+): T[] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 
 /** Short items in a step of a long list, which take a fraction of a millisecond. */

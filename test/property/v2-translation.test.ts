@@ -5,8 +5,15 @@ import { valueFromJson, valueToJson } from '../../src/dev-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/value-data.js';
 import { parseData } from '../../src/v2/translation/data.js';
-import type { V2Value } from '../../src/v2/translation/record.js';
-import { automaticAdmin, planWrite, readInputs, recordEtag, toRecord, toV2 } from '../support/v2-values.js';
+import {
+  type V2Value,
+  automaticAdmin,
+  planWrite,
+  readInputs,
+  recordEtag,
+  toRecord,
+  toV2,
+} from '../support/v2-values.js';
 import { unicodeTexts } from '../support/code-points.js';
 
 const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });

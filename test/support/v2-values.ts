@@ -2,10 +2,12 @@
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import * as schema from '../../src/v2/translation/data.js';
 import type { V2Input } from '../../src/v2/translation/data.js';
-import { runToEnd } from '../../src/time-slicer.js';
+import { type Steps, runToEnd } from '../../src/time-slicer.js';
 import { renderEtag } from '../../src/v2/read.js';
 import * as translation from '../../src/v2/translation/record.js';
-import type { AutomaticAdmin, V2Value, WritePlan } from '../../src/v2/translation/record.js';
+import type { AutomaticAdmin, WritePlan } from '../../src/v2/translation/record.js';
+
+export type V2Value = ReturnType<typeof translation.toV2Value> extends Steps<infer T> ? T : never;
 
 export const toV2 = (values: readonly HandleValue[]): V2Value[] =>
   runToEnd(translation.visibleValues(values)).map((value) =>

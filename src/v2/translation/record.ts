@@ -13,6 +13,7 @@ import {
   GROUP_SIZE,
   type Steps,
   flatMapGroups,
+  groupsOf,
   mapInSteps,
   mapLongInSteps,
   sortInSteps,
@@ -73,9 +74,6 @@ export function* toV2Value({ value, bytes, data, refs }: DecodedValue) {
     privs: showPermissions(permissions),
   };
 }
-
-/** A response value. */
-export type V2Value = ReturnType<typeof toV2Value> extends Steps<infer T> ? T : never;
 
 /** Writes a value in v2 form as JSON. */
 export function* writeV2Value(decoded: DecodedValue): Steps<string> {
@@ -195,7 +193,7 @@ export function* canonicalForm({ value, data, refs }: DecodedValue): Steps<strin
   const digits = JSON.stringify(lastFourPermissions(permissions));
   const list =
     refs.length <= GROUP_SIZE ? [JSON.stringify(refs.toSorted())] : yield* writeSortedInPieces(refs);
-  return [`${start},"`, ...splitText(data), `",${middle},`, ...list, `,${digits}]`];
+  return [`${start},"`, ...groupsOf(data, PIECE_CHARS), `",${middle},`, ...list, `,${digits}]`];
 }
 
 function* writeSortedInPieces(texts: readonly string[]): Steps<string[]> {
@@ -205,11 +203,6 @@ function* writeSortedInPieces(texts: readonly string[]): Steps<string[]> {
 
 /** Characters of a piece, whose escaping and hashing take a fraction of a millisecond. */
 const PIECE_CHARS = 64 * 1024;
-
-const splitText = (text: string): string[] =>
-  Array.from({ length: Math.ceil(text.length / PIECE_CHARS) }, (_, at) =>
-    text.slice(at * PIECE_CHARS, (at + 1) * PIECE_CHARS),
-  );
 
 /** One atomic PUT of the whole record, or requests by index if the caller cannot read the whole record. */
 export type WritePlan =
