@@ -261,6 +261,7 @@ function createStartElement(
 ): StartElement {
   const { resolver, refOf, metrics, hooks } = host;
   const count = metrics.counterOf(METRICS.handles);
+  const reportUnexpected = createReportUnexpected(host);
   const write = (name: string, body: Body, stale?: StaleReason): Steps<string> =>
     elementText(name, { ...body, stale }, pretty);
   const isCopied = selectsAll(query) && !pretty && !isGzip;
@@ -296,7 +297,7 @@ function createStartElement(
       // Short records are sliced too, because those in memory all follow in one turn of the event loop.
       return await runSteps(answer(name, handle, resolution), chars <= SMALL_CHARS ? Infinity : chars);
     } catch (error) {
-      return fail(name, asServiceError(error, createReportUnexpected(host)), handle);
+      return fail(name, asServiceError(error, reportUnexpected), handle);
     }
   }
 
@@ -304,9 +305,8 @@ function createStartElement(
     let handle: HandleRef;
     try {
       handle = refOf(readPlainHandle(name));
-    } catch (failure) {
-      if (failure instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), failure);
-      throw failure;
+    } catch (error) {
+      return fail(name.slice(0, MAX_ECHOED_CHARS), asServiceError(error, reportUnexpected));
     }
     // Traffic rules need the asynchronous path, because their limit may be in Redis.
     const found = refusalOf === undefined ? resolver.fromMemory(handle) : undefined;
