@@ -76,7 +76,6 @@ class Front {
   readonly #bans = new SerialFlight<boolean>();
   /** The keys of the next ban, and whether it is repeated for them. */
   #keys = new Map<string, boolean>();
-  #isBehind = true;
   #isFailing = false;
   #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -106,7 +105,7 @@ class Front {
   async #send(): Promise<boolean> {
     const keys = this.#keys;
     this.#keys = new Map();
-    if (this.#isBehind) keys.set(EVERYTHING, true);
+    if (this.#isFailing) keys.set(EVERYTHING, true);
     const isEverything = keys.has(EVERYTHING) || keys.size > MAX_KEYS;
     try {
       await this.#ban(isEverything ? EVERYTHING : [...keys.keys()].join('|'));
@@ -138,7 +137,7 @@ class Front {
   #confirm(): void {
     this.#count({ result: 'confirmed' });
     if (this.#isFailing) this.host.log.info({ front: this.url }, 'cache in front emptied, it confirms bans');
-    this.#isBehind = this.#isFailing = false;
+    this.#isFailing = false;
   }
 
   #fail(error: unknown): void {
@@ -146,7 +145,7 @@ class Front {
     this.#count({ result: 'unconfirmed' });
     const details = { front: this.url, reason: reasonOf(error), remedy: REMEDY };
     if (!this.#isFailing) this.host.log.warn(details, 'cache in front does not confirm bans, retrying');
-    this.#isBehind = this.#isFailing = true;
+    this.#isFailing = true;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.banKey(EVERYTHING), this.settings.retryMs).unref();
   }
