@@ -10,13 +10,7 @@ import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/up
 import type { Context } from '../context.js';
 import { createMemoryBudget } from '../http/request-body.js';
 import { createRunStepsOf } from '../http/request-work.js';
-import {
-  type EventLoop,
-  type Readiness,
-  createReadiness,
-  watchEventLoop,
-  addStartChecks,
-} from '../observe/health.js';
+import { type Readiness, createReadiness, watchEventLoop, addStartChecks } from '../observe/health.js';
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
 import { METRICS } from '../observe/metric-list.js';
@@ -202,7 +196,7 @@ const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): ob
   ) as object;
 
 /** Watches the event loop. While its delay is too long, the process is not ready. */
-function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
+function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness) {
   const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
   metrics.readGauge(METRICS.eventLoopDelay, () => eventLoop.delayMs() / 1000);

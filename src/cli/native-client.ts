@@ -2,6 +2,7 @@
 import { createSocket } from 'node:dgram';
 import { on, once } from 'node:events';
 import { connect } from 'node:net';
+import type { HostAndPort } from '../config/addresses.js';
 import { valueToJson } from '../dev-server/value.js';
 import { ByteReader, ByteWriter } from '../handle/bytes.js';
 import { RESPONSE_CODE } from '../handle/outcome.js';
@@ -60,12 +61,7 @@ function requestFor(handle: string): Buffer {
   return frame(envelope, encodeMessage({ header, body, credential: Buffer.alloc(0) }));
 }
 
-interface ListenerAddress {
-  host: string;
-  port: number;
-}
-
-async function exchangeTcp(request: Buffer, target: ListenerAddress): Promise<NativeMessage> {
+async function exchangeTcp(request: Buffer, target: HostAndPort): Promise<NativeMessage> {
   const socket = connect({ ...target, signal: AbortSignal.timeout(TIMEOUT_MS) });
   try {
     socket.write(request);
@@ -85,7 +81,7 @@ async function exchangeTcp(request: Buffer, target: ListenerAddress): Promise<Na
 }
 
 /** Sends the request once, so a lost packet causes a timeout. Response packets may arrive in any order. */
-async function exchangeUdp(request: Buffer, { host, port }: ListenerAddress): Promise<NativeMessage> {
+async function exchangeUdp(request: Buffer, { host, port }: HostAndPort): Promise<NativeMessage> {
   const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {

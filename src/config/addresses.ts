@@ -106,7 +106,7 @@ export function isLoopback(host: string): boolean {
   return bare === 'localhost' || (isIPv6(bare) && isLoopbackV6(bare));
 }
 
-interface HostAndPort {
+export interface HostAndPort {
   host: string;
   port: number;
 }

@@ -29,7 +29,7 @@ const line = ({ key, source, text }: ConfigProblem): string =>
 
 export interface ConfigSources {
   /** Usually `process.env`. An empty variable is an error if the file sets its key, else it is ignored. */
-  env: Readonly<Record<string, string | undefined>>;
+  env: NodeJS.ProcessEnv;
   readFile: (path: string) => string;
   isReload?: boolean;
 }

@@ -3,8 +3,6 @@ import { isIP } from 'node:net';
 import { createNetworkTest, hasValidLogin, isLoopback, parseHttpUrl, parseUrl } from './addresses.js';
 import type { ConfigProblem } from './keys.js';
 
-type ProxyVariables = Readonly<Record<string, string | undefined>>;
-
 /** The parts of an address that select its proxy. */
 export interface OutgoingAddress {
   /** With a colon, such as `https:`. */
@@ -23,7 +21,7 @@ const VARIABLES: Readonly<Record<string, readonly string[]>> = {
 
 /** Returns the variable that counts and its value; undefined if none is set, or the first is empty. */
 function givenProxy(
-  env: ProxyVariables,
+  env: NodeJS.ProcessEnv,
   names: readonly string[],
 ): { name: string; text: string } | undefined {
   const name = names.find((each) => env[each] !== undefined) ?? '';
@@ -32,7 +30,7 @@ function givenProxy(
 }
 
 /** Returns the proxy for a connection; undefined if it is direct, as every connection to loopback is. */
-export function outgoingProxy(to: OutgoingAddress, env: ProxyVariables = process.env): URL | undefined {
+export function outgoingProxy(to: OutgoingAddress, env: NodeJS.ProcessEnv = process.env): URL | undefined {
   const given = givenProxy(env, VARIABLES[to.protocol] ?? []);
   const host = to.hostname.replace(/^\[|\]$/g, '').toLowerCase();
   if (given === undefined || isLoopback(host)) return undefined;
@@ -60,11 +58,11 @@ const isInNetwork = (host: string, entry: string): boolean =>
 
 const ALLOWED = 'give an http:// or https:// address without a path, such as http://proxy.example.org:3128';
 
-const givenProxies = (env: ProxyVariables) =>
+const givenProxies = (env: NodeJS.ProcessEnv) =>
   Object.values(VARIABLES).flatMap((names) => givenProxy(env, names) ?? []);
 
 /** Returns the variables with an unusable address. Their values are not shown, because they may contain a password. */
-export const outgoingProxyProblems = (env: ProxyVariables): ConfigProblem[] =>
+export const outgoingProxyProblems = (env: NodeJS.ProcessEnv): ConfigProblem[] =>
   givenProxies(env)
     .filter(({ text }) => !isProxyUrl(text))
     .map(({ name }) => ({ source: `variable ${name}`, text: `(hidden) is not allowed; ${ALLOWED}` }));

@@ -1,8 +1,6 @@
 // Finds variables that set no key: those of removed keys, and unknown ones with the prefix of a section.
 import { type ConfigKey, type ConfigProblem, longVariableOf, variableOf } from './keys.js';
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** Keys that have become constants, by their value and what to do instead. */
 const CONSTANTS: Readonly<Record<string, string>> = {
   'server.headersTimeout': '15 s',
@@ -83,7 +81,7 @@ export function successorOf(unknown: string): string | undefined {
   )?.[1];
 }
 
-export const removedVariables = (env: Environment): ConfigProblem[] =>
+export const removedVariables = (env: NodeJS.ProcessEnv): ConfigProblem[] =>
   Object.entries(REMOVED_KEYS)
     .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
     .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
@@ -91,7 +89,7 @@ export const removedVariables = (env: Environment): ConfigProblem[] =>
 /** Variables of no key: the outgoing proxy, systemd (`CacheDirectory=`), our own commands. */
 const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
 
-export function unknownVariables(env: Environment, keys: readonly ConfigKey[]): ConfigProblem[] {
+export function unknownVariables(env: NodeJS.ProcessEnv, keys: readonly ConfigKey[]): ConfigProblem[] {
   const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
   const sections = [...new Set(keys.map(({ path: [section = ''] }) => `${variableOf(section)}_`))];
   return Object.entries(env).flatMap(([variable, value = '']) => {

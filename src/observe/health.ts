@@ -68,8 +68,6 @@ export function addStartChecks(config: Config, { readiness, cache }: StartChecks
  */
 const REMEMBERED_MS = 10_000;
 
-export type EventLoop = ReturnType<typeof watchEventLoop>;
-
 const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;

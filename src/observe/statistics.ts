@@ -93,9 +93,11 @@ function latencyOf(metric: MetricEntry, distributionsOf: (metric: MetricEntry) =
   return { ...percentilesOf(histogram), ...histogram };
 }
 
-type Reads = Record<'hits' | 'misses' | 'stale', number>;
-
-export function hitRatio({ hits, misses, stale }: Reads): number | null {
+export function hitRatio({
+  hits,
+  misses,
+  stale,
+}: Record<'hits' | 'misses' | 'stale', number>): number | null {
   const all = hits + stale + misses;
   return all === 0 ? null : Number(((hits + stale) / all).toFixed(4));
 }

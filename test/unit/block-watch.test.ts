@@ -1,11 +1,11 @@
 // The watch detects a blocked event loop by its missing beats. These tests use a manual clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type EventLoop, watchEventLoop } from '../../src/observe/health.js';
+import { watchEventLoop } from '../../src/observe/health.js';
 
 const BEAT_MS = 100;
 
 let now: number;
-const watches: EventLoop[] = [];
+const watches: ReturnType<typeof watchEventLoop>[] = [];
 
 beforeEach(() => {
   now = 0;

@@ -120,9 +120,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if owner and ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 return redis.call('GET', KEYS[2]) or '${START}'`;
 
-type StreamEntry = [id: string, fields: string[]];
-
-const toEntry = ([id, [, , , line = '']]: StreamEntry): LogEntry => ({ id, line });
+const toEntry = ([id, [, , , line = '']]: [id: string, fields: string[]]): LogEntry => ({ id, line });
 
 function createSharedChangeLog(
   maxEntries: number,

@@ -5,9 +5,9 @@ import type { Config } from '../../config/schema.js';
 import { type Judge, fileProblem } from '../../config/start-problems.js';
 import { upstreamServers } from '../../config/upstream-servers.js';
 import { handleRef } from '../../handle/handle.js';
-import { type Steps, runToEnd } from '../../time-slicer.js';
+import { runToEnd } from '../../time-slicer.js';
 import { createPrefixRouting } from '../../upstream/routing.js';
-import { type MovedTable, readTable } from './table.js';
+import { readTable } from './table.js';
 
 const SECTIONS = {
   moved: section({
@@ -21,16 +21,14 @@ const SECTIONS = {
 
 export type MovedConfig = Config & SectionsOf<typeof SECTIONS>;
 
-type ReadTableText = (text: string) => Steps<MovedTable | string>;
-
-export function createTableReader(settings: Config): ReadTableText {
+export function createTableReader(settings: Config) {
   const { caseSensitive } = settings.upstream;
   const findServers = createPrefixRouting(upstreamServers(settings));
   const isOnlyRead = (handle: string): boolean => {
     const [server] = findServers(handleRef(handle, caseSensitive));
     return server !== undefined && server.kind !== 'handle-server';
   };
-  return (text) => readTable(text, isOnlyRead);
+  return (text: string) => readTable(text, isOnlyRead);
 }
 
 function tableJudge(settings: Config): Judge {

@@ -21,11 +21,9 @@ import {
 import { createMessageReport } from './message-log.js';
 import type { NativeConfig } from './plugin.js';
 
-type TcpSettings = NativeConfig['native']['tcp'] & { maxConnectionsPerNetwork: number };
-
 /** `onMessage` is called with the client's address after each complete message. */
 export function createTcpServer(
-  limits: TcpSettings,
+  limits: NativeConfig['native']['tcp'] & { maxConnectionsPerNetwork: number },
   host: Host,
   native: NativeAnswer,
   onMessage: (address: string) => void,

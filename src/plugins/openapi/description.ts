@@ -186,7 +186,6 @@ interface Parameter extends Described {
 }
 
 export interface ResponseObject extends Described {
-  headers?: Record<string, Described & { schema: Schema }>;
   content?: Media;
 }
 

@@ -52,7 +52,7 @@ function createTracer(
   samplePercent: number,
   { isTrustedProxy, clock: { wall: now } }: Host,
   storage: AsyncLocalStorage<OpenSpan>,
-  sender: SpanSender,
+  sender: ReturnType<typeof createSpanSender>,
 ): Spans {
   function open(header?: string): OpenSpan {
     const parent = readTraceParent(header);
@@ -145,8 +145,6 @@ interface Span {
   attributes: Readonly<Record<string, string | number>>;
   isFailure: boolean;
 }
-
-type SpanSender = ReturnType<typeof createSpanSender>;
 
 const NAME = 'handle-resolver-proxy';
 const KIND = { server: 2, client: 3 } as const;

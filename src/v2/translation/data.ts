@@ -59,7 +59,7 @@ const NONE = Buffer.alloc(0);
 export const isHidden = ({ type }: { type: string }): boolean => /^HS_SECKEY(\.|$)/i.test(type);
 
 /** Reads a value's bytes from `data` or `parsed_data`, which must agree; without either, the value is empty. */
-function readData({ type, data, parsed_data: parsed }: BodyValue, position: number): Buffer {
+function readData({ type, data, parsed_data: parsed }: z.infer<typeof bodyValue>, position: number): Buffer {
   const rejectParsed = rejectAt(position, 'parsed_data');
   const bytes = typeof data === 'string' ? bytesOfData(type, data, rejectAt(position, 'data')) : undefined;
   // Responses use null for missing parsed data, and clients send responses back.
@@ -249,8 +249,6 @@ export const bodyValue = z.object(
   },
   { error: 'give an object' },
 );
-
-type BodyValue = z.infer<typeof bodyValue>;
 
 /** Parses the values. @throws ServiceError V2_BAD_BODY, which names the position and property of an invalid value */
 export function* readInputs(body: unknown): Steps<V2Input[]> {
