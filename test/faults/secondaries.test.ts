@@ -187,6 +187,9 @@ describe('secondary response that may lag behind the primary', () => {
     const answer = await proxy.ask(`${PREFIX}/new`);
     expect([answer.status, numberIn(answer)]).toEqual([200, 2]);
     expect(answer.headers['cache-status']).toContain('detail=error');
+    const { asked } = secondary;
+    expect(numberIn(await proxy.ask(`${PREFIX}/new`))).toBe(2);
+    expect(secondary.asked, 'the next read starts no load').toBe(asked);
     proxy.pass(LAG);
     expect((await proxy.ask(`${PREFIX}/new`)).status, 'by now it may have been deleted').toBe(404);
   });

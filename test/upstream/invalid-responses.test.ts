@@ -63,6 +63,8 @@ describe('invalid upstream responses', () => {
       says: 'contradicts',
     },
     { what: 'a not-found with status 200', status: 200, body: '{"responseCode":100}', says: 'contradicts' },
+    { what: 'a not-found with status 500', status: 500, body: '{"responseCode":100}', says: 'contradicts' },
+    { what: 'a not-found with status 400', status: 400, body: '{"responseCode":100}', says: 'contradicts' },
     { what: 'an error with status 200', status: 200, body: '{"responseCode":2}', says: 'contradicts' },
     {
       what: 'a not-found for a different handle',

@@ -43,7 +43,9 @@ describe('ePIC v2 error response', () => {
       ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
       ['an HTML page: forbidden', [{ status: 403, body: page }], 403, 'V2_FORBIDDEN'],
       ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
+      ['an HTML page: forbidden', [{ status: 403, body: page }], 403, 'V2_FORBIDDEN'],
       ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_INVALID_RESPONSE'],
+      ['a success with 404', [code(404, 1)], 502, 'UPSTREAM_INVALID_RESPONSE'],
       [
         'the record of a different handle',
         [reply.record(RECORD, '21.T11998/other')],
@@ -96,6 +98,7 @@ describe('ePIC v2 error response', () => {
       ['read-only', code(503, 7, 'Server temporarily disabled'), 503, 'UPSTREAM_BUSY'],
       ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
       ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
+      ['an error with 200', code(200, 2), 502, 'UPSTREAM_INVALID_RESPONSE'],
       ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
       ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
       ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_CONNECT_FAILED'],
