@@ -2,6 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
+import { fixed } from '../support/fixed.js';
 import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -183,16 +184,18 @@ describe('batch endpoint', () => {
         ...answerByHandle(target),
         ...(!target.includes('single') && { after: held.opened }),
       }));
-      const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16' });
-      const batches = ['21.T1', '21.T2', '21.T3', '21.T4'].map((prefix) =>
+      // The rest waits for its turn in the batches, and so does not overflow the queue of the limiter.
+      const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '16', ...fixed({ upstream: { queue: 8 } }) });
+      const batches = ['21.T1', '21.T2', '21.T3', '21.T4', '21.T5', '21.T6'].map((prefix) =>
         postBatch(proxy, { handles: numbered(20, prefix) }),
       );
       await expect.poll(() => upstream.asked).toBe(8);
       expect((await proxy.ask('/api/handles/21.T1/single')).status).toBe(200);
       expect(upstream.asked).toBe(9);
       held.open();
-      for (const batch of batches) expect(elementsOf(await batch)).toHaveLength(20);
-      expect(upstream.asked).toBe(81);
+      for (const batch of batches)
+        expect(elementsOf(await batch).map(({ status }) => status)).toEqual(Array(20).fill(200));
+      expect(upstream.asked).toBe(121);
     });
 
     test('does not delay loads that follow cached elements', async () => {

@@ -132,7 +132,8 @@ describe('DSpace handle', () => {
         .get(/^\/server\/resolve\//)
         .reply(400);
       const { ask } = await start();
-      expect((await ask(`/api/handles/${encodeURIComponent(handle)}`)).status).toBe(404);
+      const path = `/api/handles/${encodeURIComponent(handle)}`;
+      for (const headers of [{}, LOGIN]) expect((await ask(path, { headers })).status).toBe(404);
     },
   );
 
