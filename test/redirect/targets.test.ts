@@ -33,6 +33,7 @@ describe('redirect target', () => {
       script2: ' JaVaScRiPt:alert(1)',
       script3: 'java\nscript:alert(1)',
       script4: '\u0001javascript:alert(1)',
+      script5: 'javascript://example.org/%0Aalert(1)',
       data: 'data:text/html,<script>alert(1)</script>',
       file: 'file:///etc/passwd',
       blob: 'blob:https://example.org/x',
