@@ -1,9 +1,11 @@
 // The handle, query and body of a write are forwarded unchanged, as are the caller's headers.
 import { describe, expect, test } from 'vitest';
+import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
+import { openSocket } from '../support/raw-socket.js';
 import { PATH } from '../support/upstream.js';
-import { asNockTells, mockWrites } from '../support/writes.js';
+import { asNockTells, jsonAnswer, mockWrites } from '../support/writes.js';
 
 useNock();
 
@@ -95,5 +97,23 @@ describe('forwarded write', () => {
       expect((await proxy.ask(`/api/handles/${path}`, { method })).status).toBe(status);
     }
     expect(sent).toEqual([]);
+  });
+
+  test('is not sent when its client has left while it waited for a slot', async () => {
+    const held = gate();
+    const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: held.opened });
+    const proxy = await startProxy({ UPSTREAM_CONCURRENCY: '1' });
+    const put = (name: string) => proxy.ask(`/api/handles/21.T11998/${name}`, { method: 'PUT', body: '[]' });
+    const first = put('first');
+    await expect.poll(() => sent.length).toBe(1);
+    const socket = await openSocket(proxy.url);
+    socket.write('PUT /api/handles/21.T11998/left HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]');
+    const [server] = proxy.app.host.upstreams.servers;
+    await expect.poll(() => server?.usage().forwarded.waiting).toBe(1);
+    socket.resetAndDestroy();
+    await expect.poll(() => proxy.connections()).toBe(1);
+    held.open();
+    expect([(await first).status, (await put('last')).status]).toEqual([200, 200]);
+    expect(sent.map(({ target }) => target.split('/').at(-1))).toEqual(['first', 'last']);
   });
 });
