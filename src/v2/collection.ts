@@ -294,13 +294,13 @@ function* meetsAll(
   const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
   if (!suffixes.every((pattern) => matchesInSequence(suffix, pattern))) return false;
   const unmet = new Map(byType);
-  for (const value of values.filter(({ type }) => byType.has(type) && !isHidden({ type }))) {
-    const text = unmet.has(value.type) ? yield* parsedTextOf(value) : undefined;
-    if (text !== undefined) {
-      const left = (unmet.get(value.type) ?? []).filter((pattern) => !matchesInSequence(text, pattern));
-      if (left.length === 0) unmet.delete(value.type);
-      else unmet.set(value.type, left);
-    }
+  for (const value of values) {
+    const wanted = unmet.get(value.type);
+    if (wanted === undefined || isHidden(value)) continue;
+    const text = yield* parsedTextOf(value);
+    const left = text === undefined ? wanted : wanted.filter((pattern) => !matchesInSequence(text, pattern));
+    if (left.length === 0) unmet.delete(value.type);
+    else unmet.set(value.type, left);
     yield;
   }
   return unmet.size === 0;
