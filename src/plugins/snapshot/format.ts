@@ -173,7 +173,7 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
 
 /** Parses a record, without values that are not public, because the file is untrusted. */
 export function parseRecordLine(line: string, refOf: (text: string) => HandleRef): KeyedEntry | undefined {
-  const { handle, values, ...times } = parseObject(line);
+  const { handle, values, ...times } = (tryDecode(parseJson, line) ?? {}) as Record<string, unknown>;
   if (typeof handle !== 'string' || !isLineHandle(handle)) return undefined;
   const [requestedAt, staleAt, deleteAt] = ['requestedAt', 'staleAt', 'deleteAt'].map((name) =>
     readTime(times[name]),
@@ -200,11 +200,6 @@ const LAST_TIME = Date.UTC(10_000);
 function readTime(given: unknown): number {
   const time = typeof given === 'string' ? Date.parse(given) : NaN;
   return time >= 0 && time < LAST_TIME ? time : NaN;
-}
-
-function parseObject(line: string): Record<string, unknown> {
-  const parsed = tryDecode(parseJson, line);
-  return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
 }
 
 const isLineHandle = (text: string): boolean =>
