@@ -48,6 +48,8 @@ describe('snapshot file', () => {
   test('is readable only by its owner, and is the only file left after shutdown', async () => {
     const folder = newFolder();
     const file = join(folder, 'snapshot');
+    // A killed process has left it.
+    writeFileSync(`${file}.tmp`, 'begun', { mode: 0o644 });
     const upstream = mockUpstream();
     const proxy = await startLogged(file);
     await proxy.ask(PATH);

@@ -64,5 +64,7 @@ describe('traffic rules by handle and prefix', () => {
     const proxy = await start({ match: { prefix: '21.T11998' }, limit: { perMinute: 3 } });
     const elements = elementsOf(await postBatch(proxy, { handles: [OTHER, OTHER, OTHER, OTHER, OTHER] }));
     expect(elements.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429]);
+    const { values } = await proxy.metric('handle_proxy_traffic_rule_requests_total');
+    expect(values.find(({ labels }) => labels['result'] === 'limited')?.value).toBe(2);
   });
 });

@@ -72,6 +72,7 @@ describe('traffic rules', () => {
       ['a handle, percent-encoded', { handle: '21.T11998/page' }, '/21.T11998%2Fpag%65', undefined, true],
       ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
       ['misses', { reads: 'misses' }, PAGE, undefined, true],
+      ['no write as a miss', { reads: 'misses' }, PAGE, { method: 'PUT', body: '[]' }, false],
       ['no miss when it is limited to hits', { reads: 'hits' }, PAGE, undefined, false],
       ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
       ['missing credentials', { credentials: false }, PAGE, undefined, true],

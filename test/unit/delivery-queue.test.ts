@@ -94,7 +94,11 @@ describe('delivery queue', () => {
     state.isDown = true;
     const long = 'x'.repeat(1024 * 1024);
     await queue.add(['first']);
-    for (let added = 0; added < 10; added++) await queue.add([`${added}${long}`]);
+    for (let added = 0; added < 10; added++) {
+      await queue.add([`${added}${long}`]);
+      // Also when attempts have failed meanwhile.
+      await vi.advanceTimersByTimeAsync(500);
+    }
     expect([queue.length, state.dropped]).toEqual([7, 4]);
     state.isDown = false;
     await vi.advanceTimersByTimeAsync(500);
