@@ -2,6 +2,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
 
 useNock();
 
@@ -245,4 +247,15 @@ describe('locations (10320/loc)', () => {
     expect(await leads.to('plain')).toEqual([302, 'https://data.example.org/%7Bhdl%7D']);
     expect(await leads.to('long')).toEqual([200, undefined]);
   });
+});
+
+test('a list decides also when the server escapes the slash of its type in the JSON', async () => {
+  const values = [value(1, '10320/loc', locations([place('one')])), plain];
+  const record = JSON.stringify(recordOf(values).body).replace('10320/', String.raw`10320\/`);
+  mockUpstream((target) =>
+    target.includes('0.NA') ? { status: 404, body: { responseCode: 100 } } : { status: 200, body: record },
+  );
+  const { ask } = await startProxy();
+  for (const _ of ['miss', 'hit'])
+    expect((await ask(`/${HANDLE}`)).headers.location).toBe('https://one.example.org/');
 });
