@@ -105,15 +105,18 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).text, 'after the newer answer').toContain('/new');
   });
 
-  test('detaches earlier loads, so that later readers do not join them', async () => {
+  test.each([
+    [404, notFound()],
+    [400, { status: 400, body: { responseCode: 301 } }],
+  ])('detaches earlier loads, so that later readers do not join them (%i)', async (status, answer) => {
     const held = gate();
     const upstream = mockUpstream({ ...old, after: held.opened });
     const proxy = await startProxy();
     const slow = proxy.ask(PATH);
     await expect.poll(() => upstream.asked).toBe(1);
-    upstream.answers(notFound());
-    expect((await proxy.ask(`${PATH}?auth`)).status).toBe(404);
-    expect((await proxy.ask(PATH)).status).toBe(404);
+    upstream.answers(answer);
+    expect((await proxy.ask(`${PATH}?auth`)).status).toBe(status);
+    expect((await proxy.ask(PATH)).status).toBe(status);
     held.open();
     await slow;
   });

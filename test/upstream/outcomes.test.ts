@@ -72,7 +72,7 @@ describe('upstream response outcome', () => {
     mockUpstream().reply(300, {
       responseCode: 302,
       referralHandle: '0.NA/1',
-      values: [url, secret],
+      values: [url, secret, null, 's3cret'],
       handle: 'a/b',
     });
     expect(await resolve('a/b')).toEqual({
