@@ -147,7 +147,7 @@ export class Loader {
       // Without a server, the stored record is the only one: nothing could bring it back.
       if (entry !== undefined && !this.parts.isServed(key)) return this.#keepForever(key, entry, kept);
       // The server that refuses it no longer vouches for the stored record, for example after its prefix has moved.
-      if (task.authoritative && entry !== undefined) await this.parts.cache.store.forget(key);
+      if (task.authoritative) await this.parts.cache.store.forget(key);
       return { kind: 'refused', refused: outcome };
     }
     return this.#storeAnswer(task, kept, outcome, { requestedAt, wallTime });

@@ -119,6 +119,7 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).status).toBe(status);
     held.open();
     await slow;
+    expect((await proxy.ask(PATH)).status, 'after the earlier load').toBe(status);
   });
 
   test('fails instead of serving the cached record', async () => {
