@@ -154,6 +154,19 @@ describe('outgoing proxy', () => {
     expect(response.resume().statusCode).toBeLessThan(500);
     expect(outgoing.tunnels).toEqual([placeOf(plain, '[2001:db8::1]')]);
   });
+
+  test('opens no tunnel when the lookup fails, and the request fails with its error', async () => {
+    const outgoing = await startConnectProxy();
+    vi.stubEnv('HTTP_PROXY', outgoing.url);
+    const url = `http://${placeOf(plain)}`;
+    const { writeAgent } = openConnections({
+      ...{ url, connections: 1 },
+      lookup: (_host, _options, found) => found(new Error('a private address'), '', 4),
+    });
+    const failed = once(http.get(`${url}/hrls/ping`, { agent: writeAgent }), 'error');
+    expect(await failed).toMatchObject([{ message: 'a private address' }]);
+    expect(outgoing.tunnels).toEqual([]);
+  });
 });
 
 describe('failed outgoing proxy', () => {
