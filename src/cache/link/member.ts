@@ -67,6 +67,8 @@ export class Member {
   #failedJoins = 0;
   /** Start of the current uninterrupted lease (monotonic, ms); Infinity without a lease. */
   #resumedAt = Infinity;
+  /** Send time of the last step that Redis has answered (monotonic, ms). */
+  #answeredFrom = -Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
   /** Whether changes are being published that are no longer in `pending`. */
@@ -192,9 +194,13 @@ export class Member {
     await waitAtMost(returned, LEASE_MS, this.deps.clock);
   }
 
-  /** Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. */
+  /**
+   * Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. A member without a
+   * lease has no more than the time of a lease between the answers of this server.
+   */
   #noticeEndOfLease(): void {
-    if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
+    const isAnswered = this.deps.clock.monotonic() - this.#answeredFrom < LEASE_MS;
+    if (this.#lease.leftMs() > 0 || (this.#resumedAt === Infinity && isAnswered)) return;
     this.#resumedAt = Infinity;
     this.#isEstablished = false;
     // A different server may have been the master meanwhile, even if the connection stayed open.
@@ -249,7 +255,7 @@ export class Member {
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
     if (groups.length > MAX_DISTRUSTED_GROUPS) void deliver({ kind: 'distrust' });
     else for (const group of groups) void deliver({ kind: 'distrust', group });
-    this.#isEstablished = true;
+    this.#isEstablished = this.#enteredRun() !== undefined;
     this.#failedJoins = Infinity;
   }
 
@@ -261,7 +267,6 @@ export class Member {
     const lease = this.#lease.leftMs() === 0 ? 'none' : isLong ? 'long' : 'new';
     const renewing = [this.#subscriptions.ping(), this.#list.renew({ joins: false, lease })] as const;
     const [, renewed] = await this.#step(Promise.all(renewing));
-    this.#noticeEndOfLease();
     if (renewed.was === 'absent') {
       this.#leaveAndRejoin();
       return;
@@ -418,8 +423,12 @@ export class Member {
 
   /** Runs a step of a renewal. @throws Error when it fails or times out, or this member has been closed */
   async #step<T>(promise: Promise<T>): Promise<T> {
-    const result = await untilDeadline(promise, LEASE_MS, timeoutError, this.deps.clock);
+    const { clock } = this.deps;
+    const sentAt = clock.monotonic();
+    const result = await untilDeadline(promise, LEASE_MS, timeoutError, clock);
     if (this.#isClosed) throw new Error('the link is closed');
+    this.#noticeEndOfLease();
+    this.#answeredFrom = sentAt;
     return result;
   }
 }
