@@ -1,10 +1,10 @@
 // The member list in Redis: a sorted set with the end of each membership as score (Redis clock, ms).
 import type { Clock } from '../../clock.js';
 import {
-  LEASE_MS,
   LEASE_WAIT_MS,
   MAX_DRIFT,
   MAX_REDIS_CLOCK_STEP_MS,
+  MAX_RENEWAL_DELAY_MS,
   MEMBERSHIP_MS,
 } from '../coherence/lease.js';
 import { EXPEL, NOT_PERMITTED, RENEW } from '../redis/coherence-scripts.js';
@@ -91,7 +91,7 @@ export class MemberList {
     const sentAt = this.clock.monotonic();
     this.renewedAt = sentAt;
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
-    const times = [this.#redisTime(), LEASE_MS];
+    const times = [this.#redisTime(), MAX_RENEWAL_DELAY_MS];
     const { publish, ofGroup } = this.commands.channels;
     const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
     const reply = await this.commands.script(RENEW, [this.#name], args).catch((error: unknown) => {

@@ -241,6 +241,9 @@ end`;
  * A late renewal (Redis was frozen) changes nothing, because the member may have unreported changes. An absent member
  * stays absent unless it joins. An expelled member has a negative score: it sees itself as absent, and the others see
  * it as lapsed. A list without its mark belongs to a different server run and may be incomplete.
+ *
+ * For a member without a lease, a member that has not renewed for half of its membership has lapsed, and vouches for
+ * nothing: a former master that hung for a membership lists its members, and its clock may have been set back by a second.
  */
 export const RENEW = `${NOW}${ASSERT_MAY_PUBLISH}
 assertMayPublish(ARGV[8], ARGV[9])
@@ -257,9 +260,10 @@ local was = 'absent'
 if ends and tonumber(ends) > 0 then was = tonumber(ends) < now and 'lapsed' or 'listed' end
 if was == 'absent' and ARGV[3] ~= '1' then return { was, 0, {}, begun, age, text(now), 0 } end
 redis.call('ZREM', KEYS[1], ARGV[1])
-local leased = 0
+local leased, current = 0, now
 if ARGV[4] == '0' then
-  for _, score in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], text(now), '+inf', 'WITHSCORES')) do
+  current = now + ARGV[2] / 2
+  for _, score in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], text(current), '+inf', 'WITHSCORES')) do
     if string.sub(score, -2) == '.5' then leased = leased + 1 end
   end
 end
@@ -271,7 +275,7 @@ local function between(from, to)
   end
   return members
 end
-local lapsed = between('-inf', '(' .. text(now))
+local lapsed = between('-inf', '(' .. text(current))
 if ARGV[4] == '2' then
   local long = text(now - ARGV[2])
   for _, range in ipairs({ { 0, '(' .. long }, { '(-' .. long, '(0' } }) do
