@@ -1,5 +1,4 @@
 // A lock across all instances: a Redis key with a token and its end, which its owner renews and deletes.
-import { randomUUID } from 'node:crypto';
 import type { Cache } from '../cache/cache.js';
 import { type Clock, pause, repeat } from '../clock.js';
 import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
@@ -88,7 +87,7 @@ export type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisL
 
 export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
   const { waitMs, clock } = options;
-  const instance = randomUUID();
+  const instance = clock.randomId();
   return async function acquire(key, deadline) {
     const lock = new RedisLock(options, key, instance);
     let answeredAt = clock.monotonic();
@@ -112,7 +111,7 @@ export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
 class RedisLock {
   /** See Held. */
   freeSince = Infinity;
-  readonly #token = randomUUID();
+  readonly #token: string;
   /** TTL of the lock in Redis. It covers a write sent at the last moment, even if clocks drift and step. */
   readonly #lifeMs: number;
   readonly #traceMs: number;
@@ -120,6 +119,8 @@ class RedisLock {
   #names: ReturnType<typeof lockNames> | undefined;
   /** Send time of the last request, even if unconfirmed, because Redis may have executed it. */
   #requestedAt = -Infinity;
+  /** Send time of the granted request. */
+  #grantedAt = -Infinity;
   /** Send time of the last confirmed request. */
   #renewedAt = -Infinity;
   #cancelRenewal: () => void = () => undefined;
@@ -129,6 +130,7 @@ class RedisLock {
     private readonly key: string,
     private readonly instance: string,
   ) {
+    this.#token = options.clock.randomId();
     this.#lifeMs = Math.ceil(MAX_DRIFT * (options.writeMs + MAX_RENEWAL_AGE_MS) + MAX_REDIS_CLOCK_STEP_MS);
     this.#traceMs = this.#lifeMs + TRACE_MS;
   }
@@ -156,7 +158,7 @@ class RedisLock {
     // A different Redis, or a different master of this lock, may have granted the lock to others before.
     const since = Math.max(era()?.since ?? Infinity, redis.masterSince(names.lock));
     this.freeSince = Math.max(clock.monotonic() - surelyFreeMs, since);
-    this.#renewedAt = sentAt;
+    this.#grantedAt = this.#renewedAt = sentAt;
     this.#cancelRenewal = repeat(clock, RENEW_MS, () => this.#renew());
     return 'granted';
   }
@@ -169,7 +171,8 @@ class RedisLock {
     const { clock, era } = this.options;
     if (clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
       throw notLocked('the lock may end before the Handle server answers');
-    if (this.#renewedAt < (era()?.since ?? Infinity)) throw notLocked('Redis may have lost the lock');
+    // A renewal is no proof: a different server may have granted the lock to others before this one returned with it.
+    if (this.#grantedAt < (era()?.since ?? Infinity)) throw notLocked('Redis may have lost the lock');
   };
 
   /** Releases the lock. Retries until Redis has replied or the lock has expired. */
