@@ -21,7 +21,8 @@ export type FaultName =
   | 'failover to a stale replica'
   | 'failover and back to the old master'
   | 'state evicted'
-  | 'Redis flushed';
+  | 'Redis flushed'
+  | 'clock of Redis stepped';
 
 const FAULTS: Record<FaultName, { weight: number; begin: (faults: Faults) => void }> = {
   'message lost': {
@@ -130,6 +131,12 @@ const FAULTS: Record<FaultName, { weight: number; begin: (faults: Faults) => voi
     weight: 1,
     begin: (faults) => {
       faults.flush();
+    },
+  },
+  'clock of Redis stepped': {
+    weight: 2,
+    begin: (faults) => {
+      faults.stepRedisClock();
     },
   },
 };

@@ -11,16 +11,22 @@ const KEPT_DUMPS = 6;
 const MAX_LAG_MS = 5000;
 /** A former master becomes master again only after the leases it granted have ended. */
 const MIN_HUNG_MS = 2500;
+/** Steps of the clock of Redis while it does not run, in ms. */
+const STOPPED_STEPS_MS = [0, 1000, -1000, 10_000, -10_000, 3_600_000, -3_600_000];
 
 export class Faults {
   readonly #world: World;
   readonly #random: Random;
+  readonly #clocks: Random;
+  /** Steps of the clocks of running servers, in seconds: each stays within a second. */
+  readonly #steps = new WeakMap<RedisServer, { at: number; side: number }>();
   #dumps: Keyspace[] = [];
   #active = 0;
 
   constructor(world: World) {
     this.#world = world;
     this.#random = world.simulation.random.stream('faults');
+    this.#clocks = world.simulation.random.stream('clocks of Redis');
     this.#saveAgain();
   }
 
@@ -104,6 +110,10 @@ export class Faults {
     this.#instance().process.stepWallClock(this.#random.between(-8000, 8000));
   }
 
+  stepRedisClock(): void {
+    this.#stepRunning(this.#world.redis, this.#clocks.pick([-1, 1]));
+  }
+
   freezeRedis(): void {
     const { redis } = this.#world;
     if (redis.host.isPaused) return;
@@ -118,8 +128,10 @@ export class Faults {
     if (!redis.host.isAlive) return;
     redis.host.kill();
     this.#laterAt(redis, () => {
+      redis.host.stepWallClock(this.#clocks.pick(STOPPED_STEPS_MS));
+      this.#steps.delete(redis);
       redis.restart(from === 'dump' && this.#dumps.length > 0 ? this.#random.pick(this.#dumps) : undefined);
-      this.#world.membersLostAt = this.#world.now;
+      this.#world.losesMembers();
     });
   }
 
@@ -148,6 +160,7 @@ export class Faults {
         this.#endAfter(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
           if (this.#world.redis !== redis) return;
           redis.host.kill();
+          if (this.#clocks.chance(0.5)) this.#stepRunning(old, -1);
           old.host.resume();
           this.#world.return(old);
         });
@@ -166,7 +179,15 @@ export class Faults {
 
   flush(): void {
     this.#world.redis.keyspace.clear();
-    this.#world.membersLostAt = this.#world.now;
+    this.#world.losesMembers();
+    this.#world.conditional.flushedAt = this.#world.now;
+  }
+
+  #stepRunning(server: RedisServer, seconds: number): void {
+    const { at, side } = this.#steps.get(server) ?? { at: 0, side: seconds };
+    if (![0, side].includes(at + seconds)) return;
+    this.#steps.set(server, { at: at + seconds, side });
+    server.host.stepWallClock(1000 * seconds);
   }
 
   #resetConnections(server: RedisServer): void {

@@ -14,6 +14,7 @@ import {
   awaitWithoutTimeout,
   awaitNoLapsed,
   awaitNoneAtFirst,
+  forgetReleases,
   ignoreGaps,
   joinOnce,
   keepBansBelowFloor,
@@ -65,12 +66,12 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
   'the barrier has no timeout': { seed: 6, row: 2, apply: awaitWithoutTimeout },
   'the run of the server is not checked': {
-    seed: 8,
+    seed: 1,
     row: 3,
     apply: assumeSameRun,
   },
   'the run of the server is not checked after a failover': {
-    seed: 3,
+    seed: 6,
     row: 4,
     apply: assumeSameRun,
     faults: ['failover to a stale replica', 'process killed'],
@@ -177,8 +178,9 @@ export const MUTATIONS: Record<string, Mutation> = {
     apply: awaitNoLapsed,
     ...ALL_LOSE_REDIS,
   },
+  'the release of a lock is not noticed': { seed: 5, apply: forgetReleases },
   'pending invalidations are never published': {
-    seed: 2,
+    seed: 3,
     apply: () =>
       replace(
         PendingInvalidations,

@@ -25,6 +25,7 @@ export type Counted =
   | 'reads'
   | 'staleAnswers'
   | 'writes'
+  | 'conditionalWrites'
   | 'refusedWrites'
   | 'failedWrites'
   | 'purges'
@@ -46,6 +47,7 @@ export class Requests {
     reads: 0,
     staleAnswers: 0,
     writes: 0,
+    conditionalWrites: 0,
     refusedWrites: 0,
     failedWrites: 0,
     purges: 0,
@@ -82,10 +84,12 @@ export class Requests {
     );
   }
 
-  write(target: Target, onAcknowledged: () => void): void {
+  write(target: Target, onAcknowledged: () => void, isConditional = false): void {
     const { server, handle } = target;
-    this.#run(target, { label: `writes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
-      const version = await server.write(handle).catch((failure: unknown) => {
+    const label = `writes ${handle}${isConditional ? ' under its lock' : ''}`;
+    this.#run(target, { label, limitMs: WRITE_LIMIT_MS }, async () => {
+      const written = isConditional ? this.#world.conditional.write(target) : server.write(handle);
+      const version = await written.catch((failure: unknown) => {
         this.counts.failedWrites++;
         throw failure;
       });
@@ -93,7 +97,7 @@ export class Requests {
         this.counts.refusedWrites++;
         return 'refused';
       }
-      this.counts.writes++;
+      this.counts[isConditional ? 'conditionalWrites' : 'writes']++;
       this.#acknowledged(target, version);
       onAcknowledged();
       return `version ${version}`;

@@ -41,6 +41,9 @@ export async function run(
   seed: number,
   { seconds = DEFAULT_SECONDS, keptLines = 0, faults = FAULT_NAMES, world: fixed }: RunOptions = {},
 ): Promise<RunResult> {
+  // Polls of a lock have a random delay.
+  const { random: unseeded } = Math;
+  Math.random = () => 0.5;
   const world = await World.create(seed, (random) => ({
     ...chooseOptions(random),
     ...fixed,
@@ -48,6 +51,7 @@ export async function run(
   }));
   const driver = new FaultDriver(world, faults);
   const violation = await violationOf(world, driver, seconds * 1000);
+  Math.random = unseeded;
   const { trace, scheduler } = world.simulation;
   return {
     seed,

@@ -56,14 +56,26 @@ export class Upstream {
   }
 
   /**
-   * Writes a record. Resolves with the new version, or undefined for a rejected write.
+   * Writes a record, and calls `onWritten`. Resolves with the new version, or undefined for a rejected write.
    * @throws ServiceError UPSTREAM_TIMEOUT when the outcome is unknown
    */
-  write(process: Process, handle: string): Promise<number | undefined> {
+  write(
+    process: Process,
+    handle: string,
+    onWritten: (version: number) => void = () => undefined,
+  ): Promise<number | undefined> {
     const isRefused = this.#random.chance(0.05);
-    return this.#call(process, WRITE_TIMEOUT_MS, `writes ${handle}`, () =>
-      isRefused ? undefined : this.change(handle),
-    );
+    return this.#call(process, WRITE_TIMEOUT_MS, `writes ${handle}`, () => {
+      if (isRefused) return undefined;
+      const version = this.change(handle);
+      onWritten(version);
+      return version;
+    });
+  }
+
+  /** Reads the version of a record for the condition of a write. @throws ServiceError UPSTREAM_TIMEOUT */
+  readVersion(process: Process, handle: string): Promise<number> {
+    return this.#call(process, READ_TIMEOUT_MS, `reads ${handle} before a write`, () => this.version(handle));
   }
 
   #call<T>(process: Process, timeoutMs: number, label: string, run: () => T): Promise<T> {

@@ -12,6 +12,7 @@ export type Invariant =
   | 'each instance keeps the records that it reads after the last fault'
   | 'each instance works after the last fault'
   | 'each instance runs after the last fault'
+  | 'no conditional write undoes another'
   | 'nothing fails unexpectedly';
 
 export class Violation extends Error {

@@ -6,6 +6,7 @@ import type { World } from './world.js';
 
 const READ_EVERY_MS = 60;
 const WRITE_EVERY_MS = 700;
+const CONDITIONAL_EVERY_MS = 1400;
 const AUTHORITY_EVERY_MS = 4000;
 const PURGE_EVERY_MS = 8000;
 const READS_AFTER_WITHIN_MS = 30;
@@ -32,6 +33,11 @@ export class Workload {
         this.#write(target);
       });
     });
+    this.#every(CONDITIONAL_EVERY_MS, 'a conditional writer', () => {
+      this.#at((target) => {
+        this.#write(target, true);
+      });
+    });
     this.#every(AUTHORITY_EVERY_MS, 'a reader of the authority', () => {
       this.#at((target) => {
         if (this.#random.chance(0.5)) this.#world.requests.read(target, true);
@@ -52,8 +58,8 @@ export class Workload {
     this.#isOver = true;
   }
 
-  #write(target: Target): void {
-    this.#world.requests.write(target, () => {
+  #write(target: Target, isConditional = false): void {
+    const onAcknowledged = (): void => {
       // Loads are in flight on all instances at this time.
       if (this.#random.chance(REFRESH_AFTER_WRITE))
         this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a refresh after a write', () => {
@@ -68,7 +74,8 @@ export class Workload {
           this.#world.requests.read({ ...target, instance, server });
         });
       }
-    });
+    };
+    this.#world.requests.write(target, onAcknowledged, isConditional);
   }
 
   #every(meanMs: number, label: string, run: () => void): void {

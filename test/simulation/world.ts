@@ -2,6 +2,7 @@
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
+import { ConditionalWrites } from './conditional-writes.js';
 import { History } from './history.js';
 import { Instance } from './instance.js';
 import { Random } from './random.js';
@@ -33,6 +34,7 @@ export class World {
   readonly handles: readonly string[] = handlesInPairs();
   readonly history = new History();
   readonly requests: Requests;
+  readonly conditional: ConditionalWrites;
   /** The first violated invariant. */
   violation: Violation | undefined;
   /** Probability of losing a message to a process, by process name. */
@@ -48,6 +50,7 @@ export class World {
     this.options = options;
     this.upstream = new Upstream(simulation.scheduler, simulation.random);
     this.requests = new Requests(this);
+    this.conditional = new ConditionalWrites(this);
     this.redis = this.#newMaster();
     this.instances = Array.from({ length: options.instances }, (_, at) => this.#newInstance(at));
   }
@@ -65,12 +68,19 @@ export class World {
   /** Promotes a replica to master, with its data. New connections use the new master. */
   promote(held: Keyspace): void {
     this.redis = this.#newMaster(held);
+    this.losesMembers();
+  }
+
+  /** Notes that Redis has lost the member list and its locks. */
+  losesMembers(): void {
     this.membersLostAt = this.now;
+    this.conditional.lostAt = this.now;
   }
 
   /** Restores a former master with its own data and run id. */
   return(old: RedisServer): void {
     this.redis = old;
+    this.conditional.lostAt = this.now;
   }
 
   readonly after = (ms: number, label: string, run: () => void): void => {
