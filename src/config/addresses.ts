@@ -41,8 +41,7 @@ export function readRedisUrl(text: string): string | undefined {
   const url = parseUrl(text);
   if (url === undefined || !['redis:', 'rediss:'].includes(url.protocol) || url.hostname === '')
     return undefined;
-  const isComplete =
-    /^(\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text.slice(text.lastIndexOf('@') + 1));
+  const isComplete = /^(\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
   return isComplete && hasValidLogin(url) ? text : undefined;
 }
 

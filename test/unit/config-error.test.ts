@@ -109,6 +109,21 @@ describe('configuration validation', () => {
     expect(problemsFrom({ env: { UPSTREAM_URL: url } })).toHaveLength(verdict === 'accepts' ? 0 : 1);
   });
 
+  it.each([
+    ['rejects', { REDIS_URL: 'redis://redis:6379/cache' }],
+    ['rejects', { REDIS_URL: 'redis://redis:6379?db=1' }],
+    ['rejects', { REDIS_URL: 'redis://redis:6379?password=p@ss' }],
+    ['rejects', { REDIS_URL: 'redis://proxy:%zz@redis:6379' }],
+    ['accepts', { REDIS_URL: 'redis://proxy:a%3Fb@redis:6379/1' }],
+    ['rejects', { V2_IDENTITIES: 'alice=USER01' }],
+    ['rejects', { V2_IDENTITIES: 'alice=300:USER01' }],
+    ['rejects', { V2_IDENTITIES: 'alice=300:21.T11998/' }],
+    ['accepts', { V2_IDENTITIES: 'alice=300%3A21.T11998/USER01' }],
+    ['accepts', { CACHE_FOUND_MIN_TTL: '5m', CACHE_FOUND_MAX_TTL: '5m' }],
+  ])('%s %j', (verdict, env) => {
+    expect(problemsFrom({ env })).toHaveLength(verdict === 'accepts' ? 0 : 1);
+  });
+
   it('rejects staleAfter above timeout and minTtl above maxTtl', () => {
     expect(problemsFrom({ env: { UPSTREAM_TIMEOUT: '1s', CACHE_FOUND_MIN_TTL: '2h' } })).toEqual([
       '  upstream.timeout (variable UPSTREAM_TIMEOUT): "1s" is not allowed; give more than upstream.staleAfter, 1.8s, or lower that too',
