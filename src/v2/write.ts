@@ -246,9 +246,8 @@ async function etagOfWritten(call: V2Call, written: SizedValues): Promise<string
 
 /** Returns the URL of a handle below `v2.publicUrl` or the request's base URL. */
 function locationOf(call: V2Call, handle: string, rawHandle: string | undefined): string {
-  const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
   // Encodes the handle's trailing slash, because a plain one is ignored in request paths.
-  const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
+  const path = rawHandle ?? handleToPath(handle).replace(/\/$/, '%2F');
   return `${call.v2.config.v2.publicUrl ?? baseUrlOf(call)}/api/v2/handles/${path}`;
 }
 

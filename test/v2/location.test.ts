@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
+import { exchange } from '../support/raw-socket.js';
 import { askV2 } from '../support/v2.js';
 import { URL_INPUT } from '../support/v2-record.js';
 import { NAME, type Scripted, scriptUpstream } from '../support/v2-upstream.js';
@@ -78,5 +79,14 @@ describe('ePIC v2 Location header', () => {
     expect(await locationOf({}, {}, '/21.t11998%2Fa%20b/c/?URL=x')).toBe(
       'OWN/api/v2/handles/21.t11998%2Fa%20b/c',
     );
+  });
+
+  test('needs no encoding, because a request URL with other than printable ASCII characters is refused', async () => {
+    const { url } = await startProxy();
+    for (const character of ['\t', '\x7f', '\x80', '\xe4', '\xff']) {
+      const head = `PUT /api/v2/handles/21.T11998/a${character} HTTP/1.1\r\nHost: own\r\n\r\n`;
+      const { answers } = await exchange(url, Buffer.from(head, 'latin1'));
+      expect(answers.map(({ status }) => status)).toEqual([400]);
+    }
   });
 });
