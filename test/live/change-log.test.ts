@@ -155,6 +155,15 @@ describeWithRedis('change log in Redis', () => {
       await expect(log.append(['too early'])).rejects.toThrow('redis is unavailable');
       expect(await linesAfter(log, '0-0')).toEqual([]);
     });
+
+    test('does not repeat the retained entries to a reader before the instance has entered the era', async () => {
+      const log = await create();
+      const { lost } = await restoreEarlier(log);
+      era = undefined;
+      expect(await log.read(lost)).toBeUndefined();
+      era = 'second';
+      expect(await linesAfter(log, lost)).toEqual([GAP]);
+    });
   });
 
   test('reports a gap after a restart or failover of Redis, which may have lost entries', async () => {
