@@ -9,13 +9,15 @@ import { startProxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 
-/** Starts a front that confirms each ban. Returns the banned keys. Node.js has no parser for BAN. */
-async function startFront() {
+const confirm = (keys: string): string => `200 OK\r\nSurrogate-Banned: ${keys}`;
+
+/** Starts a front that by default confirms each ban. Returns the banned keys. Node.js has no parser for BAN. */
+async function startFront(answer = confirm) {
   const banned: string[] = [];
   const url = await startHostileServer((socket, text) => {
     const keys = /^surrogate-key: (.*)\r$/im.exec(text)?.[1] ?? '';
     banned.push(keys);
-    socket.end(`HTTP/1.1 200 OK\r\nSurrogate-Banned: ${keys}\r\nConnection: close\r\n\r\n`);
+    socket.end(`HTTP/1.1 ${answer(keys)}\r\nConnection: close\r\n\r\n`);
   });
   return { url, banned };
 }
@@ -35,4 +37,20 @@ test('each confirmed ban is repeated once, for a response that the front was sto
   const [, , first, again] = front.banned;
   expect(again).toBe(first);
   expect(first).not.toBe('.');
+});
+
+test.each([
+  ['does not name the banned keys', () => '200 OK'],
+  ['names other keys', () => confirm('other')],
+  ['is an error', (keys: string) => confirm(keys).replace('200 OK', '403 Forbidden')],
+])('a ban is unconfirmed, and the write rejected, if the response %s', async (_what, answer) => {
+  const front = await startFront(answer);
+  demo.put('21.T11998/unbanned', numbered(0));
+  const proxy = await startProxy({
+    UPSTREAM_URL: demo.url,
+    HTTP_SHARED_MAX_AGE: '1d',
+    FRONTS_URLS: front.url,
+    ...fixed({ fronts: { settleMs: 1, timeoutMs: 60_000 } }),
+  });
+  expect((await putNumbered(proxy.url, '/api/handles/21.T11998/unbanned', 1)).status).toBe(503);
 });

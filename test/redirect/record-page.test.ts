@@ -46,6 +46,17 @@ describe('record page', () => {
     expect(await textOfPage([value(1, 'DESC', 'text')])).toContain('one day 2026-11-21 09:00:00 UTC');
   });
 
+  test('shows where its record comes from', async () => {
+    const leads = await startLeads({ abc: [value(1, 'DESC', 'text')] });
+    const source = async () =>
+      /<dt>Source<\/dt>\s*<dd>(.*)<\/dd>/.exec((await leads.get('abc?noredirect')).text)?.[1];
+    expect(await source()).toBe('Handle server, just now');
+    expect(await source()).toBe('memory');
+    leads.upstream.answers({ status: 500, body: '' });
+    leads.pass(24 * 3_600_000);
+    expect(await source()).toBe('stale entry');
+  });
+
   test('counts locations from one, whatever their ids', async () => {
     const listOf = (...places: string[]): unknown[] => [
       value(
