@@ -159,8 +159,7 @@ export interface EncodedResponse extends ResponseHead {
 
 const CONTENT_ENCODING = 'content-encoding';
 
-export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
-  headers[CONTENT_ENCODING] !== undefined && body.length > 0;
+export const isEncoded = ({ headers }: EncodedResponse): boolean => headers[CONTENT_ENCODING] !== undefined;
 
 /**
  * Decodes the content codings of a body; returns a body with an unknown coding unchanged.

@@ -37,6 +37,13 @@ describe('unexpected bytes in an upstream response', () => {
     expect(server.connections()).toBe(1);
   });
 
+  test('are not missed when an error has a content coding, and no body', async () => {
+    const server = await listenHttp((_request, response) => {
+      response.writeHead(503, { 'content-encoding': 'gzip' }).end();
+    });
+    await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BUSY' });
+  });
+
   test.each(['rot13', 'constructor', '__proto__'])(
     'cause an invalid-response error when the content coding is unknown (%s)',
     async (coding) => {
