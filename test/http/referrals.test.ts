@@ -40,6 +40,7 @@ const root = await startDemoServer({
     '0.NA/99.TLS': [siteOf(secure, ofKey(jwk.n))],
     '0.NA/99.WRONG': [siteOf(secure, ofKey('AQAB'))],
     '0.NA/99.SERVED': [textValue(1, 'HS_SERV', '99.OTHER/service')],
+    '0.NA/99.BOTH': [siteOf(far), textValue(2, 'HS_SERV', '99.OTHER/none')],
     '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
     '0.NA/99.PADDED': [siteOf(far), textValue(2, 'DESC', 'x'.repeat(120 * 1024))],
     '0.NA/99.LONG': [siteOf(far), textValue(2, 'DESC', 'x'.repeat(128 * 1024))],
@@ -94,6 +95,12 @@ describe('proxy that follows referrals', () => {
     expect(await read('99.SERVED/page')).toMatchObject({ status: 400 });
     expect(root.askedFor('99.OTHER/service')).toBe(1);
     expect(far.asked).toBe(1);
+  });
+
+  test('reads no service record when the prefix record has a site', async () => {
+    const { read } = await start();
+    await read('99.BOTH/page');
+    expect([far.asked, root.askedFor('99.OTHER/none')]).toEqual([1, 0]);
   });
 
   test('accepts only a server whose key matches its site record', async () => {

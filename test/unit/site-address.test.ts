@@ -74,6 +74,7 @@ describe('site record addresses', () => {
     const primary = site({}, { interfaces: [HTTP] });
     expect(urls([mirror, primary])).toEqual(['http://192.0.2.8', 'http://192.0.2.7']);
     expect(urls([mirror, primary], true)).toEqual(['http://192.0.2.7']);
+    expect(urls([mirror], true)).toEqual(['http://192.0.2.8']);
   });
 
   test('are selected from several servers by the hash of the handle', () => {
