@@ -3,7 +3,7 @@ import { partial } from '../support/partial.js';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { MAX_LISTED_BANS } from '../../src/cache/coherence/bans.js';
-import { LEASE_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
+import { MAX_DRIFT, MAX_RENEWAL_DELAY_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { asStale } from '../../src/cache/entry.js';
 import { ASSERT_MAY_PUBLISH } from '../../src/cache/redis/coherence-scripts.js';
@@ -138,15 +138,31 @@ describeScripts('Redis scripts for bans and members', (world) => {
     expect(await one.renew({ joins: false })).toMatchObject({ was: 'lapsed', lapsed: [] });
   });
 
-  test('ignore a renewal that Redis executes more than a lease after it was sent', async () => {
+  test('ignore a renewal that Redis executes long after it was sent', async () => {
     let time = 10_000;
     const one = world.scripts.members('one', partial({ monotonic: () => time }));
     await one.renew();
     const end = await world.client.zscore(`${PREFIX}members`, 'one');
-    time -= 2 * LEASE_MS;
-    expect(await one.renew()).toMatchObject({ was: 'late', lapsed: [] });
+    time -= MAX_DRIFT * MAX_RENEWAL_DELAY_MS + 1;
+    await expect(one.renew()).rejects.toThrow('the renewal reached Redis too late');
     expect(await world.client.zscore(`${PREFIX}members`, 'one')).toBe(end);
+    time -= MAX_DRIFT * 500;
     expect((await one.renew()).was).toBe('listed');
+  });
+
+  test('count a member as lapsed for one without a lease once half of its membership is over', async () => {
+    const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
+    await one.renew();
+    await other.renew();
+    const [seconds, micros] = (await world.client.time()) as unknown as [string, string];
+    const now = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+    const endAfter = (ms: number) => world.client.zadd(`${PREFIX}members`, `${now + ms}.5`, 'one');
+    await endAfter(MEMBERSHIP_MS / 2 - 1);
+    expect(await other.renew()).toMatchObject({ lapsed: ['one'], isVouched: false });
+    await endAfter(MEMBERSHIP_MS / 2 + 900);
+    expect(await other.renew()).toMatchObject({ lapsed: [], isVouched: true });
+    await endAfter(MEMBERSHIP_MS / 2 - 1);
+    expect(await other.renew({ lease: 'new' })).toMatchObject({ lapsed: [] });
   });
 
   test('leave an absent member absent unless it joins', async () => {

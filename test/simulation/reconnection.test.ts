@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { reconnectDelayMs } from '../../src/cache/redis/connections.js';
 import { Instance } from './instance.js';
+import { LIMIT_MS, createScene, waitFor } from './scene.js';
 import { Simulation } from './simulation.js';
 import { Upstream } from './upstream.js';
 
@@ -60,6 +61,21 @@ describe('reconnection to Redis', () => {
     const lost: number[] = [];
     for (const phaseMs of PHASES) if (await losesLease(phaseMs, 1300)) lost.push(phaseMs);
     expect(lost).toEqual([]);
+  });
+
+  test('keeps the entries after 40 s, when the Redis clock is known so inexactly that a renewal counts as late', async () => {
+    const { world, handle, writer, reader } = await createScene();
+    const { scheduler, network } = world.simulation;
+    for (const instance of [writer, reader]) instance.start();
+    await waitFor(world, () => writer.hasLease && reader.hasLease);
+    world.upstream.change(handle);
+    await scheduler.settle(reader.server!.read(handle, false), LIMIT_MS);
+    const line = network.line(reader.process, world.redis);
+    line.cut();
+    await scheduler.runFor(40_000);
+    line.mend();
+    await waitFor(world, () => reader.hasLease);
+    expect(reader.server!.fresh(handle)).toBeDefined();
   });
 
   test('is tried at least every 100 ms during a lease, and later once per second', () => {

@@ -78,11 +78,13 @@ export class MemberList {
     return `run:${this.commands.runOf(this.#name) ?? ''}`;
   }
 
-  /** Renews the membership. @throws Error when Redis fails, or after this member has left */
+  /** Renews the membership. @throws Error when Redis fails or runs the renewal too late, or after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
     // The first renewal only reads the Redis clock, which is unknown before the first reply.
     if (this.#redisClock === undefined) await this.#renew(how);
-    return this.#renew(how);
+    const renewed = await this.#renew(how);
+    if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
+    return renewed;
   }
 
   async #renew({ joins, lease }: RenewalOptions): Promise<Renewal> {

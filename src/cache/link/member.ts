@@ -271,7 +271,6 @@ export class Member {
       this.#leaveAndRejoin();
       return;
     }
-    if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
     this.#softenLapsed(renewed);
     if (this.#isEstablished && (await this.#mayResume(renewed)) && !this.#isClosed) {
       if (this.#lease.leftMs() === 0) this.#resumedAt = this.#lease.now().monotonic;
