@@ -12,8 +12,8 @@ export const MAX_REDIS_CLOCK_STEP_MS = 1000;
 /** Time that other instances wait for a lease to end. */
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
 /**
- * Maximum delay of a renewal by the Redis clock, which may be set back meanwhile: what a member that has moved to a
- * different master sent to a former one before is void there once the member may have acknowledged a write.
+ * Maximum delay of a renewal by the Redis clock, which may be set back meanwhile. Once a member has acknowledged a write at a
+ * different master, what it had sent to the former one is void.
  */
 export const MAX_RENEWAL_DELAY_MS = LEASE_MS + MAX_CLOCK_SHIFT_MS - MAX_REDIS_CLOCK_STEP_MS;
 /** Membership duration, longer than a lease, so that an instance with a lease is always listed. */

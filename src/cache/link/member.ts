@@ -67,7 +67,7 @@ export class Member {
   #failedJoins = 0;
   /** Start of the current uninterrupted lease (monotonic, ms); Infinity without a lease. */
   #resumedAt = Infinity;
-  /** Send time of the last step that Redis has answered (monotonic, ms). */
+  /** Send time of the last step that Redis has answered (monotonic, ms): since then, it may have hung until the next answer. */
   #answeredFrom = -Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
@@ -195,8 +195,8 @@ export class Member {
   }
 
   /**
-   * Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. A member without a
-   * lease has no more than the time of a lease between the answers of this server.
+   * Forces a reread of the group numbers after a lease has ended: senders no longer wait for this member. Without a lease, it
+   * does so if Redis may have hung for the time of a lease.
    */
   #noticeEndOfLease(): void {
     const isAnswered = this.deps.clock.monotonic() - this.#answeredFrom < LEASE_MS;

@@ -1,7 +1,15 @@
 // The coherence lease: entries may be served as fresh until it ends.
 import { partial } from '../../support/partial.js';
 import { describe, expect, test } from 'vitest';
-import { LEASE_MS, LEASE_WAIT_MS, Lease, MEMBERSHIP_MS } from '../../../src/cache/coherence/lease.js';
+import {
+  LEASE_MS,
+  LEASE_WAIT_MS,
+  Lease,
+  MAX_DRIFT,
+  MAX_REDIS_CLOCK_STEP_MS,
+  MAX_RENEWAL_DELAY_MS,
+  MEMBERSHIP_MS,
+} from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';
 
 const open = () => {
@@ -66,5 +74,10 @@ describe('coherence lease', () => {
   test('is shorter than the time that other members wait, which is shorter than the membership', () => {
     expect(LEASE_WAIT_MS).toBeGreaterThan(LEASE_MS);
     expect(MEMBERSHIP_MS).toBeGreaterThan(LEASE_WAIT_MS);
+  });
+
+  test('has limits that remain valid if the clock of Redis is set back and runs slower', () => {
+    expect(MAX_DRIFT * (MAX_RENEWAL_DELAY_MS + MAX_REDIS_CLOCK_STEP_MS)).toBeLessThanOrEqual(LEASE_WAIT_MS);
+    expect(MAX_DRIFT * (MEMBERSHIP_MS / 2 + MAX_REDIS_CLOCK_STEP_MS)).toBeLessThanOrEqual(MEMBERSHIP_MS);
   });
 });
