@@ -135,9 +135,11 @@ class RedisLock {
     this.#traceMs = this.#lifeMs + TRACE_MS;
   }
 
-  /** Requests the lock. Resolves to undefined if Redis is unavailable or does not reply within `timeoutMs`. */
+  /** Requests the lock. Resolves to undefined if Redis is unavailable, has no known era, or does not reply within `timeoutMs`. */
   async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
     const { redis, era, clock } = this.options;
+    // No write would be sent under this lock.
+    if (era() === undefined) return undefined;
     const sentAt = clock.monotonic();
     const freeMs = await redis.run(
       'lock',

@@ -111,6 +111,20 @@ describe('Redis lock', () => {
     });
   });
 
+  test('is requested once this instance has entered the era, because no write may be sent under an earlier lock', async () => {
+    const world = start();
+    const { clock, redis } = world;
+    redis.since = undefined;
+    const holding = hold(world);
+    await clock.pass(500);
+    expect(redis.done).toEqual([]);
+    redis.since = clock.monotonic();
+    await clock.pass(50);
+    const { grant, end } = await holding;
+    grant.assertHeld!();
+    end();
+  });
+
   test('is requested again after a lost reply, and granted to the same token', async () => {
     const { clock, redis, lock } = start();
     const run = redis.run.bind(redis);
@@ -179,7 +193,6 @@ describe('Redis lock', () => {
     ['for as long as Redis reports, less its drift and a step of its clock', 3000, {}],
     ['for no time if its clock may have been set ahead by all of it', 5000, { freeMs: 1100 }],
     ['since the era of Redis began', 4500, { since: 4500 }],
-    ['at no known time before this instance has entered the era', Infinity, { since: undefined }],
     ['since its master in a cluster took over', 4500, { masterSince: () => 4500 }],
   ])('has been free %s', async (_when, expected, state) => {
     const { clock, redis, acquireShared } = start();
@@ -187,6 +200,18 @@ describe('Redis lock', () => {
     Object.assign(redis, { freeMs: 3300, ...state });
     const lock = await acquireShared('KEY', Infinity);
     expect(lock?.freeSince).toBeCloseTo(expected, 6);
+    await lock?.release();
+  });
+
+  test('has been free at no known time if the era has ended before the reply', async () => {
+    const { clock, redis, acquireShared } = start();
+    redis.state = 'slow';
+    const acquiring = acquireShared('KEY', Infinity);
+    redis.since = undefined;
+    await clock.pass(ANSWER_MS);
+    const lock = await acquiring;
+    expect(lock?.freeSince).toBe(Infinity);
+    redis.state = 'up';
     await lock?.release();
   });
 
