@@ -24,6 +24,8 @@ interface LinkWorld {
   number: string;
   /** ID of the server run. */
   run: string;
+  /** Number of the era in this run. */
+  era: number;
   isConnected: boolean;
   hasFailed: boolean;
   /** Whether renewals remain without a reply. */
@@ -40,6 +42,8 @@ interface LinkWorld {
   changed: Promise<void>;
   /** Delivers a message from a different member. */
   send: (text: string) => void;
+  /** Loses the message connection. */
+  lose: () => void;
 }
 
 export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld } {
@@ -55,6 +59,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     leases: [],
     number: '1',
     run: 'run',
+    era: 0,
     isConnected: true,
     hasFailed: false,
     isSilent: false,
@@ -64,6 +69,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     subscriptions: 0,
     changed: Promise.resolve(),
     send: () => undefined,
+    lose: () => undefined,
   };
   const answerTo: Record<string, (keys: readonly string[], args: readonly unknown[]) => unknown> = {
     [SYNC](keys) {
@@ -72,7 +78,7 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     },
     [ENTER](_keys, [run, from]) {
       world.asked.push(`enter from ${String(from) || 'none'}`);
-      return ['era', `era of ${String(run)}`];
+      return ['era', `era of ${String(run)}${world.era || ''}`];
     },
     [CHANGE]: () => world.changed.then(() => ['2', 0]),
     [RENEW](_keys, [, , , lease]) {
@@ -90,12 +96,13 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     [RENEW, 'renew'],
     [CHANGE, 'change'],
   ]);
-  const openSubscription: RedisCommands['openSubscription'] = async (_master, _channels, { onMessage }) => {
+  const openSubscription: RedisCommands['openSubscription'] = async (_master, _channels, events) => {
     await world.ready;
     world.subscriptions++;
     world.send = (text) => {
-      onMessage('t:messages', text);
+      events.onMessage('t:messages', text);
     };
+    world.lose = events.onLost;
     return {
       ping() {
         world.asked.push('ping');

@@ -230,13 +230,14 @@ export class Member {
     const { commands, clock, deliver } = this.deps;
     const member = { member: this.id, known, next: clock.randomId() };
     const { era, bans } = await this.#step(enterEra(commands, this.#subscriptions.channels, member));
-    const { run: formerRun, name: formerEra } = this.#entered;
-    if (formerEra !== '' && (formerRun !== bans.run || formerEra !== era)) {
+    const former = this.#entered;
+    const isSame = former.run === bans.run && former.name === era;
+    if (former.name !== '' && !isSame) {
       // The list on this server may lack members whose lease came from a different server.
       this.#list.distrust();
       if (this.#resumedAt !== Infinity) this.#resumedAt = clock.monotonic();
     }
-    this.#entered = { run: bans.run, name: era, since: clock.monotonic() };
+    this.#entered = { run: bans.run, name: era, since: isSame ? former.since : clock.monotonic() };
     void deliver(bans);
   }
 

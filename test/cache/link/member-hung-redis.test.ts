@@ -25,6 +25,40 @@ async function enterWithReplies(firstMs: number, secondMs: number): Promise<numb
   return entriesOf(opened).length;
 }
 
+describe('member with a lease', () => {
+  test('remains in its era after the loss of a message connection, so that it keeps its locks', async () => {
+    const { world, clock, member } = openMember();
+    await member.renewNow();
+    const before = member.era();
+    await clock.pass(400);
+    world.lose();
+    await member.renewNow();
+    expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(2);
+    expect(before).toBeDefined();
+    expect(member.era()).toEqual(before);
+  });
+
+  test('is in a new era of the same run, as after a flush, since it has entered it', async () => {
+    const { world, clock, member } = openMember();
+    await member.renewNow();
+    await clock.pass(400);
+    world.era++;
+    world.lose();
+    await member.renewNow();
+    expect(member.era()?.since).toBe(400);
+  });
+
+  test('is in its era only since its return if the lease has ended meanwhile', async () => {
+    const { world, clock, member } = openMember();
+    await member.renewNow();
+    world.isConnected = false;
+    await clock.pass(2000);
+    world.isConnected = true;
+    await member.renewNow();
+    expect(member.era()?.since).toBe(2000);
+  });
+});
+
 describe('member without a lease', () => {
   test('starts over after two slow replies between which Redis may have hung for longer than a lease', async () => {
     expect(await enterWithReplies(900, 1100)).toBe(2);
