@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
-import { builtCli, cli } from '../support/cli.js';
+import { builtCli, cli, withoutProgress } from '../support/cli.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { fileOf, recordLine } from '../support/record-files.js';
 import { newFolder } from '../support/folder.js';
@@ -48,7 +48,8 @@ interface DeadLink {
 
 async function check(args: string[]) {
   const ran = await cli(['check-links', '--rate', '6000', '--json', ...args]);
-  return { ...ran, dead: JSON.parse(ran.stdout === '' ? '[]' : ran.stdout) as DeadLink[] };
+  const dead = JSON.parse(ran.stdout === '' ? '[]' : ran.stdout) as DeadLink[];
+  return { ...ran, stderr: withoutProgress(ran.stderr), dead };
 }
 
 const stateFile = (): string => join(newFolder(), 'links.ndjson');
