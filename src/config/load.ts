@@ -320,6 +320,9 @@ function maskText(key: string, text: string): string {
 function maskUrl(text: string): string {
   // Masks up to the last `@` first, because a password may contain a question mark.
   const masked = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1***@');
-  const query = masked.search(/[?#]/);
-  return query === -1 ? masked : `${masked.slice(0, query)}?***`;
+  const query = text.search(/[?#]/);
+  if (query === -1) return masked;
+  // That `@` may also be in the query, and the rest of a password follow it.
+  if (query < text.lastIndexOf('@')) return masked.slice(0, masked.lastIndexOf('@'));
+  return `${masked.slice(0, masked.search(/[?#]/))}?***`;
 }

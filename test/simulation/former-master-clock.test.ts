@@ -3,17 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { LEASE_MS, MAX_REDIS_CLOCK_STEP_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { RENEW } from '../../src/cache/redis/coherence-scripts.js';
 import { withScripts } from './mutation-tools.js';
-import { type Scene, LIMIT_MS, createScene, waitFor } from './scene.js';
+import { type Scene, LIMIT_MS, createScene, storeRecord, waitFor } from './scene.js';
 
 /** Stores the record in Redis, which hangs. The record is then written at its successor, and the writer killed. */
-async function writeElsewhere({ world, handle, writer }: Scene, hungMs: number): Promise<void> {
+async function writeElsewhere(scene: Scene, hungMs: number): Promise<void> {
+  const { world, handle, writer } = scene;
   const { scheduler, network } = world.simulation;
   const former = world.redis;
-  writer.start();
-  await waitFor(world, () => writer.hasLease);
-  world.upstream.change(handle);
-  await scheduler.settle(writer.server!.read(handle, false), LIMIT_MS);
-  await waitFor(world, () => [...former.keyspace.keys()].some((key) => key.endsWith(`:entry:${handle}`)));
+  await storeRecord(scene, writer);
   former.host.pause('stopped');
   const hungAt = world.now;
   await scheduler.runFor(hungMs);

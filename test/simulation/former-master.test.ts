@@ -3,17 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { forgetLostLapsed } from './mutation-tools.js';
 import type { RedisServer } from './redis.js';
-import { type Scene, LIMIT_MS, createScene, waitFor } from './scene.js';
+import { type Scene, LIMIT_MS, createScene, storeRecord, waitFor } from './scene.js';
 
 /** Stores the record in Redis, which hangs. The record is then written at a new master, and the writer killed. */
-async function writeElsewhere({ world, handle, writer }: Scene): Promise<number | undefined> {
+async function writeElsewhere(scene: Scene): Promise<number | undefined> {
+  const { world, handle, writer } = scene;
   const { scheduler, network } = world.simulation;
   const former = world.redis;
-  writer.start();
-  await waitFor(world, () => writer.hasLease);
-  world.upstream.change(handle);
-  await scheduler.settle(writer.server!.read(handle, false), LIMIT_MS);
-  await waitFor(world, () => [...former.keyspace.keys()].some((key) => key.endsWith(`:entry:${handle}`)));
+  await storeRecord(scene, writer);
   former.host.pause('stopped');
   world.promote(former.replica(0));
   for (const connection of network.connections()) connection.reset();

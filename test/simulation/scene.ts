@@ -30,3 +30,14 @@ export async function createScene(more: { isCluster?: true } = {}): Promise<Scen
 export async function waitFor({ now, simulation }: World, condition: () => boolean): Promise<void> {
   expect(await simulation.scheduler.runUntil(now + LIMIT_MS, condition)).toBe(true);
 }
+
+/** Starts an instance, which stores the record in Redis. */
+export async function storeRecord({ world, handle }: Scene, instance: Instance): Promise<void> {
+  instance.start();
+  await waitFor(world, () => instance.hasLease);
+  world.upstream.change(handle);
+  await world.simulation.scheduler.settle(instance.server!.read(handle, false), LIMIT_MS);
+  await waitFor(world, () =>
+    [...world.redis.keyspace.keys()].some((key) => key.endsWith(`:entry:${handle}`)),
+  );
+}

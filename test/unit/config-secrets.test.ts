@@ -22,6 +22,8 @@ describe('password in the configuration', () => {
     { env: { UPSTREAM_SECONDARIES: 'admin:hunter2@s2:8000' } },
     { env: { V2_PUBLIC_URL: 'https://admin:hunter2@pid.example.org' } },
     { yaml: 'upstreams: [{ prefixes: ["*"], url: "http://admin:hunter2@s1:8000" }]' },
+    { env: { REDIS_URL: 'redis://redis:6379?password=p@hunter2' } },
+    { env: { REDIS_URL: 'redis://proxy:hunter2?x@redis' } },
   ])('is absent from the error message (case %#)', (given) => {
     const problems = problemsFrom(given).join('\n');
     expect(problems).not.toBe('');
