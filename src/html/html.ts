@@ -35,11 +35,12 @@ function writePart(part: HtmlPart): string {
 }
 
 /** The service's name, logo, colour and footer, and the prefix for the example in the lookup form. */
-export type PageBranding = Config['page'] & { examplePrefix?: string | undefined };
+export type PageBranding = Config['page'] & { examplePrefix?: string | undefined; hasFrontPage: boolean };
 
 export const brandingOf = (config: Config): PageBranding => ({
   ...config.page,
   examplePrefix: ownPrefix(config),
+  hasFrontPage: config.redirect.enabled,
 });
 
 /** The first prefix in `upstreams` without wildcard or `0.`, else the first in `v2.prefixes`. */
@@ -83,14 +84,15 @@ export function renderDocument({ title, icon, resources, header, main, footer }:
 }
 
 export function createPageLayout(branding: PageBranding) {
-  const { logoUrl } = branding;
+  const { logoUrl, hasFrontPage } = branding;
   const style = pageStyle(branding.accentColor);
   const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
   const frame = {
     icon: { href: '/favicon.ico', type: 'image/svg+xml' },
     // Inlined, so that a page needs a single request.
     resources: new Html(`<style>${style}</style><script type="module">${PAGE_SCRIPT}</script>`),
-    header: html`<a href="/">${logo}${branding.title}</a>`,
+    // Without a front page, the name is a placeholder link, which has the same style but leads nowhere.
+    header: html`<a${hasFrontPage ? html` href="/"` : undefined}>${logo}${branding.title}</a>`,
     footer: renderFooter(branding),
   };
   return {

@@ -240,7 +240,9 @@ describe('the page', () => {
 
   it('exists without redirects and without pages for errors', async () => {
     const proxy = await startProxy({ ...ON, REDIRECT_ENABLED: 'false' });
-    expect((await proxy.ask(PAGE)).headers['content-type']).toContain('text/html');
+    const { headers, text } = await proxy.ask(PAGE);
+    expect(headers['content-type']).toContain('text/html');
+    expect(text).not.toContain('href="/"');
     expect(JSON.parse((await proxy.ask('/prefixes/21.T3')).text)).toMatchObject({
       code: 'PREFIX_PAGE_UNKNOWN',
     });

@@ -300,7 +300,10 @@ describe('OpenAPI document at the public listener', () => {
 
   it('is served while redirects are disabled', async () => {
     const proxy = await startProxy({ REDIRECT_ENABLED: 'false', V2_ENABLED: 'false' });
-    expect((await proxy.ask('/openapi')).text).not.toContain('ePIC v2');
+    const { text } = await proxy.ask('/openapi');
+    expect(text).not.toContain('ePIC v2');
+    // There is no front page.
+    expect(text).not.toContain('href="/"');
     expect((await proxy.ask('/openapi.json')).status).toBe(200);
   });
 

@@ -35,7 +35,10 @@ function createOpenApi(
   const { gzipMinBytes } = config.http;
   const describe = async (): Promise<Description> =>
     (await import('./description.js')).describeListener(listener, config.page.title, routes);
-  const { renderPage, securityHeaders } = createPageLayout(brandingOf(config));
+  const branding = brandingOf(config);
+  // The front page of the admin listener is the status page.
+  const hasFrontPage = listener === 'admin' || branding.hasFrontPage;
+  const { renderPage, securityHeaders } = createPageLayout({ ...branding, hasFrontPage });
   let description: Promise<Description> | undefined;
   return async function openApi(req, res): Promise<void> {
     // Not before the first request, because most proxies are never asked.
