@@ -129,6 +129,18 @@ describe('record page', () => {
     expect(await textOfPage([admin(permissions)])).toContain(`200: 0.NA/21.T11998 ${words} (${permissions})`);
   });
 
+  test('has no empty link for an alias or a reference without a handle', async () => {
+    const reference = {
+      index: 3,
+      type: 'HS_VLIST',
+      data: { format: 'vlist', value: [{ handle: '', index: 300 }] },
+    };
+    const leads = await startLeads({ abc: [value(1, 'DESC', 'x'), value(2, 'HS_ALIAS', ' '), reference] });
+    const { text } = await leads.get('abc?noredirect&ignore_aliases');
+    expect(text).toContain('300:');
+    expect(text).not.toContain('<bdi dir="ltr"></bdi>');
+  });
+
   test('shows rights unchanged if they are not twelve digits', async () => {
     expect(await textOfPage([admin('1111')])).toContain('200: 0.NA/21.T11998 1111 ');
   });

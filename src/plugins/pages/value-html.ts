@@ -111,8 +111,11 @@ function urlLink(text: string): Html | undefined {
 const link = (url: string, text: string): Html =>
   html`<a href="${url}" rel="noreferrer nofollow"><bdi dir="ltr">${text}</bdi></a>`;
 
+/** Returns nothing for an empty handle: a link without text has no name. */
 const handleLink = (handle: string): Html =>
-  html`<a href="/${handleToPath(handle)}?noredirect"><bdi dir="ltr">${handle}</bdi></a>`;
+  handle === ''
+    ? html``
+    : html`<a href="/${handleToPath(handle)}?noredirect"><bdi dir="ltr">${handle}</bdi></a>`;
 
 function renderStructure(data: unknown): Html {
   const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
