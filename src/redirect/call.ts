@@ -110,7 +110,9 @@ export function representRedirect(
   lines: readonly string[] = [],
 ): Representation {
   const link = escapeText(url);
-  const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
+  const body = toBytes(
+    `<!doctype html><html lang="en"><title>Handle Redirect</title><a href="${link}">${link}</a>\n`,
+  );
   return {
     status,
     encoding: 'identity',

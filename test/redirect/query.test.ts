@@ -61,6 +61,8 @@ describe('redirect query parameters', () => {
       expect(await leads.to('abc?redirectionHeaders')).toEqual([200, 'https://example.org/first?x=1']);
       expect(await leads.to('alias?redirectionHeaders')).toEqual([200, '/21.T11998/abc?redirectionHeaders']);
     }
+    // With status 200, browsers show the page.
+    expect((await leads.get('abc?redirectionHeaders')).text).toContain('<html lang="en">');
   });
 
   test('include type and index, which bypass an alias', async () => {
