@@ -142,7 +142,7 @@ function refuseInOrder(failure: ServiceError, socket: Duplex): void {
 
 function writeRefusal(failure: ServiceError, socket: Duplex): void {
   const { status, headers, body } = completeError(failure);
-  const lines = Object.entries({ ...headers, Connection: 'close' }).map(
+  const lines = Object.entries({ ...headers, Date: new Date().toUTCString(), Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}`,
   );
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, ...lines];

@@ -23,6 +23,8 @@ function expectFailure(answer: RawAnswer, status: number, message?: string): voi
   expect(answer.status, answer.body).toBe(status);
   expect(answer.headers['content-type']).toBe('application/json;charset=utf-8');
   expect(answer.headers['cache-control']).toBe('no-store');
+  // RFC 9110 §6.6.1 requires it, also of responses without a request.
+  expect(Date.parse(answer.headers['date'] ?? '')).not.toBeNaN();
   const body = JSON.parse(answer.body) as Record<string, unknown>;
   expect(body).toEqual({
     responseCode: 4,
