@@ -160,6 +160,17 @@ describe('redirect and page caching', () => {
     expect((await leads.get('abc?noredirect', old)).status).toBe(200);
   });
 
+  test('ignores a login: the response is the same, from the cache', async () => {
+    const leads = await startLeads(records);
+    const login = { Authorization: 'Basic MzAwOnVzZXI6cGFzc3dvcmQ=' };
+    for (const path of ['abc', 'abc?noredirect', 'abc?action=api']) {
+      await leads.get(path);
+      const [own, anyone] = [await leads.get(path, login), await leads.get(path)];
+      expect([own.status, own.headers, own.text], path).toEqual([anyone.status, anyone.headers, anyone.text]);
+    }
+    expect(leads.upstream.asked).toBe(1);
+  });
+
   test('varies a page by Accept', async () => {
     const leads = await startLeads(records);
     const { headers } = await leads.get('abc?noredirect');
