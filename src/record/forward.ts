@@ -144,6 +144,9 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
+/** Matches headers that caches and web servers in front prefer to `Cache-Control`, such as those of RFC 9213. */
+const FOR_FRONTS = /^(?:expires$|surrogate-|x-accel-)|cdn-cache-control$/;
+
 /** Forwards a response as `no-store`, because it belongs to a write or to a read that is never cached. */
 export async function forwardResponse(
   response: IncomingMessage,
@@ -177,7 +180,7 @@ function headersToForward({ rawHeaders }: IncomingMessage): Iterable<{ name: str
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
     const lower = name.toLowerCase();
-    if (OURS.has(lower)) continue;
+    if (OURS.has(lower) || FOR_FRONTS.test(lower)) continue;
     const known = kept.get(lower);
     if (known === undefined) kept.set(lower, { name, values: [value] });
     else known.values.push(value);

@@ -38,6 +38,21 @@ describe('requests with credentials', () => {
       },
     );
 
+    test('is forwarded without headers that caches in front prefer to Cache-Control', async () => {
+      const names = [
+        'Expires',
+        'CDN-Cache-Control',
+        'Cloudflare-CDN-Cache-Control',
+        'Surrogate-Control',
+        'X-Accel-Expires',
+      ];
+      const given = Object.fromEntries(names.map((name) => [name, 'max-age=600']));
+      mockUpstream({ ...secret, headers: { ...given, 'X-Gateway': 'yes' } });
+      const { headers } = await (await startProxy()).ask(PATH, { headers: { Authorization } });
+      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-gateway': 'yes' });
+      expect(names.filter((name) => headers[name.toLowerCase()] !== undefined)).toEqual([]);
+    });
+
     const json = Buffer.from(JSON.stringify(secret.body));
     test.each([
       ['gzip', 'an uncompressed record', json],
