@@ -153,6 +153,8 @@ describe('Link and record headers of a redirect', () => {
     'cache-control',
     'Content-Security-Policy',
     'X-Accel-Redirect',
+    'Surrogate-Control',
+    'Surrogate-Key',
     'a b',
     '',
   ])('cannot be configured to include %j', async (name) => {
