@@ -32,7 +32,8 @@ export const recordFreshness =
 
 /**
  * Freshness of redirects and pages. Caches subtract `Age` from `max-age` (RFC 9111 §4.2), so the limit starts
- * at the upstream request. `Expires` is for HTTP/1.0 caches.
+ * at the upstream request. The remaining TTL is sent, although that subtracts the age twice: the cache of nginx ignores
+ * `Age`. `Expires` is for HTTP/1.0 caches.
  */
 export const redirectFreshness =
   ({ http: { clientMaxAgeMs, sharedMaxAgeMs } }: Config, { wall }: Clock): Freshness =>
