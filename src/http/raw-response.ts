@@ -1,5 +1,5 @@
 // Sends head and body of a response as one string in a single write.
-import { STATUS_CODES, type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
+import { STATUS_CODES, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 
 /** Header lines, each ending in CRLF. */
 export type HeaderLines = string & { readonly __lines: unique symbol };
@@ -55,19 +55,23 @@ export function sendByNode(res: ServerResponse, { status, lines, body }: RawResp
  * Creates a sender that avoids `writeHead`, which validates every header again and makes the body a
  * second write. Node formats the first head of each second; other heads in that second copy the lines
  * that Node added (Date, Connection, Keep-Alive). On a Node release without `_header`, `writeHead`
- * formats all heads (test/live/internals).
+ * formats all heads (test/live/internals). Middleware of a program that embeds the proxy replaces `writeHead` or `end` to add
+ * to a response, so both must be Node's.
  *
  * Adds `NOSNIFF` to every response.
  */
 export function createSendRaw(now: () => number): SendRaw {
-  const learnt = { second: -1, text: '' };
+  const learnt: { second: number; text: string; server?: unknown } = { second: -1, text: '' };
 
   return function sendRaw(res, response, at = now()) {
+    if (!isUsual(res)) {
+      sendByNode(res, response);
+      return;
+    }
     const { status, lines, body } = response;
     const second = Math.floor(at / 1000);
-    const names = res.getHeaderNames();
-    const isUsual = res.shouldKeepAlive && names.length === 0;
-    if (isUsual && second === learnt.second) {
+    const server = serverOf(res);
+    if (second === learnt.second && server === learnt.server) {
       res.statusCode = status;
       const head = statusLine(status) + lines + learnt.text;
       const isLong = body.length > MAX_JOINED_BYTES;
@@ -76,10 +80,21 @@ export function createSendRaw(now: () => number): SendRaw {
       return;
     }
     sendByNode(res, response);
-    const added = isUsual ? addedByNode(res, response) : undefined;
-    if (added !== undefined) Object.assign(learnt, { second, text: added });
+    const added = addedByNode(res, response);
+    if (added !== undefined) Object.assign(learnt, { second, text: added, server });
   };
 }
+
+const { prototype: ofNode } = ServerResponse;
+
+const isUsual = (res: ServerResponse): boolean =>
+  res.shouldKeepAlive &&
+  res.getHeaderNames().length === 0 &&
+  res.writeHead === ofNode.writeHead &&
+  res.end === ofNode.end;
+
+/** Returns the server, whose timeout is in `Keep-Alive`. Node's types lack it. */
+const serverOf = ({ req }: ServerResponse): unknown => (req.socket as { server?: unknown }).server;
 
 /** Formats the status line, with `unknown` for unknown codes, as Node does. */
 const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
@@ -94,14 +109,19 @@ function headersIn(lines: HeaderLines): string[] {
     });
 }
 
+/** Matches what follows our lines on a connection that stays open. */
+const FOLLOWING =
+  /^X-Content-Type-Options: nosniff\r\nDate: [^\r\n]+\r\nConnection: keep-alive\r\nKeep-Alive: timeout=\d+\r\n\r\n$/;
+
 /**
  * Returns the text that Node appended to our lines, including the empty line. Undefined if the head is not
- * visible, or if Node closes a connection that should stay open, as for a 304 in HTTP/1.0.
+ * visible, if Node closes a connection that should stay open, as for a 304 in HTTP/1.0, or if another part of the program
+ * has added a header, which belongs to this response only.
  */
 function addedByNode(res: ServerResponse, { status, lines }: RawResponse): string | undefined {
   const { _header: head } = res as unknown as WithHead;
   const ours = statusLine(status) + lines;
   if (typeof head !== 'string' || !head.startsWith(ours)) return undefined;
   const added = head.slice(ours.length);
-  return added.includes('Connection: close') ? undefined : added;
+  return FOLLOWING.test(added) ? added : undefined;
 }

@@ -4,7 +4,7 @@ import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'n
 import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type RawResponse, createSendRaw, linesOf } from '../../src/http/raw-response.js';
+import { type RawResponse, type SendRaw, createSendRaw, linesOf } from '../../src/http/raw-response.js';
 
 describe('raw response', () => {
   test('reuses one serialized head per second on a keep-alive connection', async () => {
@@ -47,6 +47,107 @@ describe('raw response', () => {
     };
     expect(headOf(0, { status: 304, body: '' })).toContain('Connection: close');
     expect(headOf(1, { status: 200, body: 'hello' })).toContain('Connection: keep-alive');
+  });
+
+  describe('in a program with middleware', () => {
+    const answer = { status: 200, lines: linesOf(['Content-Length', '5']), body: 'hello' };
+
+    /** Starts a server whose middleware runs first. Returns a function that asks, on a new connection each time. */
+    async function serveAfter(
+      send: SendRaw,
+      middleware: (res: ServerResponse) => void,
+      keepAliveTimeout = 5000,
+    ): Promise<() => Promise<IncomingMessage & { body: string }>> {
+      const server = createServer({ keepAliveTimeout }, (_req, res) => {
+        middleware(res);
+        send(res, answer, 5000);
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      onTestFinished(() => {
+        server.closeAllConnections();
+        server.close();
+      });
+      const { port } = server.address() as AddressInfo;
+      return async () => {
+        const asked = request({ port, agent: new Agent({ keepAlive: true }) }).end();
+        const [got] = (await once(asked, 'response')) as [IncomingMessage];
+        return Object.assign(got, { body: await text(got) });
+      };
+    }
+
+    /** Sets the headers before those of middleware, as the package on-headers does. */
+    function setAll(res: ServerResponse, headers: readonly string[]): void {
+      for (const [at, name] of headers.entries())
+        if (at % 2 === 0) res.setHeader(name, headers[at + 1] ?? '');
+    }
+
+    test('repeats no header that middleware adds to a response, such as the cookie of a session', async () => {
+      const send = createSendRaw(Date.now);
+      let session = 0;
+      const ask = await serveAfter(send, (res) => {
+        const writeHead = res.writeHead.bind(res);
+        res.writeHead = ((status: number, headers: string[]) => {
+          setAll(res, headers);
+          res.setHeader('Set-Cookie', `session=${++session}`);
+          return writeHead(status);
+        }) as typeof writeHead;
+      });
+      const cookies = [await ask(), await ask(), await ask()].map(({ headers }) => headers['set-cookie']);
+      expect(cookies).toEqual([['session=1'], ['session=2'], ['session=3']]);
+      const askWithout = await serveAfter(send, () => undefined);
+      for (const { headers } of [await askWithout(), await askWithout()])
+        expect(headers['set-cookie']).toBeUndefined();
+    });
+
+    test('repeats no header of a program that replaces writeHead for all responses', async () => {
+      const writeHead = Reflect.get(ServerResponse.prototype, 'writeHead') as (
+        status: number,
+      ) => ServerResponse;
+      let trace = 0;
+      const written = vi.spyOn(ServerResponse.prototype, 'writeHead').mockImplementation(function (
+        this: ServerResponse,
+        status: number,
+        headers: unknown,
+      ) {
+        setAll(this, headers as string[]);
+        this.setHeader('Trace', ++trace);
+        return writeHead.call(this, status);
+      } as ServerResponse['writeHead']);
+      onTestFinished(() => written.mockRestore());
+      const ask = await serveAfter(createSendRaw(Date.now), () => undefined);
+      const traces = [await ask(), await ask()].map(({ headers }) => headers['trace']);
+      expect(traces).toEqual(['1', '2']);
+    });
+
+    test('passes the body to middleware that replaces end', async () => {
+      const bodies: unknown[] = [];
+      const send = createSendRaw(Date.now);
+      const ask = await serveAfter(send, (res) => {
+        const end = res.end.bind(res);
+        res.end = ((body: string, encoding: BufferEncoding) => {
+          bodies.push(body);
+          return end(body, encoding);
+        }) as typeof end;
+      });
+      await (
+        await serveAfter(send, () => undefined)
+      )();
+      expect([(await ask()).body, (await ask()).body]).toEqual(['hello', 'hello']);
+      expect(bodies).toEqual(['hello', 'hello']);
+    });
+
+    test('names the keep-alive timeout of the server that has the connection', async () => {
+      const send = createSendRaw(Date.now);
+      const short = await serveAfter(send, () => undefined, 5000);
+      const long = await serveAfter(send, () => undefined, 77_000);
+      for (const [ask, timeout] of [
+        [short, 5],
+        [long, 77],
+        [short, 5],
+      ] as const)
+        expect((await ask()).headers['keep-alive']).toBe(`timeout=${timeout}`);
+    });
   });
 
   test.each([
