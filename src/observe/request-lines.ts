@@ -1,5 +1,5 @@
 // Writes the log lines of requests, faster than pino does.
-import { pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 import { type LogInternals, type Logger, redactJson } from './logger.js';
 import type { LabelValue } from './metric-list.js';
 
@@ -25,6 +25,15 @@ export interface LoggedRequest {
   ms?: number;
 }
 
+interface RequestLines {
+  /** Logs a hit. `requestId`, if the request had one, is not escaped; `ms`: only of timed hits. */
+  log: (line: LoggedHit, requestId: string | undefined, ms: number | undefined) => void;
+  /** Logs a request. `requestId` is not escaped. */
+  logRequest: (request: LoggedRequest, requestId: string) => void;
+  /** Writes the lines of hits that are still in memory. */
+  flush: () => void;
+}
+
 const FLUSH_CHARS = 16_384;
 const FLUSH_MS = 100;
 
@@ -33,9 +42,34 @@ const FLUSH_MS = 100;
  * caches everything except the times and the request id for each `LoggedHit`. Uses `pino.symbols`, documented for
  * integrations, because nothing else gives access to the stream and the bindings.
  */
-export function createRequestLines(logger: Logger, now: () => number) {
+export function createRequestLines(logger: Logger, now: () => number): RequestLines {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =
-    logger as unknown as LogInternals;
+    logger as unknown as Partial<LogInternals>;
+  // A program that embeds the proxy may give a logger of another copy of pino, which has other symbols.
+  return stream === undefined || bindings === undefined
+    ? createPlainLines(logger)
+    : createFastLines(logger, now, { stream, bindings });
+}
+
+/** Writes the lines with a call of the logger for each. */
+function createPlainLines(logger: Logger): RequestLines {
+  function write(request: LoggedRequest, requestId: string | undefined): void {
+    if (!logger.isLevelEnabled('info')) return;
+    logger.info({ requestId, ...(JSON.parse(redactJson(JSON.stringify(request))) as object) }, 'request');
+  }
+  return {
+    log: (line, requestId, ms) =>
+      write({ ...describeHit(line), ...(ms !== undefined && { ms: roundMs(ms) }) }, requestId),
+    logRequest: write,
+    flush: () => undefined,
+  };
+}
+
+function createFastLines(
+  logger: Logger,
+  now: () => number,
+  { stream, bindings }: { stream: DestinationStream; bindings: string },
+): RequestLines {
   const restOf = new WeakMap<LoggedHit, string>();
   const head = createHead(now);
   let buffer = '';
@@ -48,31 +82,38 @@ export function createRequestLines(logger: Logger, now: () => number) {
     buffer = '';
   }
 
-  /** Appends a line. `requestId`, if the request had one, is not escaped; `ms`: only of timed hits. */
   function log(line: LoggedHit, requestId: string | undefined, ms: number | undefined): void {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);
     if (rest === undefined) {
-      const { family, method, handle, target, status } = line;
-      const path = target?.split('?', 1)[0];
-      rest = bindings + restOfLine({ interface: family, method, handle, path, status, result: 'hit' });
+      rest = bindings + restOfLine(describeHit(line));
       restOf.set(line, rest);
     }
     buffer += head();
     if (requestId !== undefined) buffer += `,"requestId":"${requestId}"`;
-    if (ms !== undefined) buffer += `,"ms":${Math.round(ms * 1000) / 1000}`;
+    if (ms !== undefined) buffer += `,"ms":${roundMs(ms)}`;
     buffer += rest;
     if (buffer.length >= FLUSH_CHARS) flush();
     else timer ??= setTimeout(flush, FLUSH_MS).unref();
   }
 
-  /** Writes a line. `requestId` is not escaped. */
   function logRequest(request: LoggedRequest, requestId: string): void {
     stream.write(`${head()},"requestId":"${requestId}"${bindings}${restOfLine(request)}`);
   }
 
   return { log, logRequest, flush };
 }
+
+const describeHit = ({ family, method, handle, target, status }: LoggedHit): LoggedRequest => ({
+  interface: family,
+  method,
+  handle,
+  path: target?.split('?', 1)[0],
+  status,
+  result: 'hit',
+});
+
+const roundMs = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 /** Creates a formatter of line starts, which formats at most once per millisecond. */
 function createHead(now: () => number): () => string {

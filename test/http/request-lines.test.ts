@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module';
+import type { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { configFrom } from '../support/load-config.js';
@@ -22,12 +24,12 @@ const HITS = [
   'native-tcp 1 hit',
 ];
 
-async function start(env: Record<string, string>) {
+async function start(env: Record<string, string>, create: typeof createLogger = createLogger) {
   const lines: Record<string, unknown>[] = [];
   const write = (text: string): void => {
     for (const line of text.trimEnd().split('\n')) lines.push(JSON.parse(line) as Record<string, unknown>);
   };
-  const logger = createLogger({ level: 'info', destination: { write } });
+  const logger = create({ level: 'info', destination: { write } });
   const proxy = await startProxy({ ...ENV, ...env }, { logger });
   /** Closes the proxy, which flushes buffered hit lines, and returns all request lines. */
   const logged = async (): Promise<string[]> => {
@@ -54,6 +56,15 @@ async function askEverything({ ask, tcpPort }: Awaited<ReturnType<typeof startPr
   demo.heal();
 }
 
+/** Creates a logger of another copy of pino, as a program that embeds the proxy has one. */
+const createOther: typeof createLogger = ({ level, destination }) => {
+  const require = createRequire(import.meta.url);
+  for (const path of Object.keys(require.cache))
+    if (path.includes('/node_modules/pino/')) Reflect.deleteProperty(require.cache, path);
+  const other = require('pino') as typeof pino;
+  return other({ level }, destination).child({ part: 'handles' });
+};
+
 describe('request log (log.requests)', () => {
   test.each([
     ['by default', {}, MISSES_AND_ERRORS],
@@ -79,6 +90,17 @@ describe('request log (log.requests)', () => {
     expect(requests.map(({ handle: shown }) => shown)).toEqual(
       Array<string>(3).fill('21.T11998/http://***@host/'),
     );
+    expect(JSON.stringify(requests)).not.toContain('hunter2');
+  });
+
+  test('contains the same lines with a logger of another copy of pino, and its fields', async () => {
+    const { proxy, logged, lines } = await start({ LOG_REQUESTS: 'all' }, createOther);
+    await askEverything(proxy);
+    const handle = '21.T11998/http://user:hunter2@unknown/';
+    await proxy.ask(`/api/handles/${encodeURIComponent(handle)}`);
+    expect(await logged()).toEqual([...HITS, ...MISSES_AND_ERRORS, 'record 404 miss'].sort());
+    const requests = lines.filter(({ msg }) => msg === 'request');
+    expect(new Set(requests.map(({ part }) => part))).toEqual(new Set(['handles']));
     expect(JSON.stringify(requests)).not.toContain('hunter2');
   });
 
