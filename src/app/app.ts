@@ -65,18 +65,18 @@ export interface App {
   close: () => Promise<void>;
 }
 
-/** @throws Error when the configuration names no upstream, or one of a kind that no plugin reads */
+/** @throws Error when the configuration names no upstream, one of a kind that no plugin reads, or an unreadable file */
 export async function createApp(deps: AppDeps): Promise<App> {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const { plugins = PLUGINS } = deps;
   return assemble(deps, plugins, await loadPlugins(plugins, deps.config));
 }
 
-function assemble(
+async function assemble(
   { config, logger, metrics, clock, createDispatcher }: AppDeps,
   plugins: readonly Plugin[],
   loaded: LoadedPlugins,
-): App {
+): Promise<App> {
   const settings = new Live(config);
   const hooks = createHooks();
   onDroppedLines(logger, (count) => metrics.countDroppedTelemetry('log', count));
@@ -89,35 +89,42 @@ function assemble(
     hooks,
   };
   const readiness = createReadiness();
-  const eventLoop = createEventLoop(config, context, readiness);
   const core = createCore(settings, context, sourcesOf(loaded), createDispatcher);
+  const eventLoop = createEventLoop(config, context, readiness);
   const operations = createOperations(core, () => pluginStatistics(plugins, hooks));
   const host: Host = { ...core, operations, readiness, blockedMs: eventLoop.blockedMs };
-  const { handlers, listeners, ...started } = startPlugins(loaded, host, config);
-  return {
-    handler: createPublicListener(host, plugins, handlers),
-    context,
-    connections: host,
-    host,
-    listeners,
-    admin: started.admin?.({ ...started, plugins }) ?? answerNotFound,
-    readiness,
-    operations,
-    addStartChecks: () => addStartChecks(config, host),
-    reload(next) {
-      const { level } = settings.current.log;
-      settings.reload(next);
-      // A log level set on the admin listener persists unless the key itself has changed.
-      if (next.log.level !== level) logger.level = next.log.level;
-    },
-    async close() {
-      eventLoop.close();
-      host.hits.flush();
-      // Concurrently, so that a plugin that waits for a server does not use up the time of the others.
-      await Promise.all([host.upstreams.close(), ...hooks.close.map((close) => close())]);
-      await host.cache.close();
-    },
-  };
+  async function close(): Promise<void> {
+    eventLoop.close();
+    host.hits.flush();
+    // Concurrently, so that a plugin that waits for a server does not use up the time of the others.
+    await Promise.all([host.upstreams.close(), ...hooks.close.map((end) => end())]);
+    await host.cache.close();
+  }
+  try {
+    const { handlers, listeners, ...started } = startPlugins(loaded, host, config);
+    return {
+      handler: createPublicListener(host, plugins, handlers),
+      context,
+      connections: host,
+      host,
+      listeners,
+      admin: started.admin?.({ ...started, plugins }) ?? answerNotFound,
+      readiness,
+      operations,
+      addStartChecks: () => addStartChecks(config, host),
+      reload(next) {
+        const { level } = settings.current.log;
+        settings.reload(next);
+        // A log level set on the admin listener persists unless the key itself has changed.
+        if (next.log.level !== level) logger.level = next.log.level;
+      },
+      close,
+    };
+  } catch (error) {
+    // A file may be missing. The connections to Redis would keep the program alive that embeds the proxy.
+    await close();
+    throw error;
+  }
 }
 
 const answerNotFound: RequestListener = (_req, res) => res.writeHead(404).end();
@@ -139,12 +146,13 @@ function createCore(
   const runStepsOf = createRunStepsOf(slicer, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
-  const cache = createCache(config, servers, context);
   const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {
     pseudonym,
     slicer,
     createDispatcher,
   });
+  // Last of what may throw, because it connects to Redis.
+  const cache = createCache(config, servers, context);
   const resolver = new Resolver(settings, context, {
     cache,
     upstream: upstreams.reads,
