@@ -27,8 +27,9 @@ const found = section({
       'Maximum TTL of a record, even if its values have a longer TTL.',
     ),
   ),
-  maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 1_000_000 }).describe(
-    'Maximum records in memory.',
+  // A `Map` of V8 has 2^24 places, which it cannot rearrange for new keys while more than half of them are in use.
+  maxEntries: wholeNumber({ min: 1, max: 8_000_000, byDefault: 1_000_000 }).describe(
+    'Maximum records in memory, at most 8,000,000.',
   ),
 });
 

@@ -40,6 +40,13 @@ describe('configuration validation', () => {
     },
   );
 
+  it('rejects more records in memory than a Map holds while entries come and go', () => {
+    expect(problemsFrom({ env: { CACHE_FOUND_MAX_ENTRIES: '8000000' } })).toEqual([]);
+    expect(problemsFrom({ env: { CACHE_FOUND_MAX_ENTRIES: '8000001' } })).toEqual([
+      '  cache.found.maxEntries (variable CACHE_FOUND_MAX_ENTRIES): "8000001" is not allowed; give a whole number from 1 to 8000000',
+    ]);
+  });
+
   it('rejects durations and sizes out of range', () => {
     expect(problemsFrom({ env: { REDIS_COMMAND_TIMEOUT: '11s', CACHE_MAX_BYTES: '1B' } })).toHaveLength(2);
   });
