@@ -163,8 +163,10 @@ function readTree(
     text = 'invalid YAML';
     const document = parseYaml(yamlText);
     const tree = treeOf(document);
-    if (isTree(tree)) return { tree, document };
-    text = MAPPING;
+    // Only a comment may be in another encoding: a password would be another one.
+    if (JSON.stringify(tree).includes('\uFFFD')) text = 'it is not UTF-8: save it in that encoding';
+    else if (isTree(tree)) return { tree, document };
+    else text = MAPPING;
   } catch (error) {
     text += `: ${errorText(error)}`;
   }

@@ -47,6 +47,14 @@ describe('configuration validation', () => {
     ]);
   });
 
+  it('rejects values that are not UTF-8, because a password would be another one', () => {
+    const yaml = Buffer.from('# Universität\npage: { title: Universität }\n', 'latin1').toString();
+    expect(problemsFrom({ yaml })).toEqual([
+      '  file /etc/proxy.yaml: it is not UTF-8: save it in that encoding',
+    ]);
+    expect(problemsFrom({ yaml: yaml.split('\n', 1).join() })).toEqual([]);
+  });
+
   it('rejects durations and sizes out of range', () => {
     expect(problemsFrom({ env: { REDIS_COMMAND_TIMEOUT: '11s', CACHE_MAX_BYTES: '1B' } })).toHaveLength(2);
   });
