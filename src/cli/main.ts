@@ -10,19 +10,34 @@ const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.me
   engines: { node: string };
 };
 
-const [major = 0, minor = 0] = numbersOf(process.version);
-const [requiredMajor = 0, requiredMinor = 0] = numbersOf(engines.node);
+const obstacle = findObstacle();
 
 // Every import is dynamic: of what an older Node.js lacks, it is a SyntaxError that names no version.
-if (major > requiredMajor || (major === requiredMajor && minor >= requiredMinor)) {
+if (obstacle === undefined) {
   const args = withCommand(process.argv.slice(2));
   // The proxy starts without the parser of arguments when there is nothing to parse.
   if (args.length === 1 && args[0] === 'serve') await (await import('../app/run.js')).run();
   else await (await import('./program.js')).runCommand(args);
 } else {
-  const required = `Node.js ${requiredMajor}.${requiredMinor} or later is required`;
-  process.stderr.write(`${required}; ${process.execPath} is ${process.version.slice(1)}.\n`);
+  process.stderr.write(`${obstacle}\n`);
   process.exitCode = 2;
+}
+
+/** Returns why no command can run here; undefined if they can. */
+function findObstacle(): string | undefined {
+  const [major = 0, minor = 0] = numbersOf(process.version);
+  const [requiredMajor = 0, requiredMinor = 0] = numbersOf(engines.node);
+  if (major < requiredMajor || (major === requiredMajor && minor < requiredMinor)) {
+    const required = `Node.js ${requiredMajor}.${requiredMinor} or later is required`;
+    return `${required}; ${process.execPath} is ${process.version.slice(1)}.`;
+  }
+  try {
+    // A library asks for it when it is loaded.
+    process.cwd();
+    return undefined;
+  } catch {
+    return 'The working folder was removed: change to another one, such as with `cd /`, and start again.';
+  }
 }
 
 function numbersOf(version: string): number[] {

@@ -1,10 +1,11 @@
 // Modules that the built program loads before it listens: each file and package delays the start.
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ROOT, startListeningProxy, startProgram } from '../support/built-proxy.js';
+import { ROOT, follow, startListeningProxy, startProgram } from '../support/built-proxy.js';
 
 const { dependencies, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   dependencies: Record<string, string>;
@@ -72,6 +73,18 @@ describe('start of the built program', () => {
         );
         expect(files).toEqual([join(ROOT, 'dist/main.js')]);
       },
+    );
+  });
+
+  test('in a folder that was removed names the remedy', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'removed-'));
+    const command = `cd ${folder} && rmdir ${folder} && exec ${process.execPath} ${join(ROOT, 'dist/main.js')}`;
+    const { exited, stderr } = follow(
+      spawn('/bin/sh', ['-c', command], { env: {}, stdio: ['ignore', 'pipe', 'pipe'] }),
+    );
+    expect((await exited).code).toBe(2);
+    expect(stderr()).toBe(
+      'The working folder was removed: change to another one, such as with `cd /`, and start again.\n',
     );
   });
 
