@@ -1,6 +1,6 @@
 // Classifies connection and HTTP errors, and explains them to the operator.
 import type { Duplex } from 'node:stream';
-import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
+import { type Diagnosis, type ErrorCode, ServiceError, errorText } from '../errors.js';
 
 /** Error `code` for a certificate that is not pinned. */
 export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
@@ -201,7 +201,7 @@ const UPSTREAM = { key: 'upstream', url: '' };
 
 /** Returns the cause and remedy for a connection error code. */
 export function diagnose(reason: string | undefined, error: unknown, keys = keysAt(UPSTREAM, '')): Diagnosis {
-  if (reason === undefined) return { cause: 'the request could not be sent' };
+  if (reason === undefined) return { cause: `the request could not be sent: ${errorText(error)}` };
   const known = KNOWN[reason] ?? alertIn(reason);
   if (known !== undefined) {
     const details = TELLING.includes(reason) && error instanceof Error ? `: ${error.message}` : '';

@@ -49,6 +49,16 @@ describe('upstream failure', () => {
     },
   );
 
+  test('without a code is diagnosed by its message', async () => {
+    const message = 'WebAssembly.Instance(): Out of memory: Cannot allocate Wasm memory for new instance';
+    nock(UPSTREAM).get(/.*/).replyWithError(new RangeError(message));
+    await expect(resolve('21.T1/a')).rejects.toMatchObject({
+      code: 'UPSTREAM_UNREACHABLE',
+      message: 'The Handle server is unreachable',
+      diagnosis: { cause: `the request could not be sent: ${message}` },
+    });
+  });
+
   test('is not retried after a timeout', async () => {
     nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
     await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
