@@ -1,10 +1,10 @@
 // Reads the commands' handles from an argument, a file, standard input or a prefix listing.
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
+import { createReadStream, readFileSync } from 'node:fs';
 import { basicLogin, isLoopback } from '../config/addresses.js';
 import { tryDecode } from '../handle/bytes.js';
 import { handleInUrl, parseHandle, printableText } from '../handle/handle.js';
 import { streamLines } from '../handle/streams.js';
-import { fetchText } from './client.js';
+import { failureReason, fetchText } from './client.js';
 import { EXIT, Failure, printNote } from './terminal.js';
 
 /** API path in a resolver URL. No handle starts like this, because `api` is not a prefix. */
@@ -19,13 +19,16 @@ export function readHandleName(text: string): string {
   return parsed.ok ? parsed.handle : path;
 }
 
-/** Yields handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. */
+/** Yields handles from a file of any length, one per line, without comments (`# …`); `-` is standard input. @throws Failure */
 export async function* readHandleLines(file: string): AsyncGenerator<string> {
-  if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
-  for await (const line of streamLines(input)) {
-    const handle = readHandleName(line);
-    if (handle !== '' && !handle.startsWith('#')) yield handle;
+  try {
+    for await (const line of streamLines(input)) {
+      const handle = readHandleName(line);
+      if (handle !== '' && !handle.startsWith('#')) yield handle;
+    }
+  } catch (error) {
+    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
   }
 }
 
@@ -122,7 +125,7 @@ function readPassword(file: string | undefined): string {
   if (file === undefined) return password;
   try {
     return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? '';
-  } catch {
-    throw new Failure(`cannot read ${file}`, EXIT.usage);
+  } catch (error) {
+    throw new Failure(`cannot read ${file}: ${failureReason(error)}`, EXIT.usage);
   }
 }

@@ -288,6 +288,17 @@ describe('warm command', () => {
     expect(readFileSync(state, 'utf8')).toMatch(new RegExp(`^${known}21.T11998/page\t20\\d\\d-\\S+Z\n$`));
   });
 
+  test.each([
+    ['a folder', 'src', 'EISDIR'],
+    ['a missing file', '/nowhere', 'ENOENT'],
+  ])('exits with 2 for %s as the list, and names it and the reason', async (_what, list, reason) => {
+    for (const command of [['warm'], ['bench', '--file']]) {
+      const { code, stderr } = await cli([...command, list]);
+      expect(stderr).toMatch(new RegExp(`^cannot read ${list}: ${reason}.*\\n$`));
+      expect(code).toBe(2);
+    }
+  });
+
   test('exits with 2 for both a list and a prefix, for neither, and for a concurrency of 0', async () => {
     expect((await cli(['warm'])).code).toBe(2);
     expect((await cli(['warm', 'package.json', '--prefix', '21.T1'])).code).toBe(2);
