@@ -10,7 +10,16 @@ import type { HandleValue } from '../handle/value.js';
 import { callExport, failureReason, readBytes, streamBody, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { sendPaced } from './paced-requests.js';
-import { EXIT, Failure, countText, csvText, print, printNote, startCounter } from './terminal.js';
+import {
+  EXIT,
+  Failure,
+  assertReplaceable,
+  countText,
+  csvText,
+  print,
+  printNote,
+  startCounter,
+} from './terminal.js';
 
 interface CheckLinksOptions {
   admin: string;
@@ -266,6 +275,7 @@ function parseLink(text: string, base?: URL): URL {
 /** Reads the last check of each URL. A line that is cut off is checked again. */
 function readChecks(state: string): Map<string, LinkCheck> {
   const checks = new Map<string, LinkCheck>();
+  assertReplaceable(state);
   try {
     if (!existsSync(state)) writeFileSync(state, '', { mode: 0o600 });
     for (const line of readFileSync(state, 'utf8').split('\n')) {

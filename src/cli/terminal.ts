@@ -1,4 +1,5 @@
 // Formats command output (escaped text, tables, CSV, progress), and defines failures with exit codes.
+import { isReplaceable } from '../config/given-files.js';
 import { printableText } from '../handle/handle.js';
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
@@ -11,6 +12,11 @@ export class Failure extends Error {
   ) {
     super(message);
   }
+}
+
+/** @throws Failure for a device or a folder */
+export function assertReplaceable(file: string): void {
+  if (!isReplaceable(file)) throw new Failure(`${file} is not a regular file`, EXIT.usage);
 }
 
 /** Prints a line; on a terminal without control characters, which a server or record may have written. */

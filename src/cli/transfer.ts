@@ -8,7 +8,16 @@ import { readFileLines } from '../handle/streams.js';
 import { type AdminOptions, askAdmin, callExport, failureReason, streamExport } from './client.js';
 import { type Conversion, readRecordLines } from './handle-net.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { EXIT, Failure, countText, print, printNote, printableLines, startCounter } from './terminal.js';
+import {
+  EXIT,
+  Failure,
+  assertReplaceable,
+  countText,
+  print,
+  printNote,
+  printableLines,
+  startCounter,
+} from './terminal.js';
 
 /** Flushed, because a network drive or a thin volume may find only then that it has no room: the rename would replace a good file. */
 const OUTPUT = { mode: 0o600, flush: true };
@@ -20,6 +29,7 @@ interface ExportOptions extends AdminOptions {
 
 /** Writes a partial file, adds records of interrupted runs that the proxy has lost since, and renames it. */
 export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
+  if (output !== undefined) assertReplaceable(output);
   const response = await callExport({ admin }, prefix);
   const lines = streamExport(response);
   try {
@@ -175,6 +185,7 @@ export async function importCommand(file: string, { skip, output, admin }: Impor
 
 /** Writes the file, which appears when it is complete. Returns the number of records. */
 async function writeSeed(lines: AsyncIterable<string>, output: string): Promise<number> {
+  assertReplaceable(output);
   const counter = startCounter('record');
   let records = 0;
   async function* endLines(): AsyncGenerator<string> {

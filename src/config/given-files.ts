@@ -1,5 +1,5 @@
 // Opens files that the configuration names, without waiting for named pipes.
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
@@ -9,6 +9,10 @@ const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
  */
 export const READ = O_RDONLY | O_NONBLOCK;
 export const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
+
+/** Whether a rename to a path replaces nothing but a regular file: as root it would replace /dev/null, too. */
+export const isReplaceable = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
 
 /** Reads a regular file. @throws Error for any other: a named pipe has no end, and a reload would wait */
 export function readRegularFile(path: string): Buffer {

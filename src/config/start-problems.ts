@@ -6,6 +6,7 @@ import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import type { Config } from './schema.js';
 import type { StartProblem } from './fields.js';
+import { isReplaceable } from './given-files.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
 const NO_UPSTREAM =
@@ -122,6 +123,13 @@ export function folderProblem(path: string | undefined, failed: string): string 
     accessSync(folder, constants.W_OK | constants.X_OK);
     return isFolder(path) ? `${path} is a folder: give the path of a file` : undefined;
   });
+}
+
+/** Checks also the file, which a rename replaces. */
+export function replacedFileProblem(path: string | undefined, failed: string): string | undefined {
+  const problem = folderProblem(path, failed);
+  if (problem !== undefined || path === undefined || isReplaceable(path)) return problem;
+  return `${path} is not a regular file: give the path of a file`;
 }
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;

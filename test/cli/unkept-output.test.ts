@@ -1,5 +1,6 @@
 // A disk that does not keep what a command has written, as a thin volume or a quota whose limit shows only at a sync.
-import fs, { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import fs, { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -55,6 +56,27 @@ test.each(['records', 'records.gz'])(
     expect(readdirSync(folder)).toEqual([`${name}.21.T1.1.partial`, `${name}.21.T1.2.partial`]);
   },
 );
+
+/** Creates a named pipe, which a rename would replace like the device /dev/null. */
+function newPipe(): string {
+  const path = join(newFolder(), 'pipe');
+  execFileSync('mkfifo', [path]);
+  return path;
+}
+
+test.each([
+  ['export', (pipe: string) => ['export', '--prefix', '21.T1', '--output', pipe]],
+  ['import', (pipe: string) => ['import', fileOf(record('21.T1/A')), '--output', pipe]],
+  ['check-links', (pipe: string) => ['check-links', fileOf(record('21.T1/A')), '--state', pipe]],
+])('%s replaces no device or named pipe', async (command, argsOf) => {
+  const pipe = newPipe();
+  const { code, stderr } = await cli([
+    ...argsOf(pipe),
+    ...(command === 'export' ? ['--admin', await startAdmin()] : []),
+  ]);
+  expect([code, stderr]).toEqual([2, `${pipe} is not a regular file\n`]);
+  expect(statSync(pipe).isFIFO()).toBe(true);
+});
 
 test.each(['seed', 'seed.gz'])('an import to a file on it fails, and leaves no file (%s)', async (name) => {
   const folder = newFolder();

@@ -1,5 +1,6 @@
 // Runs the rows of wrong-setups.md: exit code, cause and remedy, /readyz, and the response to a reader.
 import '../support/real-sockets.js';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http, { type OutgoingHttpHeaders } from 'node:http';
@@ -73,9 +74,12 @@ const sshd = createServer((socket) => {
   socket.on('error', () => undefined).write('SSH-2.0-OpenSSH_9.2\r\n');
 });
 
+const pipe = join(folder, 'pipe');
+execFileSync('mkfifo', [pipe]);
+
 /** Replacements for names in braces. */
 const places: Record<string, string> = {
-  ...{ folder, text: fileOf('text'), password: PASSWORD },
+  ...{ folder, pipe, text: fileOf('text'), password: PASSWORD },
   ...{ 'expired.pem': fileOf(expired.cert), 'another fingerprint': expired.fingerprint },
   ...{ demo: placeOf(demo), 'demo port': new URL(demo.url).port },
   tls: placeOf(await startDemoServer({ tls: certificate })),

@@ -2,7 +2,7 @@
 import type { Plugin } from '../../plugin.js';
 import { type SectionsOf, absoluteFilePath, filePath, fixed, section } from '../../config/fields.js';
 import type { Config } from '../../config/schema.js';
-import { accessProblem, folderProblem } from '../../config/start-problems.js';
+import { accessProblem, replacedFileProblem } from '../../config/start-problems.js';
 import { defineRoutes } from '../../http/route-table.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
@@ -65,7 +65,7 @@ export const snapshot: Plugin<SnapshotConfig> = {
   sections: SECTIONS,
   startProblems: ({ cache, seed }) => [
     ['seed.file', accessProblem(seed.file, 'give a file of handle-resolver-proxy export')],
-    ['cache.snapshot.file', folderProblem(cache.snapshot.file, 'the snapshot cannot be written,')],
+    ['cache.snapshot.file', replacedFileProblem(cache.snapshot.file, 'the snapshot cannot be written,')],
   ],
   metrics: METRICS,
   adminRoutes: defineRoutes({}, { 'GET /export': 'exportRecords', 'POST /import': 'importRecords' }),
