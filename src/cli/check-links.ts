@@ -13,11 +13,11 @@ import { sendPaced } from './paced-requests.js';
 import {
   EXIT,
   Failure,
-  assertReplaceable,
   countText,
   csvText,
   print,
   printNote,
+  replaceableFile,
   startCounter,
 } from './terminal.js';
 
@@ -62,7 +62,8 @@ const RESTRICTED = [401, 403, 407, 429, 451];
 
 export async function checkLinks(file: string | undefined, options: CheckLinksOptions): Promise<void> {
   const handles = await handlesByUrl(file, options);
-  const checks = readChecks(options.state);
+  const state = replaceableFile(options.state);
+  const checks = readChecks(state);
   const now = Date.now();
   const dueBefore = now - options.age * 3_600_000;
   const due = [...handles.keys()].filter((url) => {
@@ -82,13 +83,13 @@ export async function checkLinks(file: string | undefined, options: CheckLinksOp
         if (signal.aborted) return;
         const check = await checkLink(url, checks.get(url), request);
         checks.set(url, check);
-        appendFileSync(options.state, `${JSON.stringify(check)}\n`);
+        appendFileSync(state, `${JSON.stringify(check)}\n`);
         counter.add(1);
       }
     },
   });
   counter.stop();
-  replaceState(options.state, checks);
+  replaceState(state, checks);
   printChecks(handles, checks, options);
   if (isInterrupted) throw new Failure('interrupted; run the same command to continue');
 }
@@ -275,7 +276,6 @@ function parseLink(text: string, base?: URL): URL {
 /** Reads the last check of each URL. A line that is cut off is checked again. */
 function readChecks(state: string): Map<string, LinkCheck> {
   const checks = new Map<string, LinkCheck>();
-  assertReplaceable(state);
   try {
     if (!existsSync(state)) writeFileSync(state, '', { mode: 0o600 });
     for (const line of readFileSync(state, 'utf8').split('\n')) {

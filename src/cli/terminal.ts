@@ -1,4 +1,5 @@
 // Formats command output (escaped text, tables, CSV, progress), and defines failures with exit codes.
+import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { isReplaceable } from '../config/given-files.js';
 import { printableText } from '../handle/handle.js';
 
@@ -14,9 +15,11 @@ export class Failure extends Error {
   }
 }
 
-/** @throws Failure for a device or a folder */
-export function assertReplaceable(file: string): void {
+/** Returns the file to replace by a rename, which is that of a link, such as /dev/stdout. @throws Failure for a device or a folder */
+export function replaceableFile(file: string): string {
   if (!isReplaceable(file)) throw new Failure(`${file} is not a regular file`, EXIT.usage);
+  const isLink = existsSync(file) && lstatSync(file).isSymbolicLink();
+  return isLink ? realpathSync(file) : file;
 }
 
 /** Prints a line; on a terminal without control characters, which a server or record may have written. */

@@ -11,11 +11,11 @@ import { listenForInterrupt } from './paced-requests.js';
 import {
   EXIT,
   Failure,
-  assertReplaceable,
   countText,
   print,
   printNote,
   printableLines,
+  replaceableFile,
   startCounter,
 } from './terminal.js';
 
@@ -28,8 +28,8 @@ interface ExportOptions extends AdminOptions {
 }
 
 /** Writes a partial file, adds records of interrupted runs that the proxy has lost since, and renames it. */
-export async function exportCommand({ prefix, output, admin }: ExportOptions): Promise<void> {
-  if (output !== undefined) assertReplaceable(output);
+export async function exportCommand({ prefix, admin, ...options }: ExportOptions): Promise<void> {
+  const output = options.output && replaceableFile(options.output);
   const response = await callExport({ admin }, prefix);
   const lines = streamExport(response);
   try {
@@ -184,8 +184,8 @@ export async function importCommand(file: string, { skip, output, admin }: Impor
 }
 
 /** Writes the file, which appears when it is complete. Returns the number of records. */
-async function writeSeed(lines: AsyncIterable<string>, output: string): Promise<number> {
-  assertReplaceable(output);
+async function writeSeed(lines: AsyncIterable<string>, file: string): Promise<number> {
+  const output = replaceableFile(file);
   const counter = startCounter('record');
   let records = 0;
   async function* endLines(): AsyncGenerator<string> {

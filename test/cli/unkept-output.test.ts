@@ -1,6 +1,6 @@
 // A disk that does not keep what a command has written, as a thin volume or a quota whose limit shows only at a sync.
 import { execFileSync } from 'node:child_process';
-import fs, { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, lstatSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -76,6 +76,16 @@ test.each([
   ]);
   expect([code, stderr]).toEqual([2, `${pipe} is not a regular file\n`]);
   expect(statSync(pipe).isFIFO()).toBe(true);
+});
+
+test('import writes to the file of a link, as /dev/stdout is one, and keeps the link', async () => {
+  const [folder, kept] = [newFolder(), newFolder()];
+  const [link, target] = [join(folder, 'link'), join(kept, 'seed')];
+  writeFileSync(target, 'older');
+  symlinkSync(target, link);
+  const { code } = await cli(['import', fileOf(record('21.T1/A')), '--output', link]);
+  expect([code, lstatSync(link).isSymbolicLink(), readdirSync(kept)]).toEqual([0, true, ['seed']]);
+  expect(readFileSync(target, 'utf8')).toContain('21.T1/A');
 });
 
 test.each(['seed', 'seed.gz'])('an import to a file on it fails, and leaves no file (%s)', async (name) => {
