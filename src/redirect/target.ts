@@ -86,10 +86,7 @@ function problemOfHost(
  * existing escapes unchanged (recordings "unicode in URL value", "spaces and quotes in URL value").
  */
 export const escapeUnsafe = (text: string): string =>
-  text.replace(/[^\x21-\x7e]+|["<>\\^`{|}]/g, (unsafe) => {
-    const bytes = Buffer.from(unsafe, 'utf8').toString('hex').toUpperCase();
-    return bytes.replace(/../g, '%$&');
-  });
+  text.toWellFormed().replace(/[^!#-;=?-[\]_a-z~]+/g, encodeURIComponent);
 
 /** Converts an internationalised host name to its ASCII form (RFC 5890). */
 function withAsciiHost(url: string): string {

@@ -88,6 +88,15 @@ describe('CPU time of an expensive request', () => {
       expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(100);
     });
 
+    test('whose links need escaping', async () => {
+      const links = (letter: string) =>
+        Array.from({ length: 60 }, () => `<location rel="item" href="http://a/${letter.repeat(7900)}"/>`);
+      located('letters', '', links('x'));
+      located('backslashes', '', links('\\'));
+      const plainMs = await redirectsMs('letters', '');
+      expect(await redirectsMs('backslashes', '')).toBeLessThan(5 * plainMs + 100);
+    });
+
     test('that has 200 includes of thousands of locations each', async () => {
       located('many-places', '', places(8000, 'ctype="a/b"'));
       located('includes', '', Array<string>(200).fill('<include>21.T11998/many-places</include>'));
