@@ -251,6 +251,16 @@ describe('location list processing', () => {
       expect(countElements(lists)).toBeLessThanOrEqual(20_000);
     });
 
+    example('counts each address range as an element', () => {
+      const texts = times(50, () => list(['<location addresses="1.2.3.4,::1"/>', '<location/>'])).concat(
+        times(50, () => list([`<location addresses="${'1.2.3.4,'.repeat(999)}::1"/>`])),
+      );
+      const lists = finish(listsIn([texts], parseLocationList));
+      // 50 lists of 23 elements, then lists of 1,020.
+      expect(lists.lists).toHaveLength(50 + 18);
+      expect(countElements(lists)).toBe(50 * 23 + 18 * 1020);
+    });
+
     example('truncates location XML at 1 MiB with a notice', () => {
       const { locations } = parse(list(times(9900, () => '<location href_template="{hdl}"/>')))!;
       const xml = finish(writeLocations(locations, 'ü'.repeat(1000)));

@@ -28,6 +28,8 @@ export interface LocationList {
   locations: readonly Location[];
   /** In HDLProxy's order: attributes, then elements. */
   includes: readonly Include[];
+  /** Number of locations, of which each counts as many times as it has address ranges. */
+  elements: number;
   /** All values of each attribute across the locations. */
   texts: ReadonlyMap<string, ReadonlySet<string>>;
   /** The first location with a `rel` for each `id`, to resolve `anchor-id`. */
@@ -43,8 +45,8 @@ export function* parseLocationList(text: string): Steps<LocationList | undefined
   if (scanned === undefined) return undefined;
   const { root, children } = scanned;
   const found = children.filter(({ name }) => name === 'location' || name === 'loc_template');
-  const counts = found.map(({ attributes }) => countRanges(attributes.get('addresses') ?? ''));
-  if (sumOf(counts) > MAX_RANGES) return undefined;
+  const elements = sumOf(found.map(({ attributes }) => countRanges(attributes.get('addresses') ?? '')));
+  if (elements > MAX_RANGES) return undefined;
   const locations: Location[] = [];
   const texts = new Map<string, Set<string>>();
   const anchors = new Map<string, Attributes>();
@@ -57,7 +59,7 @@ export function* parseLocationList(text: string): Steps<LocationList | undefined
     if (id !== undefined && attributes.has('rel') && !anchors.has(id)) anchors.set(id, attributes);
     yield;
   }
-  return { settings: root.attributes, locations, includes: readIncludes(scanned), texts, anchors };
+  return { settings: root.attributes, locations, includes: readIncludes(scanned), elements, texts, anchors };
 }
 
 const countRanges = (addresses: string): number => addresses.split(',', MAX_RANGES + 1).length;
@@ -144,7 +146,7 @@ export interface HandleLists {
 
 /** Maximum elements of all lists of a redirect; in HDLProxy, 200 includes of a large list yield millions. */
 export const MAX_ELEMENTS = 20_000;
-/** Fixed cost of a list, in addition to one element per location. */
+/** Fixed cost of a list, in addition to its elements. */
 const ELEMENTS_PER_LIST = 20;
 /** Number of header characters that cost one element. */
 const CHARS_PER_ELEMENT = 50;
@@ -173,7 +175,7 @@ export function* listsIn(
   };
 }
 
-const elementsOf = ({ locations }: LocationList): number => ELEMENTS_PER_LIST + locations.length;
+const elementsOf = ({ elements }: LocationList): number => ELEMENTS_PER_LIST + elements;
 const elementsOfLines = (text: string): number => 1 + text.length / CHARS_PER_ELEMENT;
 
 export const countElements = ({ lists, links, headers }: HandleLists): number =>
