@@ -150,6 +150,12 @@ describe('a bad file', () => {
     ['a document type', `21.T1: '<!DOCTYPE a><locations/>'`, 'a tag is misspelt or not closed'],
     ['HS_NAMESPACE', `21.T1: '<namespace><locs>a/b</locs></namespace>'`, 'a tag is misspelt or not closed'],
     ['no root', `21.T1: '<location href="x"/>'`, 'it is no <locations> element'],
+    [
+      'a root that is not opened',
+      `21.T1: '</locations><location href="x"/></locations>'`,
+      'it is no <locations> element',
+    ],
+    ['a location that is not opened', listed('21.T1', '</location>'), 'it has no location'],
     ['a long list', listed('21.T1', CONNEG.repeat(100)), 'it has more than 10000 characters'],
     [
       'many attributes',

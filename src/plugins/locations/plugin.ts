@@ -51,7 +51,7 @@ const MAX_PREFIXES = 1000;
 
 /** A tag, an XML declaration or a comment. An element has at most 100 attributes, as in a record. */
 const TAG =
-  /<\/?(locations|location|loc_template|include|includenamespace)(?:\s+[\w:-]+\s*=\s*(?:"[^"<]*"|'[^'<]*')){0,100}\s*\/?>|<\?xml[^<>]*\?>|<!--[^]*?-->/gi;
+  /<(\/?(?:locations|location|loc_template|include|includenamespace))(?:\s+[\w:-]+\s*=\s*(?:"[^"<]*"|'[^'<]*')){0,100}\s*\/?>|<\?xml[^<>]*\?>|<!--[^]*?-->/gi;
 
 /** Returns the list of each prefix, in upper case, or what is wrong with the file. Stricter than for lists in records. */
 export function readLocationsFile(content: string): ReadonlyMap<string, string> | string {
@@ -77,8 +77,9 @@ function problemOfList(xml: string): string | undefined {
   const names = [...xml.matchAll(TAG)].flatMap(([, name]) => name?.toLowerCase() ?? []);
   const [between = ''] = /[<>]/.exec(xml.replace(TAG, '')) ?? [];
   if (between !== '') return `a tag is misspelt or not closed, or ${between} is not escaped`;
-  if (names[0] !== 'locations' || names.at(-1) !== 'locations') return 'it is no <locations> element';
-  return names.some((name) => name !== 'locations') ? undefined : 'it has no location';
+  if (names[0] !== 'locations' || names.at(-1)?.endsWith('locations') !== true)
+    return 'it is no <locations> element';
+  return names.some((name) => !/^\/|^locations$/.test(name)) ? undefined : 'it has no location';
 }
 
 const locationsProblem: Judge = (content, path) => {
