@@ -10,7 +10,7 @@ import type { ClientPeer } from '../upstream/contract.js';
 import type { SendRaw } from './raw-response.js';
 import type { RunSteps, RunStepsOf } from './request-work.js';
 import { type Interface, type Listener, type Place, type Route, restOf } from './route-table.js';
-import { type Format, ownerOf, readFormat, readTarget, routableTarget } from './target.js';
+import { type Format, ownerOf, parseParameters, readFormat, readTarget, routableTarget } from './target.js';
 
 /** How a read was answered, for the log and metrics. */
 type ReadResult = 'hit' | 'miss' | 'stale' | 'authoritative' | 'refused';
@@ -170,7 +170,7 @@ export function createOpenContext(
     const target = readTarget(req.url ?? '');
     const client = findClient(req);
     const hasQuery = target.query !== '';
-    const parameters = hasQuery ? new URLSearchParams(target.query) : NO_PARAMETERS;
+    const parameters = hasQuery ? parseParameters(target.query) : NO_PARAMETERS;
     (res as unknown as { locals: RequestContext }).locals = {
       target,
       match: undefined,

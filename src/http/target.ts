@@ -130,6 +130,19 @@ function hasPlainSegments(path: string): boolean {
 /** Decodes one layer. @throws for invalid UTF-8, because some servers read the overlong form `%c0%ae` as a dot */
 const decodeOnce = (text: string): string => text.replace(/(?:%[\da-f]{2})+/gi, decodeURIComponent);
 
+/** Matches escapes in sequence, or a `%` that begins none. */
+const ESCAPES = /(?:%[\da-f]{2})+|%/gi;
+
+/** Writes escapes as UTF-8, with U+FFFD for other bytes, as they are decoded (URL Standard, section 5.1). */
+const asUtf8 = (escapes: string): string =>
+  encodeURIComponent(escapes === '%' ? escapes : Buffer.from(escapes.replaceAll('%', ''), 'hex').toString());
+
+/** Parses a query or a form, without the error that Node.js makes for each parameter whose escapes are no UTF-8 (12 µs). */
+export const parseParameters = (query: string): URLSearchParams =>
+  new URLSearchParams(
+    tryDecode(decodeURIComponent, query) === undefined ? query.replace(ESCAPES, asUtf8) : query,
+  );
+
 export interface Format {
   pretty: boolean;
   /** Sanitised JSONP function name; may be empty. */

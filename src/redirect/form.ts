@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handleToPath } from '../handle/handle.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import { type MemoryBudget, createWithBody } from '../http/request-body.js';
+import { parseParameters } from '../http/target.js';
 import { readRedirectParameters } from './request.js';
 
 const MAX_FORM_BYTES = 16 * 1024;
@@ -28,9 +29,9 @@ export function createReadAllParameters(bodies: MemoryBudget) {
 /** Decodes `+` as a space in posted forms and in `hdl`, and keeps it in other query parameters. */
 function formParameters(query: string, form: string): URLSearchParams {
   const parameters = readRedirectParameters(query);
-  const handle = new URLSearchParams(query).get('hdl');
+  const handle = parseParameters(query).get('hdl');
   if (handle !== null) parameters.set('hdl', handle);
-  for (const [name, value] of new URLSearchParams(form)) parameters.append(name, value);
+  for (const [name, value] of parseParameters(form)) parameters.append(name, value);
   return parameters;
 }
 

@@ -1,7 +1,7 @@
 // Parses redirect query parameters as HDLProxy does, and negotiates JSON, HTML or the format of a link set.
 import { type HandleValue, createValueFilter, selectsAll } from '../handle/value.js';
 import { negotiatorOf } from '../http/accept.js';
-import type { RecordQuery } from '../http/target.js';
+import { type RecordQuery, parseParameters } from '../http/target.js';
 
 export interface RedirectQuery extends RecordQuery {
   /** `page`: record as HTML or JSON; `locations`: XML for `showurls`; `linkset`: typed links; `api`: record JSON. */
@@ -21,7 +21,7 @@ export interface RedirectQuery extends RecordQuery {
 
 /** Parses `;` as a separator and `+` as a plus sign (recordings "locatt: locatt=id:b+", "urlappend: plus"). */
 export const readRedirectParameters = (query: string): URLSearchParams =>
-  new URLSearchParams(query.replace(/;/g, '&').replace(/\+/g, '%2B'));
+  parseParameters(query.replace(/;/g, '&').replace(/\+/g, '%2B'));
 
 /** Reads flags by presence: `auth=false` counts as set (recording "redirect: auth=false"). */
 export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {

@@ -63,14 +63,14 @@ function createBatchHandlers(
   return {
     async batchByQuery(req, res) {
       assertAnonymous(req);
-      const parameters = new URLSearchParams(contextOf(res).target.query);
+      const { parameters } = contextOf(res);
       await answerBatch(req, res, readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET));
     },
     async batchByBody(req, res) {
       assertAnonymous(req);
       // Accepts any Content-Type, because `curl -d` declares a form.
       const body = await withBody(req, (bytes) => parseJsonBytes(bytes, BATCH_LIMITS, CODES), CODES);
-      await answerBatch(req, res, readBatchBody(body, contextOf(res).target.query));
+      await answerBatch(req, res, readBatchBody(body, contextOf(res).parameters));
     },
   };
 }
@@ -195,11 +195,11 @@ export const batchBody = z.strictObject({
 });
 
 /** Reads a batch. @throws ServiceError BATCH_BAD_BODY, BATCH_TOO_LARGE, BAD_PARAMETER */
-function readBatchBody(body: unknown, query: string): BatchRequest {
+function readBatchBody(body: unknown, ofQuery: URLSearchParams): BatchRequest {
   const parsed = batchBody.safeParse(body, FIRST_ISSUE);
   if (!parsed.success) throw badBody(parsed.error.issues[0]);
   const { handles, type = [], index = [] } = parsed.data;
-  const parameters = new URLSearchParams(query);
+  const parameters = new URLSearchParams(ofQuery);
   for (const text of [type].flat()) parameters.append('type', text);
   for (const text of [index].flat()) parameters.append('index', String(text));
   return readBatch(handles, parameters, MAX_HANDLES.POST);

@@ -2,6 +2,7 @@
 import type { Plugin } from '../../plugin.js';
 import { defineErrors } from '../../errors.js';
 import { defineRoutes } from '../../http/route-table.js';
+import { parseParameters } from '../../http/target.js';
 import type { MetricEntry } from '../../observe/metric-list.js';
 
 export const ERRORS = defineErrors({
@@ -31,7 +32,7 @@ export const batchRoutes = defineRoutes(
     'GET /api/handles/?': {
       id: 'resolveHandlesByQuery',
       handler: 'batchByQuery',
-      when: (_req, { query }) => isBatch(new URLSearchParams(query)),
+      when: (_req, { query }) => isBatch(parseParameters(query)),
     },
   },
 );

@@ -7,6 +7,7 @@ import type { Listener, Route } from '../../http/route-table.js';
 import { contextOf } from '../../http/context.js';
 import { JSON_TYPE, sendText } from '../../http/reply.js';
 import { NOSNIFF } from '../../http/raw-response.js';
+import { parseParameters } from '../../http/target.js';
 import type { Description } from './description.js';
 
 export const start = (host: Host): Started => ({
@@ -44,7 +45,7 @@ function createOpenApi(
     // Not before the first request, because most proxies are never asked.
     const { text, page, tryUrl } = await (description ??= describe());
     const { path, query } = contextOf(res).target;
-    const url = tryUrl(new URLSearchParams(query));
+    const url = tryUrl(parseParameters(query));
     if (url !== undefined)
       res.writeHead(303, { 'Cache-Control': 'no-store', Location: url, ...NOSNIFF }).end();
     else if (path.endsWith('.json'))
