@@ -298,10 +298,13 @@ function* meetsAll(
     const wanted = unmet.get(value.type);
     if (wanted === undefined || isHidden(value)) continue;
     const text = yield* parsedTextOf(value);
-    const left = text === undefined ? wanted : wanted.filter((pattern) => !matchesInSequence(text, pattern));
+    const left: Pattern[] = [];
+    for (const pattern of wanted) {
+      if (text === undefined || !matchesInSequence(text, pattern)) left.push(pattern);
+      yield;
+    }
     if (left.length === 0) unmet.delete(value.type);
     else unmet.set(value.type, left);
-    yield;
   }
   return unmet.size === 0;
 }

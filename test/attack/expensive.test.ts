@@ -40,6 +40,21 @@ describe('CPU time of an expensive request', () => {
     expect(ms).toBeLessThan(3000);
   });
 
+  test('is bounded for a search with a long part in a text of like characters', async () => {
+    demo.put('21.T11998/like', [textValue(1, 'DESC', 'a'.repeat(1_000_000))]);
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+    const searchMs = (part: string) =>
+      cpuMs(async () => {
+        const { status, text } = await proxy.ask(`/api/v2/handles/21.T11998?DESC=*${part}*`, {
+          headers: WRITE_HEADERS,
+        });
+        expect([status, text]).toEqual([200, '[]']);
+      });
+    await searchMs('b');
+    const plainMs = await searchMs('b');
+    expect(await searchMs(`${'a'.repeat(3500)}b${'a'.repeat(3500)}`)).toBeLessThan(5 * plainMs + 100);
+  });
+
   describe('is bounded for a hostile record', () => {
     const located = (name: string, attributes: string, locations: string[]): void => {
       const xml = `<locations ${attributes}>${locations.join('')}</locations>`;

@@ -34,6 +34,16 @@ describe('pattern of the configuration', () => {
     expect(compileGlobs([])('x')).toBe(false);
   });
 
+  const long = fc
+    .array(fc.constantFrom('A', 'AB'), { maxLength: 40 })
+    .map((parts) => parts.join('').repeat(60));
+
+  test.prop([long, fc.nat(100), long])('matches a long text with a long part', (text, at, part) => {
+    const inside = text.slice(at, -1);
+    expect(compileGlobs([`*${inside}*`])(text)).toBe(true);
+    expect(compileGlobs([`A*${part}*`])(text)).toBe(text.startsWith('A') && text.includes(part, 1));
+  });
+
   test('of many * ends for a text that almost matches in every way', () => {
     expect(compileGlobs([`${'*-'.repeat(20)}x`])('-'.repeat(100_000))).toBe(false);
   });
