@@ -89,6 +89,18 @@ describe('included record', () => {
     expect(askedFor(leads, 'short')).toBe(2);
   });
 
+  test('is not read after lists of 20,000 elements, which leave no room for its own', async () => {
+    const names = suffixes.slice(0, 25);
+    const large = including([], `<location href="https://a.example.org/" addresses="${','.repeat(8999)}"/>`);
+    const leads = await startLeads({
+      all: including(names),
+      ...Object.fromEntries(names.map((name) => [name, large])),
+    });
+    expect(await shown(leads, 'all')).toBe(1 + 2);
+    // Ten are read at the same time.
+    expect(askedForParts(leads)).toBe(10);
+  });
+
   test('is loaded once per ?auth request, which loads at most 25 includes', async () => {
     const names = suffixes.slice(0, 60);
     const leads = await startLeads({

@@ -164,6 +164,8 @@ export class ListReader {
   readsOthers = false;
   readonly #records = new Map<string, Promise<FromEntry | undefined>>();
   readonly #lists = new Map<string, Promise<HandleLists>>();
+  /** Elements of the lists that were read. */
+  #elements = 0;
   #asksLeft = MAX_ASKED;
 
   constructor(
@@ -175,13 +177,16 @@ export class ListReader {
     this.readsOthers = true;
     const handle = this.sources.refOf(name);
     return once(this.#lists, handle.key, async () => {
-      const record = await this.#read(handle);
+      // The bound of `gatherLists` would drop its lists.
+      const record = this.#elements > MAX_ELEMENTS ? undefined : await this.#read(handle);
       if (record === undefined) return NOTHING;
       this.used.push(record);
       const { values, parseList } = this.sources;
       const { runSteps } = this.request.context;
       const found = await values.read(record.entry, runSteps);
-      return runSteps(listsIn(textsOf(found, TYPES), parseList), record.entry.values.length);
+      const lists = await runSteps(listsIn(textsOf(found, TYPES), parseList), record.entry.values.length);
+      this.#elements += countElements(lists);
+      return lists;
     });
   }
 
