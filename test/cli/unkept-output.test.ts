@@ -1,6 +1,14 @@
 // A disk that does not keep what a command has written, as a thin volume or a quota whose limit shows only at a sync.
 import { execFileSync } from 'node:child_process';
-import fs, { existsSync, lstatSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import fs, {
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
