@@ -11,6 +11,15 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+const CLOCK = {
+  after(ms: number, run: () => void) {
+    const timer = setTimeout(run, ms);
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+
 /** Creates a queue whose destination accepts lines unless `state.isDown`. */
 function createQueue() {
   const delivered: string[] = [];
@@ -20,12 +29,13 @@ function createQueue() {
     delivered.push(...lines);
     return Promise.resolve();
   };
-  const queue = new DeliveryQueue(deliver, {
-    formatGap: (count) => `gap ${count}`,
-    onDropped: (count) => (state.dropped += count),
+  const callbacks = {
+    formatGap: (count: number) => `gap ${count}`,
+    onDropped: (count: number) => (state.dropped += count),
     onFailing: () => state.failures++,
-    onRecovered: (dropped) => state.recovered.push(dropped),
-  });
+    onRecovered: (dropped: number) => state.recovered.push(dropped),
+  };
+  const queue = new DeliveryQueue(deliver, callbacks, CLOCK);
   return { queue, delivered, state };
 }
 
@@ -110,7 +120,7 @@ describe('delivery queue', () => {
 
   it('resolves `add` after 500 ms when the destination does not respond', async () => {
     const lines: string[] = [];
-    const queue = new DeliveryQueue(() => new Promise(() => undefined), NO_CALLBACKS);
+    const queue = new DeliveryQueue(() => new Promise(() => undefined), NO_CALLBACKS, CLOCK);
     const added = queue.add(['0']).then(() => lines.push('resolved'));
     await vi.advanceTimersByTimeAsync(499);
     expect(lines).toEqual([]);
@@ -170,7 +180,7 @@ describe('delivery queue', () => {
       delivered.push([...lines]);
       await responding.opened;
     };
-    const queue = new DeliveryQueue(deliver, NO_CALLBACKS);
+    const queue = new DeliveryQueue(deliver, NO_CALLBACKS, CLOCK);
     await queue.add(['0']);
     isDown = false;
     await vi.advanceTimersByTimeAsync(500);
@@ -185,10 +195,14 @@ describe('delivery queue', () => {
 
   it('lets no write wait for lines that are added while its own are delivered', async () => {
     let added = 0;
-    const queue = new DeliveryQueue(async () => {
-      await nextTurn();
-      if (++added < 20) void queue.add([`later ${added}`]);
-    }, NO_CALLBACKS);
+    const queue = new DeliveryQueue(
+      async () => {
+        await nextTurn();
+        if (++added < 20) void queue.add([`later ${added}`]);
+      },
+      NO_CALLBACKS,
+      CLOCK,
+    );
     await queue.add(['0']);
     expect(added).toBeLessThan(3);
   });

@@ -28,8 +28,8 @@ export function start(host: Host, settings: ChangesConfig): Started {
     : undefined;
   const queues = new Map<string, DeliveryQueue>();
   if (file !== undefined)
-    queues.set('file', new DeliveryQueue(createAppendToFile(file), callbacksFor('file')));
-  if (feed) queues.set('feed', new DeliveryQueue(feed.append, callbacksFor('feed')));
+    queues.set('file', new DeliveryQueue(createAppendToFile(file), callbacksFor('file'), clock));
+  if (feed) queues.set('feed', new DeliveryQueue(feed.append, callbacksFor('feed'), clock));
   metrics.readGauge(METRICS.queued, () =>
     [...queues].map(([destination, { length }]) => ({ labels: { destination }, value: length })),
   );

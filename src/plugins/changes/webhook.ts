@@ -1,6 +1,5 @@
 // Posts the changes of the feed in signed batches (Standard Webhooks), each until the response is 2xx.
 import { createHmac } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, backoffMs, untilDeadline, waitAtMost } from '../../clock.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
 import { createSender } from '../../upstream/connections.js';
@@ -18,10 +17,10 @@ export function createWebhook(
   feed: ChangeLog,
   clock: Clock,
   { onDropped, onFailing, onRecovered }: DeliveryCallbacks,
+  outgoing = createSender(),
 ) {
   const owner = clock.randomId();
-  const closing = new AbortController();
-  const outgoing = createSender();
+  const pauses = createPauses(clock);
   let failures = 0;
 
   /** Posts the next batch after `cursor`. @returns the last posted id; undefined if nothing was posted */
@@ -49,16 +48,16 @@ export function createWebhook(
     let retryAt = 0;
     for (;;) {
       // An attempt that began before the end is not the last one: it may fail.
-      const isLast = closing.signal.aborted;
+      const isLast = pauses.areOver();
       const cursor = await feed.claimReader(owner, posted);
-      const isDue = isLast || performance.now() >= retryAt;
+      const isDue = isLast || clock.monotonic() >= retryAt;
       if (cursor !== undefined) {
         posted = isDue ? await postAfter(cursor) : undefined;
         if (posted !== undefined) continue;
       }
       if (isLast) return;
-      if (isDue && failures > 0) retryAt = performance.now() + backoffMs(failures);
-      await sleep(POLL_MS, undefined, { ref: false, signal: closing.signal }).catch(() => undefined);
+      if (isDue && failures > 0) retryAt = clock.monotonic() + backoffMs(failures);
+      await pauses.wait();
     }
   }
 
@@ -66,9 +65,28 @@ export function createWebhook(
   return {
     /** Attempts to post the remaining changes within a second. */
     async close(): Promise<void> {
-      closing.abort();
+      pauses.end();
       await waitAtMost(running, CLOSE_MS, clock);
       await outgoing.close();
+    },
+  };
+}
+
+/** The pauses between attempts, which are over at the end. */
+function createPauses({ after }: Clock) {
+  let isOver = false;
+  let endPause = (): void => undefined;
+  return {
+    areOver: () => isOver,
+    wait: () =>
+      new Promise<void>((resolve) => {
+        endPause = resolve;
+        if (isOver) resolve();
+        else after(POLL_MS, resolve);
+      }),
+    end() {
+      isOver = true;
+      endPause();
     },
   };
 }
@@ -113,13 +131,14 @@ export class DeliveryQueue {
   /** Number of dropped lines that have not yet been reported in a gap line. */
   #dropped = 0;
   readonly #runs = new SerialFlight();
-  #retry: NodeJS.Timeout | undefined;
+  #cancelRetry: () => void = () => undefined;
   #isFailing = false;
 
   /** `deliver`: delivers a batch; after an error, the batch is retried. */
   constructor(
     private readonly deliver: (lines: readonly string[]) => Promise<void>,
     private readonly callbacks: DeliveryCallbacks,
+    private readonly clock: { after: Clock['after'] },
   ) {}
 
   get length(): number {
@@ -137,13 +156,13 @@ export class DeliveryQueue {
   /** Attempts a last delivery, after any delivery under way. */
   async close(): Promise<void> {
     await this.#attempt();
-    clearTimeout(this.#retry);
+    this.#cancelRetry();
   }
 
   #attempt(): Promise<void> {
     const delivered = this.#runs.join('', () => this.#run());
     const late = (): Error => new Error('no response');
-    return untilDeadline(delivered, WAIT_MS, late).catch((error: unknown) => this.#fail(error));
+    return untilDeadline(delivered, WAIT_MS, late, this.clock).catch((error: unknown) => this.#fail(error));
   }
 
   #dropOldest(): void {
@@ -159,7 +178,7 @@ export class DeliveryQueue {
 
   /** Delivers the lines that are queued, but not those added meanwhile, or the wait for it may not end. */
   async #run(): Promise<void> {
-    clearTimeout(this.#retry);
+    this.#cancelRetry();
     let left = this.#queued.length;
     while (left > 0 && this.#queued.length > 0) {
       this.#inFlight = this.#queued.splice(0, BATCH);
@@ -190,7 +209,7 @@ export class DeliveryQueue {
     this.#dropOldest();
     this.#fail(error);
     const retry = (): void => void this.#runs.join('', () => this.#run());
-    this.#retry = setTimeout(retry, RETRY_MS).unref();
+    this.#cancelRetry = this.clock.after(RETRY_MS, retry);
   }
 
   /** Marks the destination as failing, so that later writes do not wait for it. */
