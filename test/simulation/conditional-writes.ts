@@ -1,5 +1,6 @@
 // Conditional writes: each reads a record, takes the lock of its handle, and must not undo what another has written since.
 import { createSend } from '../support/send-write.js';
+import type { Fence } from '../../src/cache/store.js';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
 import { type AcquireRedisLock, createRedisLock } from '../../src/write/redis-lock.js';
@@ -52,7 +53,8 @@ export class ConditionalWrites {
     };
     try {
       if (lock.freeSince > readAt) known = await upstream.readVersion(process, handle);
-      await createSend((key) => cache.store.fence(key), handleRef(handle, false))([forward]);
+      const raise = (key: string): Promise<Fence> => cache.store.fence(key);
+      await createSend(raise, handleRef(handle, false), server.changed)([forward]);
       return version;
     } finally {
       void lock.release();

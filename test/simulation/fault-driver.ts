@@ -141,6 +141,9 @@ const FAULTS: Record<FaultName, { weight: number; begin: (faults: Faults) => voi
   },
 };
 
+/** Faults that leave Redis and the processes intact. */
+export const UPSTREAM_FAULTS: readonly FaultName[] = ['cut from upstream', 'slow upstream'];
+
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
 
 export class FaultDriver {

@@ -11,8 +11,9 @@ const KEPT_DUMPS = 6;
 const MAX_LAG_MS = 5000;
 /** A former master becomes master again only after the leases it granted have ended. */
 const MIN_HUNG_MS = 2500;
-/** Steps of the clock of Redis while it does not run, in ms. */
-const STOPPED_STEPS_MS = [0, 1000, -1000, 10_000, -10_000, 3_600_000, -3_600_000];
+/** Steps of the clock of Redis while it does not run, in ms. The lease of a webhook's reader in a dump lasts longer by a step. */
+const SHORT_STEPS_MS = [0, 1000, -1000, 10_000, -10_000];
+const STOPPED_STEPS_MS = [...SHORT_STEPS_MS, 3_600_000, -3_600_000];
 
 export class Faults {
   readonly #world: World;
@@ -101,6 +102,7 @@ export class Faults {
     const instance = this.#instance();
     instance.kill();
     this.#world.history.killed(instance.name);
+    this.#world.strict.killed(instance.name);
     this.#later(() => {
       instance.start();
     });
@@ -128,7 +130,7 @@ export class Faults {
     if (!redis.host.isAlive) return;
     redis.host.kill();
     this.#laterAt(redis, () => {
-      redis.host.stepWallClock(this.#clocks.pick(STOPPED_STEPS_MS));
+      redis.host.stepWallClock(this.#clocks.pick(this.#world.changes ? SHORT_STEPS_MS : STOPPED_STEPS_MS));
       this.#steps.delete(redis);
       redis.restart(from === 'dump' && this.#dumps.length > 0 ? this.#random.pick(this.#dumps) : undefined);
       this.#world.losesMembers();

@@ -2,6 +2,7 @@
 import type { RedisOptions } from '../../src/cache/cache.js';
 import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { openSimulated } from './ioredis-connections.js';
+import type { ChangeFeed } from './change-feed.js';
 import type { Network } from './network.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
@@ -17,6 +18,7 @@ export interface InstanceDeps {
   disconnectedMaxAgeMs: number;
   commandTimeoutMs: number;
   isCluster: boolean;
+  changes?: ChangeFeed | undefined;
 }
 
 export class Instance {
@@ -52,8 +54,8 @@ export class Instance {
     if (this.#server) return;
     this.process.start();
     this.linkedAt = this.process.virtualMs;
-    const { process, upstream } = this.#deps;
-    this.#server = new Server({ process, upstream, redis: this.#redisOptions() });
+    const { process, upstream, changes } = this.#deps;
+    this.#server = new Server({ process, upstream, changes, redis: this.#redisOptions() });
   }
 
   get hasLease(): boolean {

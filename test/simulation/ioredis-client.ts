@@ -103,6 +103,14 @@ export class IoredisClient extends EventEmitter {
     return this.#command(['MGET', ...keys], toBuffers);
   }
 
+  xread(...args: Argument[]): Promise<unknown> {
+    return this.#command(['XREAD', ...args]);
+  }
+
+  xrevrange(...args: Argument[]): Promise<unknown> {
+    return this.#command(['XREVRANGE', ...args]);
+  }
+
   subscribe(...channels: string[]): Promise<unknown> {
     return this.#command(['SUBSCRIBE', ...channels]);
   }

@@ -1,5 +1,9 @@
 // Liveness: once all faults have ended, each instance is linked, acknowledges, serves the newest record, and keeps it.
 import type { Instance } from './instance.js';
+import { recordKey } from '../../src/handle/handle.js';
+import { MIRROR_INTERVAL_MS } from './mirror.js';
+import type { Answered } from './server.js';
+import { exists, versionOf } from './upstream.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
 
@@ -11,6 +15,8 @@ const ANSWER_MS = 5000;
 const FENCE_END_MS = 30_000;
 /** Time within which a loaded record is in memory, also if Redis stores it first, in ms. */
 const STORE_MS = 500;
+/** Time for a list and a read, and the difference of the clocks, in ms. */
+const MIRROR_SPARE_MS = 2000;
 /** The upstream refuses few writes. */
 const MAX_REFUSALS = 10;
 
@@ -30,6 +36,22 @@ export async function checkLiveness(world: World): Promise<void> {
     }
   await scheduler.runUntil(world.now + FENCE_END_MS);
   for (const handle of world.handles) await assertKept(world, handle);
+  if (world.options.hasPlugins) await assertMirrored(world);
+}
+
+/** Changes each record at the Handle server, and asserts that each mirror has it once its interval has passed. */
+async function assertMirrored(world: World): Promise<void> {
+  const { upstream, handles, simulation, instances } = world;
+  for (const handle of handles) upstream.change(handle);
+  await simulation.scheduler.runUntil(world.now + MIRROR_INTERVAL_MS + MIRROR_SPARE_MS);
+  for (const instance of instances)
+    for (const handle of handles) {
+      const entry = serverOf(instance).cache.memory.inspect(recordKey(handle, false))?.entry;
+      const version = upstream.version(handle);
+      if (entry === undefined ? !exists(version) : versionOf(entry) === version) continue;
+      const detail = `${instance.name} has version ${entry && versionOf(entry)} of ${handle} instead of ${version}`;
+      throw new Violation('the mirror has the newest record after its interval', detail);
+    }
 }
 
 async function write(world: World, writer: Instance, handle: string): Promise<number> {
@@ -56,11 +78,16 @@ async function assertReads(
 }
 
 async function assertKept(world: World, handle: string): Promise<void> {
-  for (const instance of world.instances)
-    await inTime(world, `${instance.name} answers a read`, serverOf(instance).read(handle, false));
-  await world.simulation.scheduler.runUntil(world.now + STORE_MS);
+  const answers = new Map<Instance, Answered>();
   for (const instance of world.instances) {
-    if (serverOf(instance).fresh(handle) !== undefined) continue;
+    const reading = serverOf(instance).read(handle, false);
+    answers.set(instance, await inTime(world, `${instance.name} answers a read`, reading));
+  }
+  await world.simulation.scheduler.runUntil(world.now + STORE_MS);
+  for (const [instance, { entry }] of answers) {
+    // A mirror may have loaded it long before.
+    const isOver = entry.staleAt <= serverOf(instance).process.clock.now();
+    if (isOver || serverOf(instance).fresh(handle) !== undefined) continue;
     const detail = `${instance.name} does not keep ${handle}`;
     throw new Violation('each instance keeps the records that it reads after the last fault', detail);
   }

@@ -1,11 +1,13 @@
 // Tools for mutations, which disable a part of the protocol by replacing methods of a class.
 import { Bans } from '../../src/cache/coherence/bans.js';
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
+import { BAN_ALL } from '../../src/cache/coherence/message.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
+import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { LEASE_MS, Lease, type Moment, PauseDetector } from '../../src/cache/coherence/lease.js';
 import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
+import { BAN, CHANGE, ENTER, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisStore } from '../../src/cache/redis/store.js';
 import { RUN_LENGTH, shiftTimes } from '../../src/cache/entry.js';
 import { Member } from '../../src/cache/link/member.js';
@@ -203,6 +205,30 @@ export const keepRedisTimes = (): (() => void) =>
         return entry && ticket ? { ...found, entry: shiftTimes(entry, ticket.redisClockMs) } : found;
       },
   );
+
+const FEW_FIELDS = CHANGE.replace('<= 192 then', '<= 4 then');
+if (FEW_FIELDS === CHANGE) throw new Error('the limit of a group state is written differently');
+const FEW = 2;
+
+/** Lowers the limits of the group states, the bans, and the invalidations that wait for Redis, none of which may matter. */
+export const lowerLimits = together(
+  withScripts((source, args) => {
+    if (source === CHANGE) return [FEW_FIELDS, args];
+    return [source, source === BAN ? args.with(2, FEW) : source === ENTER ? args.with(6, FEW) : args];
+  }),
+  () =>
+    replace(
+      PendingInvalidations,
+      'add',
+      (original) =>
+        function add(this: PendingInvalidations, change) {
+          original.call(this, change);
+          if (this.size <= FEW) return;
+          this.take(Infinity);
+          original.call(this, { ...BAN_ALL, isSoft: true });
+        },
+    ),
+);
 
 /** Joins the member list once, so that a member that is removed from it stays without a lease. */
 export const joinOnce = (): (() => void) => {

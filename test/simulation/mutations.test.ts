@@ -1,9 +1,12 @@
 // The simulator finds each frequent mutation of the coherence code, with the seed that is known to find it.
 import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
-import { type RunResult, run } from './run.js';
+import { PLUGIN_MUTATIONS } from './plugin-mutations.js';
+import { PLAIN, type RunResult, run } from './run.js';
 
-const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
+const FREQUENT = Object.entries({ ...MUTATIONS, ...PLUGIN_MUTATIONS }).filter(
+  ([, { isRare }]) => isRare === undefined,
+);
 
 async function withMutation<T>({ apply }: Mutation, work: () => Promise<T>): Promise<T> {
   const restore = apply();
@@ -16,7 +19,7 @@ async function withMutation<T>({ apply }: Mutation, work: () => Promise<T>): Pro
 
 /** Runs the seed that is known to find the mutation. */
 function findViolation({ faults, world, seed = 1 }: Mutation): Promise<RunResult> {
-  return run(seed, { ...(faults && { faults }), ...(world && { world }) });
+  return run(seed, { ...(faults && { faults }), world: { ...PLAIN, ...world } });
 }
 
 describe('simulator', () => {
@@ -27,7 +30,7 @@ describe('simulator', () => {
 
   test('detects the cost of marking all entries stale after one late command', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
-    const options = { seconds: 10, ...(faults && { faults }) };
+    const options = { seconds: 10, ...(faults && { faults }), world: PLAIN };
     // Several seeds are needed because the cost depends on the event order: 1.2 to 2.1 times as many reads.
     const readsOf = async (): Promise<number> => {
       let reads = 0;

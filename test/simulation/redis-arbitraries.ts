@@ -29,11 +29,12 @@ const bound = fc.oneof(
 const keyOf = (type: string): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom(`${type}1`, `${type}2`) },
-    { weight: 1, arbitrary: fc.constantFrom('s1', 'h1', 'z1', 'l1') },
+    { weight: 1, arbitrary: fc.constantFrom('s1', 'h1', 'z1', 'l1', 'x1') },
   );
 
-const [s, h, z, l] = ['s', 'h', 'z', 'l'].map(keyOf) as [Texts, Texts, Texts, Texts];
-const any = fc.oneof(s, h, z, l);
+const [s, h, z, l, x] = ['s', 'h', 'z', 'l', 'x'].map(keyOf) as [Texts, Texts, Texts, Texts, Texts];
+const any = fc.oneof(s, h, z, l, x);
+const streamId = fc.tuple(fc.nat(3), fc.nat(9)).map(([time, number]) => `${time}-${number}`);
 
 type Texts = fc.Arbitrary<string>;
 
@@ -94,6 +95,17 @@ const onSortedSets = [
   step('ZREMRANGEBYRANK', z, small, small),
 ];
 
+const onStreams = [
+  step('XADD', x, streamId, field, value),
+  step('XADD', x, streamId, field, value, field, value),
+  step('XADD', x, streamId, field, value, field),
+  step('XADD', x, is('0-0'), field, value),
+  step('XTRIM', x, is('MAXLEN'), fc.constantFrom('0', '2', '-1')),
+  step('XLEN', x),
+  step('XREVRANGE', x, is('+'), is('-'), is('COUNT'), fc.constantFrom('1', '3')),
+  step('XREAD', is('COUNT'), fc.constantFrom('1', '100'), is('STREAMS'), x, streamId),
+];
+
 const onAny = [
   step('RPUSH', l, value, value),
   step('LPOP', l),
@@ -119,7 +131,9 @@ const onAny = [
   step('DBSIZE'),
 ];
 
-export const commands: fc.Arbitrary<Step> = fc.oneof(...onStrings, ...onHashes, ...onSortedSets, ...onAny);
+export const commands: fc.Arbitrary<Step> = fc.oneof(
+  ...[...onStrings, ...onHashes, ...onSortedSets, ...onStreams, ...onAny],
+);
 
 const id = fc.constantFrom('id-1', 'id-2');
 const writer = fc.constantFrom('writer-1', 'writer-2');

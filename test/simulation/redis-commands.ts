@@ -4,6 +4,7 @@ import { HASH_COMMANDS, LIST_COMMANDS } from './redis-hashes.js';
 import type { Keyspace } from './redis-keyspace.js';
 import { NotSimulated, OK, ReplyError, type Reply, Status, toInteger } from './redis-reply.js';
 import { SORTED_SET_COMMANDS } from './redis-sorted-sets.js';
+import { STREAM_COMMANDS } from './redis-streams.js';
 import { STRING_COMMANDS } from './redis-strings.js';
 
 const count = (keys: readonly string[], isCounted: (key: string) => boolean): number =>
@@ -93,6 +94,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(
     ...HASH_COMMANDS,
     ...LIST_COMMANDS,
     ...SORTED_SET_COMMANDS,
+    ...STREAM_COMMANDS,
     ...SERVER_COMMANDS,
   }),
 );

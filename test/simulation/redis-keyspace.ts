@@ -1,12 +1,14 @@
 // The keys of a simulated Redis, with types and expiry times.
 import { ReplyError } from './redis-reply.js';
 import type { SortedSet } from './redis-sorted-set.js';
+import type { Stream } from './redis-streams.js';
 
 interface ValueOf {
   string: string;
   hash: Map<string, string>;
   zset: SortedSet;
   list: string[];
+  stream: Stream;
 }
 
 export type ValueType = keyof ValueOf;
@@ -72,7 +74,7 @@ export class Keyspace {
   /** Deletes a hash, set or list without members, as Redis does. */
   dropIfEmpty(key: string): void {
     const slot = this.#slots.get(key);
-    if (slot === undefined || slot.type === 'string') return;
+    if (slot === undefined || slot.type === 'string' || slot.type === 'stream') return;
     const size = slot.type === 'list' ? slot.value.length : slot.value.size;
     if (size === 0) this.#slots.delete(key);
   }
@@ -114,5 +116,6 @@ export class Keyspace {
 function copyOf(slot: Slot): Slot {
   if (slot.type === 'string') return { ...slot };
   if (slot.type === 'hash') return { ...slot, value: new Map(slot.value) };
+  if (slot.type === 'stream') return { ...slot, value: { ...slot.value, entries: [...slot.value.entries] } };
   return slot.type === 'zset' ? { ...slot, value: slot.value.copy() } : { ...slot, value: [...slot.value] };
 }

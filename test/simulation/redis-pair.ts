@@ -74,6 +74,7 @@ export class RedisPair {
       hash: ['HGETALL'],
       zset: ['ZRANGE', '0', '-1', 'WITHSCORES'],
       list: ['LRANGE', '0', '-1'],
+      stream: ['XREVRANGE', '+', '-', 'COUNT', '1000'],
     };
     return byType[await this.real.type(key)] ?? ['EXISTS'];
   }

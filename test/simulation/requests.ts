@@ -3,6 +3,7 @@ import { ServiceError } from '../../src/errors.js';
 import type { Instance } from './instance.js';
 import { awaitedUntil } from './outages.js';
 import type { Answered, Server } from './server.js';
+import { exists } from './upstream.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
 
@@ -29,7 +30,8 @@ export type Counted =
   | 'refusedWrites'
   | 'failedWrites'
   | 'purges'
-  | 'refreshes';
+  | 'refreshes'
+  | 'lists';
 
 /** Sum of the upstream and Redis timeouts, and the delay of slow lines. */
 const READ_LIMIT_MS = 5000;
@@ -37,6 +39,8 @@ const READ_LIMIT_MS = 5000;
 const WRITE_LIMIT_MS = 45_000;
 /** Time within which a lease is renewed after an unnoticed pause. */
 const NEXT_LEASE_MS = 2500;
+/** Longest pause of a process, and the time until its next lease, in ms. */
+const MAX_PAUSE_MS = 15_000 + NEXT_LEASE_MS;
 /**
  * Minimum time from the last lease to an acknowledgement without Redis: 9 s minus the lease, on fast clocks.
  */
@@ -52,6 +56,7 @@ export class Requests {
     failedWrites: 0,
     purges: 0,
     refreshes: 0,
+    lists: 0,
   };
   readonly #world: World;
   readonly #open = new Set<Open>();
@@ -68,8 +73,9 @@ export class Requests {
 
   read(target: Target, authoritative = false): void {
     const { handle, server, instance } = target;
-    const { history, now } = this.#world;
+    const { history, strict, now } = this.#world;
     const oldest = history.oldest(instance.name, handle);
+    const oldestStale = strict.oldest(instance.name, handle);
     const kind = authoritative ? 'reads the authority for' : 'reads';
     this.#run(
       target,
@@ -78,7 +84,7 @@ export class Requests {
         const answered = await server.read(handle, authoritative);
         this.counts.reads++;
         if (answered.isFresh) this.#checkAge(target, answered, { oldest, askedAt: now });
-        else this.counts.staleAnswers++;
+        else this.#checkStale(target, answered, oldestStale);
         return `version ${answered.version}${answered.isFresh ? '' : ' (stale)'}`;
       },
     );
@@ -115,7 +121,7 @@ export class Requests {
       // Without Redis, the read waits only if it changes the entry, which may already equal the new record.
       const wasReadable = instance.withoutRedisAt < startedAt && server.cache.isRedisReadable();
       const hasWaited = wasReadable || this.#world.now - startedAt > MIN_LOST_MS;
-      if (isFresh && hasWaited) this.#acknowledged(target, version);
+      if (isFresh && hasWaited) this.#acknowledged(target, version, false);
       return `version ${version}`;
     });
   }
@@ -126,11 +132,42 @@ export class Requests {
     const version = this.#world.upstream.change(handle);
     const what = prefix === undefined ? { handle } : { prefix };
     this.#run(target, { label: `purges ${prefix ?? handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
-      await server.purge(what, isSoft);
+      try {
+        await server.purge(what, isSoft);
+      } finally {
+        await server.feed?.record();
+      }
       this.counts.purges++;
-      this.#acknowledged(target, version);
+      this.#acknowledged(target, version, !isSoft);
       return `version ${version}`;
     });
+  }
+
+  /** Asks for the list of the prefix, and checks it if it comes from the mirror. */
+  list({ instance, server }: Omit<Target, 'handle'>): void {
+    if (instance.server !== server || server.feed === undefined) return;
+    server.process.post(0, 'lists', () => {
+      const listed = server.list();
+      if (listed === undefined) return;
+      this.counts.lists++;
+      for (const handle of this.#world.handles)
+        if (!this.#mayBeListed(instance, handle, listed.includes(handle)))
+          this.#broken(new Violation('a list has every acknowledged write', `${instance.name}: ${handle}`));
+    });
+  }
+
+  /** Whether the record exists, or does not, in a version from the last acknowledged one on. */
+  #mayBeListed({ name, process }: Instance, handle: string, isListed: boolean): boolean {
+    const { strict, upstream, now } = this.#world;
+    if (now - process.unnoticedUntil < NEXT_LEASE_MS) return true;
+    // Lists may lack what another instance has acknowledged without Redis and not reported yet.
+    for (
+      let version = strict.oldest(name, handle, now, -Infinity);
+      version <= upstream.version(handle);
+      version++
+    )
+      if (exists(version) === isListed) return true;
+    return false;
   }
 
   /** Checks that no request takes too long. @throws Violation */
@@ -179,12 +216,26 @@ export class Requests {
     this.#world.violation ??= violation;
   }
 
-  #acknowledged({ instance, handle }: Target, version: number): void {
-    const { now, history, options, instances } = this.#world;
+  /** `isStrict`: whether the older record was deleted on every instance, so that it is not even served stale. */
+  #acknowledged({ instance, handle }: Target, version: number, isStrict = true): void {
+    const { now, history, strict, options, instances, returnedAt } = this.#world;
     const isConfirmed = options.disconnectedWrites === 'reject' || now - instance.linkedAt < MIN_LOST_MS;
+    // During its pause, its successor may have granted leases that this instance does not know of.
+    const missedMaster =
+      now - instance.process.unnoticedUntil < NEXT_LEASE_MS && now - returnedAt < MAX_PAUSE_MS;
     const isAlone = instance.wasAlone || instances.some((other) => other !== instance && other.hasLease);
-    const by = isConfirmed ? 'confirmed' : isAlone ? 'alone' : 'cut off';
-    history.acknowledged({ handle, version, instance: instance.name, at: now, by });
+    const by = missedMaster ? 'alone' : isConfirmed ? 'confirmed' : isAlone ? 'alone' : 'cut off';
+    const acknowledged = { handle, version, instance: instance.name, at: now, by } as const;
+    history.acknowledged(acknowledged);
+    if (isStrict) strict.acknowledged(acknowledged);
+  }
+
+  /** Checks the age of a stale response, which is not limited once Redis or a process has failed. */
+  #checkStale({ instance, handle }: Target, { version }: Answered, oldest: number): void {
+    this.counts.staleAnswers++;
+    if (version >= oldest || this.#world.options.keepsRedis !== true) return;
+    const detail = `${instance.name} answers version ${version} of ${handle}, asked when ${oldest} was acknowledged`;
+    throw new Violation('no older answer while only the Handle server fails', detail);
   }
 
   /** Checks the age of a response, and allows the exceptions that coherence/README.md lists. */

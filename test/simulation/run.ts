@@ -1,7 +1,9 @@
 // One simulator run: the world, clients and faults of a seed, with the invariants checked after every step.
-import { FAULT_NAMES, FaultDriver, type FaultName } from './fault-driver.js';
+import type { ChangeFeed } from './change-feed.js';
+import { FAULT_NAMES, FaultDriver, type FaultName, UPSTREAM_FAULTS } from './fault-driver.js';
 import { Invariants } from './invariants.js';
 import { RECOVERY_MS, checkLiveness } from './liveness.js';
+import { lowerLimits } from './mutation-tools.js';
 import type { Random } from './random.js';
 import { type Counted } from './requests.js';
 import { Violation } from './violation.js';
@@ -23,12 +25,15 @@ export interface RunResult {
   seconds: number;
   hash: string;
   events: number;
-  counts: Record<Counted | 'unconfirmedWrites' | 'upstreamReads', number>;
+  counts: Record<Counted | 'unconfirmedWrites' | 'upstreamReads', number> & Partial<ChangeFeed['counts']>;
   faults: ReadonlyMap<FaultName, number>;
   violation?: Violation;
   /** The newest trace lines. */
   lines: readonly string[];
 }
+
+/** Instances without plugins, and with the limits of the product. */
+export const PLAIN = { hasPlugins: false, hasLowLimits: false } satisfies Partial<WorldOptions>;
 
 const DEFAULT_SECONDS = 120;
 /** Interval between checks whether faults and requests have ended. */
@@ -47,10 +52,13 @@ export async function run(
   const world = await World.create(seed, (random) => ({
     ...chooseOptions(random),
     ...fixed,
+    keepsRedis: faults.every((name) => UPSTREAM_FAULTS.includes(name)),
     keptLines,
   }));
   const driver = new FaultDriver(world, faults);
+  const restore = world.options.hasLowLimits ? lowerLimits() : () => undefined;
   const violation = await violationOf(world, driver, seconds * 1000);
+  restore();
   Math.random = unseeded;
   const { trace, scheduler } = world.simulation;
   return {
@@ -62,6 +70,7 @@ export async function run(
       ...world.requests.counts,
       unconfirmedWrites: world.history.unconfirmedCount,
       upstreamReads: world.upstream.readCount,
+      ...world.changes?.counts,
     },
     faults: driver.counts,
     ...(violation && { violation }),
@@ -90,6 +99,7 @@ async function violationOf(world: World, driver: FaultDriver, ms: number): Promi
     workload.stop();
     while (world.requests.areOpen) await goOn(world.now + STEP_MS);
     await checkLiveness(world);
+    world.changes?.check();
     return undefined;
   } catch (error) {
     if (error instanceof Violation) return error;
@@ -116,5 +126,7 @@ function chooseOptions(random: Random): Omit<WorldOptions, 'keptLines'> {
     disconnectedWrites: random.pick(['wait', 'reject']),
     disconnectedMaxAgeMs: random.pick([0, 0, 2000]),
     commandTimeoutMs: random.pick([50, 200]),
+    hasPlugins: random.chance(0.5),
+    hasLowLimits: random.chance(0.5),
   };
 }

@@ -6,10 +6,12 @@ import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
 import type { Live } from '../../src/config/live.js';
 import type { Config } from '../../src/config/schema.js';
-import { createHooks } from '../../src/hooks.js';
+import { type Hooks, createHooks } from '../../src/hooks.js';
 import { handleRef, recordKey } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
+import type { ChangeFeed, InstanceFeed } from './change-feed.js';
+import { listedBy, startMirror } from './mirror.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
@@ -34,6 +36,8 @@ export interface ServerDeps {
   process: Process;
   upstream: Upstream;
   redis: RedisOptions | undefined;
+  /** The change feed, if the instance has plugins. */
+  changes?: ChangeFeed | undefined;
 }
 
 /** The response to a reader. */
@@ -46,14 +50,16 @@ export interface Answered {
 export class Server {
   readonly process: Process;
   readonly cache: Cache;
+  readonly feed: InstanceFeed | undefined;
   readonly #upstream: Upstream;
   readonly #resolver: Resolver;
+  readonly #hooks: Hooks = createHooks();
 
-  constructor({ process, upstream, redis }: ServerDeps) {
+  constructor({ process, upstream, redis, changes }: ServerDeps) {
     this.process = process;
     this.#upstream = upstream;
     const { clock } = process;
-    const hooks = createHooks();
+    const hooks = this.#hooks;
     const nothing = (): void => undefined;
     this.cache = assembleCache({
       bounds: BOUNDS,
@@ -78,6 +84,14 @@ export class Server {
       slicer: partial({}),
       refOf: (text) => handleRef(text, false),
     });
+    if (changes === undefined) return;
+    this.feed = changes.open(process, this.cache);
+    startMirror({ process, upstream, cache: this.cache, resolver: this.#resolver, hooks });
+  }
+
+  /** Records the change of a write. */
+  get changed(): Hooks['changed'] {
+    return this.feed ? [this.feed.record] : [];
   }
 
   /** Whether all entries count as fresh until their own expiry. */
@@ -110,7 +124,7 @@ export class Server {
       return { status: version === undefined ? 403 : 200 };
     };
     const { store } = this.cache;
-    await createSend((key) => store.fence(key), handleRef(handle, false))([forward]);
+    await createSend((key) => store.fence(key), handleRef(handle, false), this.changed)([forward]);
     return version;
   }
 
@@ -118,6 +132,11 @@ export class Server {
   purge(target: { handle: string } | { prefix: string }, isSoft: boolean): Promise<void> {
     const purged = 'handle' in target ? { handle: handleRef(target.handle, false) } : target;
     return this.#resolver.purge(purged, { isSoft });
+  }
+
+  /** Returns the list that a mirror would serve now; undefined if the request would be forwarded. */
+  list(): readonly string[] | undefined {
+    return listedBy(this.#hooks);
   }
 
   /** Returns the entry that would be served as fresh now. */

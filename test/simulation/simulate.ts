@@ -2,7 +2,8 @@
 import { parseArgs } from 'node:util';
 import { FAULT_NAMES, type FaultName } from './fault-driver.js';
 import { MUTATIONS, type Mutation } from './mutations.js';
-import { type RunOptions, type RunResult, run } from './run.js';
+import { PLUGIN_MUTATIONS } from './plugin-mutations.js';
+import { PLAIN, type RunOptions, type RunResult, run } from './run.js';
 
 const { values } = parseArgs({
   options: {
@@ -12,6 +13,10 @@ const { values } = parseArgs({
     faults: { type: 'string' },
     /** A part of the protocol to disable (see mutations.ts). */
     mutation: { type: 'string' },
+    /** Whether instances have a change feed and a mirror, by default in every other seed. */
+    plugins: { type: 'string' },
+    /** Whether states, bans and pending invalidations have low limits, by default in every other seed. */
+    'low-limits': { type: 'string' },
     lines: { type: 'string', default: '80' },
     /** Whether to continue after a failure. */
     all: { type: 'boolean', default: false },
@@ -40,8 +45,9 @@ function report({ seed, hash, violation, lines }: RunResult): void {
 
 function mutationOf(name: string | undefined): Mutation | undefined {
   if (name === undefined) return undefined;
-  const mutation = MUTATIONS[name];
-  if (mutation === undefined) throw new Error(`a mutation is one of: ${Object.keys(MUTATIONS).join(', ')}`);
+  const all = { ...MUTATIONS, ...PLUGIN_MUTATIONS };
+  const mutation = all[name];
+  if (mutation === undefined) throw new Error(`a mutation is one of: ${Object.keys(all).join(', ')}`);
   return mutation;
 }
 
@@ -68,12 +74,18 @@ async function runAll(options: RunOptions, sums: Map<string, number>): Promise<n
 
 function optionsWith(mutation: Mutation | undefined): RunOptions {
   const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? mutation?.faults;
-  const world = mutation?.world;
+  const { plugins, 'low-limits': lowLimits } = values;
+  const world = {
+    ...(mutation && PLAIN),
+    ...mutation?.world,
+    ...(plugins && { hasPlugins: plugins === 'true' }),
+    ...(lowLimits && { hasLowLimits: lowLimits === 'true' }),
+  };
   return {
     seconds: Number(values.seconds),
     keptLines: Number(values.lines),
     ...(faults && { faults }),
-    ...(world && { world }),
+    world,
   };
 }
 

@@ -1,8 +1,10 @@
 // The coherence guarantee in seeded worlds holds under all faults.
 import { describe, expect, test } from 'vitest';
+import { UPSTREAM_FAULTS } from './fault-driver.js';
 import { type RunResult, run } from './run.js';
 
-const SEEDS = [1, 2];
+/** One with plugins, one with low limits. */
+const SEEDS = [1, 4];
 
 function describeFailure({ seed, violation, lines }: RunResult): string {
   return `seed ${seed}: ${violation?.message ?? ''}\n${lines.join('\n')}`;
@@ -17,6 +19,12 @@ describe('simulated deployment', () => {
 
   test.each(SEEDS)('stays coherent under the faults of seed %i', async (seed) => {
     const result = await run(seed, { keptLines: 100 });
+    expect(result.violation, describeFailure(result)).toBeUndefined();
+  });
+
+  test('serves nothing from before an acknowledged write, not even as stale, while only the Handle server fails', async () => {
+    const result = await run(1, { faults: UPSTREAM_FAULTS, keptLines: 100 });
+    expect(result.counts.staleAnswers).toBeGreaterThan(10);
     expect(result.violation, describeFailure(result)).toBeUndefined();
   });
 });

@@ -5,11 +5,14 @@ import type { Scheduler } from './clock.js';
 import type { Entry } from '../../src/cache/entry.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Bytes } from '../../src/handle/bytes.js';
-import type { Outcome } from '../../src/handle/outcome.js';
+import { type Outcome, RESPONSE_CODE } from '../../src/handle/outcome.js';
+import type { ListAnswer } from '../../src/upstream/reply.js';
+import { partial } from '../support/partial.js';
 import { Line } from './network.js';
 import type { Process } from './process.js';
 import type { Random } from './random.js';
 
+export const PREFIX = '21.T';
 export const READ_TIMEOUT_MS = 3000;
 export const WRITE_TIMEOUT_MS = 5000;
 
@@ -21,15 +24,17 @@ const LONG_TTL_SECONDS = 86_400;
 export class Upstream {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
+  readonly #handles: readonly string[];
   readonly #versions = new Map<string, number>();
   readonly #lines = new Map<string, Line>();
   /** Additional delay in ms. */
   extraMs = 0;
   readCount = 0;
 
-  constructor(scheduler: Scheduler, random: Random) {
+  constructor(scheduler: Scheduler, random: Random, handles: readonly string[] = []) {
     this.#scheduler = scheduler;
     this.#random = random.stream('upstream');
+    this.#handles = handles;
   }
 
   version(handle: string): number {
@@ -53,6 +58,15 @@ export class Upstream {
   read(process: Process, handle: string): Promise<Outcome> {
     this.readCount++;
     return this.#call(process, READ_TIMEOUT_MS, `reads ${handle}`, () => this.#outcome(handle));
+  }
+
+  /** Lists the handles. @throws ServiceError UPSTREAM_TIMEOUT */
+  list(process: Process): Promise<ListAnswer> {
+    return this.#call(process, READ_TIMEOUT_MS, 'lists the handles', () => {
+      const handles = this.#handles.filter((handle) => exists(this.version(handle)));
+      const members = { totalCount: String(handles.length) };
+      return partial<ListAnswer>({ status: 200, responseCode: RESPONSE_CODE.success, members, handles });
+    });
   }
 
   /**
@@ -109,12 +123,15 @@ export class Upstream {
 
   #outcome(handle: string): Outcome {
     const version = this.version(handle);
-    if (version % MISSING_EVERY === MISSING_EVERY - 1) return { kind: 'not-found', message: String(version) };
+    if (!exists(version)) return { kind: 'not-found', message: String(version) };
     const ttl = version % 3 === 0 ? SHORT_TTL_SECONDS : LONG_TTL_SECONDS;
     const value = { index: 1, type: 'VERSION', data: { format: 'string', value: String(version) } };
     return { kind: 'found', values: JSON.stringify([value]) as Bytes, ttls: [ttl] };
   }
 }
+
+/** Whether the record exists in this version. */
+export const exists = (version: number): boolean => version % MISSING_EVERY !== MISSING_EVERY - 1;
 
 /** Returns the version from which an entry was created. */
 export function versionOf(entry: Entry): number {

@@ -9,6 +9,7 @@ const WRITE_EVERY_MS = 700;
 const CONDITIONAL_EVERY_MS = 1400;
 const AUTHORITY_EVERY_MS = 4000;
 const PURGE_EVERY_MS = 8000;
+const LIST_EVERY_MS = 500;
 const READS_AFTER_WITHIN_MS = 30;
 const REFRESH_AFTER_WRITE = 0.2;
 
@@ -52,6 +53,18 @@ export class Workload {
         this.#world.requests.purge(target, this.#random.chance(0.5), prefix);
       });
     });
+    this.#startPlugins();
+  }
+
+  /** Starts what only instances with plugins do. */
+  #startPlugins(): void {
+    if (this.#world.changes === undefined) return;
+    this.#world.changes.start();
+    this.#every(LIST_EVERY_MS, 'a reader of lists', () => {
+      this.#at((target) => {
+        this.#world.requests.list(target);
+      });
+    });
   }
 
   stop(): void {
@@ -63,6 +76,7 @@ export class Workload {
       // Loads are in flight on all instances at this time.
       if (this.#random.chance(REFRESH_AFTER_WRITE))
         this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a refresh after a write', () => {
+          if (this.#isOver) return;
           this.#at(({ instance, server }) => {
             this.#world.requests.refresh({ ...target, instance, server });
           });
@@ -72,6 +86,7 @@ export class Workload {
         if (server === undefined) continue;
         this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a reader after a write', () => {
           this.#world.requests.read({ ...target, instance, server });
+          this.#world.requests.list({ instance, server });
         });
       }
     };

@@ -2,6 +2,7 @@
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
+import { ChangeFeed } from './change-feed.js';
 import { ConditionalWrites } from './conditional-writes.js';
 import { History } from './history.js';
 import { Instance } from './instance.js';
@@ -10,7 +11,7 @@ import type { Keyspace } from './redis-keyspace.js';
 import type { RedisServer } from './redis.js';
 import { Requests } from './requests.js';
 import { Simulation } from './simulation.js';
-import { Upstream } from './upstream.js';
+import { PREFIX, Upstream } from './upstream.js';
 import type { Violation } from './violation.js';
 
 export interface WorldOptions {
@@ -20,6 +21,12 @@ export interface WorldOptions {
   commandTimeoutMs: number;
   /** Whether Redis is a cluster, of one master. The loss of its member list is that of a second master. */
   isCluster?: boolean;
+  /** Whether instances have a change feed and a mirror. */
+  hasPlugins?: boolean;
+  /** Whether states, bans and pending invalidations are few, so that the oldest are often dropped. */
+  hasLowLimits?: boolean;
+  /** Whether only the Handle server and the way to it fail. */
+  keepsRedis?: boolean;
   keptLines: number;
 }
 
@@ -33,6 +40,9 @@ export class World {
   readonly instances: Instance[];
   readonly handles: readonly string[] = handlesInPairs();
   readonly history = new History();
+  /** The versions of acknowledged writes and purges, which delete the older record: no list and no stale answer has it. */
+  readonly strict = new History();
+  readonly changes: ChangeFeed | undefined;
   readonly requests: Requests;
   readonly conditional: ConditionalWrites;
   /** The first violated invariant. */
@@ -40,6 +50,8 @@ export class World {
   /** Probability of losing a message to a process, by process name. */
   readonly losses = new Map<string, number>();
   redis: RedisServer;
+  /** Virtual time at which a former master last returned. */
+  returnedAt = -Infinity;
   /** Virtual time at which Redis last lost the member list. */
   membersLostAt = -Infinity;
   #masters = 0;
@@ -48,7 +60,8 @@ export class World {
     this.simulation = simulation;
     this.random = simulation.random.stream('world');
     this.options = options;
-    this.upstream = new Upstream(simulation.scheduler, simulation.random);
+    this.upstream = new Upstream(simulation.scheduler, simulation.random, this.handles);
+    this.changes = options.hasPlugins ? new ChangeFeed(this) : undefined;
     this.requests = new Requests(this);
     this.conditional = new ConditionalWrites(this);
     this.redis = this.#newMaster();
@@ -80,6 +93,7 @@ export class World {
   /** Restores a former master with its own data and run id. */
   return(old: RedisServer): void {
     this.redis = old;
+    this.returnedAt = this.now;
     this.conditional.lostAt = this.now;
   }
 
@@ -115,6 +129,7 @@ export class World {
       disconnectedMaxAgeMs,
       commandTimeoutMs,
       isCluster,
+      changes: this.changes,
     });
   }
 }
@@ -127,7 +142,7 @@ function handlesInPairs(): string[] {
   const handles: string[] = [];
   const others = new Map<number, string>();
   for (let number = 0; handles.length < 2 * HANDLE_PAIRS; number++) {
-    const handle = `21.T/${number}`;
+    const handle = `${PREFIX}/${number}`;
     const group = groupOf(recordKey(handle, false));
     const other = others.get(group);
     if (other === undefined) others.set(group, handle);
