@@ -1,7 +1,7 @@
 // Names the records of a response in Surrogate-Key, and bans the responses of changed records in the caches in front.
 import { hash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deleted } from '../../cache/store.js';
+import { pause } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
@@ -34,15 +34,15 @@ function keyToBan(deleted: Deleted): string {
   return slash === -1 ? EVERYTHING : surrogateKey(deleted.prefix.slice(0, slash + 1));
 }
 
-export function start(host: Host, settings: FrontsConfig): Started {
+export function start(host: Host, settings: FrontsConfig, connect = () => createSender()): Started {
   const { urls, unconfirmedWrites, settleMs } = settings.fronts;
-  const fronts = urls.map((url) => new Front(url, host, settings.fronts));
+  const fronts = urls.map((url) => new Front(url, host, settings.fronts, connect()));
   return {
     recordHeaders: (handles) => [['Surrogate-Key', handles.flatMap(surrogateKeys).join(' ')]],
     async published(deleted) {
       // A response that was rendered before the invalidation may still be on its way to a front. The front
       // stores it within this time or not at all, and bans only what it has stored.
-      await sleep(settleMs);
+      await pause(host.clock, settleMs);
       const key = keyToBan(deleted);
       const confirmed = await Promise.all(fronts.map((front) => front.banKey(key)));
       if (unconfirmedWrites === 'reject' && confirmed.includes(false))
@@ -72,18 +72,18 @@ function reasonOf(error: unknown): string {
  */
 class Front {
   readonly #count: ReturnType<Metrics['counterOf']>;
-  readonly #outgoing = createSender();
   readonly #bans = new SerialFlight<boolean>();
   /** The keys of the next ban, and whether it is repeated for them. */
   #keys = new Map<string, boolean>();
   #isFailing = false;
-  #retry: NodeJS.Timeout | undefined;
+  #cancelRetry: () => void = () => undefined;
   #isClosed = false;
 
   constructor(
     private readonly url: string,
     private readonly host: Host,
     private readonly settings: FrontsConfig['fronts'],
+    private readonly outgoing: ReturnType<typeof createSender>,
   ) {
     this.#count = host.metrics.counterOf(METRICS.bans);
     void this.banKey(EVERYTHING);
@@ -98,8 +98,8 @@ class Front {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#retry);
-    await this.#outgoing.close();
+    this.#cancelRetry();
+    await this.outgoing.close();
   }
 
   async #send(): Promise<boolean> {
@@ -122,13 +122,13 @@ class Front {
     const repeat = (): void => {
       for (const [key, isRepeated] of keys) if (isRepeated) void this.banKey(key, false);
     };
-    setTimeout(repeat, this.settings.repeatMs).unref();
+    this.host.clock.after(this.settings.repeatMs, repeat);
   }
 
   /** Sends a ban. @throws Error unless the front confirms it */
   async #ban(keys: string): Promise<void> {
     const ban = { method: 'BAN', headers: { 'Surrogate-Key': keys } };
-    const { status, headers } = await this.#outgoing.send(`${this.url}/`, ban, this.settings.timeoutMs);
+    const { status, headers } = await this.outgoing.send(`${this.url}/`, ban, this.settings.timeoutMs);
     // A web server that ignores the method answers 200 too.
     if (status !== 200 || headers.get('surrogate-banned') !== keys)
       throw new Error(`it responded to BAN with ${status}, without Surrogate-Banned`);
@@ -146,7 +146,7 @@ class Front {
     const details = { front: this.url, reason: reasonOf(error), remedy: REMEDY };
     if (!this.#isFailing) this.host.log.warn(details, 'cache in front does not confirm bans, retrying');
     this.#isFailing = true;
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => void this.banKey(EVERYTHING), this.settings.retryMs).unref();
+    this.#cancelRetry();
+    this.#cancelRetry = this.host.clock.after(this.settings.retryMs, () => void this.banKey(EVERYTHING));
   }
 }
