@@ -22,6 +22,8 @@ interface Recorded {
   at: number;
   /** Virtual time at which its instance knew that Redis has it. */
   keptAt: number;
+  /** How often it was sent to Redis: again if the reply was lost. */
+  sent: number;
   /** The era of Redis in which it was kept. */
   era?: string | undefined;
 }
@@ -66,13 +68,13 @@ export class ChangeFeed {
     };
     const log = createChangeLog(cache, MAX_ENTRIES, clock.wall, callbacks.formatGap);
     const deliver = async (lines: readonly string[]): Promise<void> => {
+      const sent = lines.flatMap((line) => this.#changes[Number(line)] ?? []);
+      for (const change of sent) change.sent++;
       await log.append(lines);
       const era = cache.era()?.name ?? '';
       if (!this.#eras.has(era)) this.#eras.set(era, this.#world.now);
-      for (const line of lines) {
-        const change = this.#changes[Number(line)];
-        if (change?.keptAt === Infinity) Object.assign(change, { keptAt: this.#world.now, era });
-      }
+      for (const change of sent)
+        if (change.keptAt === Infinity) Object.assign(change, { keptAt: this.#world.now, era });
     };
     const queue = new DeliveryQueue(deliver, callbacks, clock);
     const send = (_url: string, { body }: RequestInit) => this.#post(process, body as string);
@@ -80,7 +82,7 @@ export class ChangeFeed {
     createWebhook({ url: 'http://receiver', secret: 'c2VjcmV0' }, log, clock, callbacks, partial(receiver));
     const by = lifeOf(process);
     const record = (): Promise<void> =>
-      queue.add([String(this.#changes.push({ by, at: this.#world.now, keptAt: Infinity }) - 1)]);
+      queue.add([String(this.#changes.push({ by, at: this.#world.now, keptAt: Infinity, sent: 0 }) - 1)]);
     return { log, record };
   }
 
@@ -128,7 +130,8 @@ export class ChangeFeed {
     let last = new Map<string, number>();
     for (const line of lines) {
       if (line === GAP) last = new Map();
-      if (line === GAP || known.has(line)) continue;
+      // Of a change that was sent again, the first copy may have been trimmed.
+      if (line === GAP || known.has(line) || this.#changes[line]!.sent > 1) continue;
       known.add(line);
       const { by } = this.#changes[line]!;
       const before = last.get(by) ?? -1;

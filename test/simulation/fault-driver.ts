@@ -141,6 +141,19 @@ const FAULTS: Record<FaultName, { weight: number; begin: (faults: Faults) => voi
   },
 };
 
+/** Faults with which no exception lets an instance serve an older record, if it rejects writes without Redis. */
+export const FRONT_FAULTS: readonly FaultName[] = [
+  ...['message lost', 'connection lost', 'cut from Redis', 'cut from upstream', 'slow line', 'slow upstream'],
+  ...[
+    'process stopped',
+    'machine suspended',
+    'process killed',
+    'Redis frozen',
+    'Redis restarted empty',
+    'Redis flushed',
+  ],
+] as FaultName[];
+
 /** Faults that leave Redis and the processes intact. */
 export const UPSTREAM_FAULTS: readonly FaultName[] = ['cut from upstream', 'slow upstream'];
 

@@ -3,6 +3,7 @@ import type { RedisOptions } from '../../src/cache/cache.js';
 import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { ChangeFeed } from './change-feed.js';
+import type { FrontCache } from './front-cache.js';
 import type { Network } from './network.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
@@ -19,6 +20,7 @@ export interface InstanceDeps {
   commandTimeoutMs: number;
   isCluster: boolean;
   changes?: ChangeFeed | undefined;
+  front?: FrontCache | undefined;
 }
 
 export class Instance {
@@ -54,8 +56,8 @@ export class Instance {
     if (this.#server) return;
     this.process.start();
     this.linkedAt = this.process.virtualMs;
-    const { process, upstream, changes } = this.#deps;
-    this.#server = new Server({ process, upstream, changes, redis: this.#redisOptions() });
+    const { process, upstream, changes, front } = this.#deps;
+    this.#server = new Server({ process, upstream, changes, front, redis: this.#redisOptions() });
   }
 
   get hasLease(): boolean {

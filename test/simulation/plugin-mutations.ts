@@ -4,10 +4,25 @@ import { DeliveryQueue } from '../../src/plugins/changes/webhook.js';
 import { PrefixMirror } from '../../src/plugins/mirror/prefix-mirror.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { UPSTREAM_FAULTS } from './fault-driver.js';
+import { FRONT_SETTINGS } from './front-cache.js';
 import type { Mutation } from './mutations.js';
 import { replace, withScripts } from './mutation-tools.js';
+import { WITH_FRONT } from './run.js';
 
 const WITH_PLUGINS = { world: { hasPlugins: true } } satisfies Partial<Mutation>;
+
+/** Changes a setting of the cache in front. */
+const withFront = (changed: Partial<typeof FRONT_SETTINGS>): Mutation => ({
+  seed: 1,
+  apply() {
+    const { ...before } = FRONT_SETTINGS;
+    Object.assign(FRONT_SETTINGS, changed);
+    return () => {
+      Object.assign(FRONT_SETTINGS, before);
+    };
+  },
+  ...WITH_FRONT,
+});
 
 export const PLUGIN_MUTATIONS: Record<string, Mutation> = {
   'a new epoch of the change log begins without a gap': {
@@ -73,6 +88,13 @@ export const PLUGIN_MUTATIONS: Record<string, Mutation> = {
       ),
     ...WITH_PLUGINS,
   },
+  'a cache in front is told of a write while older responses are on their way to it': {
+    ...withFront({ settleMs: 1 }),
+    seed: 2,
+  },
+  'a write is acknowledged although a cache in front has not confirmed it': withFront({
+    unconfirmedWrites: 'accept',
+  }),
   'a write makes the older record stale instead of deleting it': {
     seed: 1,
     apply: () =>

@@ -25,8 +25,8 @@ function isAfter(id: string, other: string): boolean {
 
 function add(keyspace: Keyspace, [key = '', id = '', ...fields]: readonly string[]): Reply {
   if (fields.length % 2 !== 0) throw new ReplyError("ERR wrong number of arguments for 'xadd' command");
-  const last = keyspace.read(key, 'stream')?.lastId ?? FIRST_ID;
   if (id === FIRST_ID) throw new ReplyError('ERR The ID specified in XADD must be greater than 0-0');
+  const last = keyspace.read(key, 'stream')?.lastId ?? FIRST_ID;
   if (!isAfter(id, last))
     throw new ReplyError('ERR The ID specified in XADD is equal or smaller than the target stream top item');
   const stream = keyspace.open(key, 'stream', () => ({ lastId: FIRST_ID, entries: [] }));

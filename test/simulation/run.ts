@@ -1,6 +1,6 @@
 // One simulator run: the world, clients and faults of a seed, with the invariants checked after every step.
 import type { ChangeFeed } from './change-feed.js';
-import { FAULT_NAMES, FaultDriver, type FaultName, UPSTREAM_FAULTS } from './fault-driver.js';
+import { FAULT_NAMES, FaultDriver, type FaultName, FRONT_FAULTS, UPSTREAM_FAULTS } from './fault-driver.js';
 import { Invariants } from './invariants.js';
 import { RECOVERY_MS, checkLiveness } from './liveness.js';
 import { lowerLimits } from './mutation-tools.js';
@@ -25,12 +25,19 @@ export interface RunResult {
   seconds: number;
   hash: string;
   events: number;
-  counts: Record<Counted | 'unconfirmedWrites' | 'upstreamReads', number> & Partial<ChangeFeed['counts']>;
+  counts: Record<Counted | 'unconfirmedWrites' | 'upstreamReads', number> &
+    Partial<ChangeFeed['counts'] & { frontHits: number }>;
   faults: ReadonlyMap<FaultName, number>;
   violation?: Violation;
   /** The newest trace lines. */
   lines: readonly string[];
 }
+
+/** A cache in front, behind which no instance may serve an older record by an exception. */
+export const WITH_FRONT = {
+  faults: FRONT_FAULTS,
+  world: { hasFront: true, hasPlugins: false, disconnectedWrites: 'reject', disconnectedMaxAgeMs: 0 },
+} satisfies RunOptions;
 
 /** Instances without plugins, and with the limits of the product. */
 export const PLAIN = { hasPlugins: false, hasLowLimits: false } satisfies Partial<WorldOptions>;
@@ -71,6 +78,7 @@ export async function run(
       unconfirmedWrites: world.history.unconfirmedCount,
       upstreamReads: world.upstream.readCount,
       ...world.changes?.counts,
+      ...(world.front && { frontHits: world.front.hits }),
     },
     faults: driver.counts,
     ...(violation && { violation }),
@@ -94,6 +102,7 @@ async function violationOf(world: World, driver: FaultDriver, ms: number): Promi
     driver.start(world.random.pick(MEAN_PAUSES_MS));
     await goOn(ms);
     driver.stop();
+    world.front?.stop();
     while (driver.hasActiveFaults) await goOn(world.now + STEP_MS);
     await goOn(world.now + RECOVERY_MS);
     workload.stop();

@@ -8,9 +8,11 @@ import type { Live } from '../../src/config/live.js';
 import type { Config } from '../../src/config/schema.js';
 import { type Hooks, createHooks } from '../../src/hooks.js';
 import { handleRef, recordKey } from '../../src/handle/handle.js';
+import { recordLines } from '../../src/http/cache-headers.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import type { ChangeFeed, InstanceFeed } from './change-feed.js';
+import type { FrontCache, FrontResponse } from './front-cache.js';
 import { listedBy, startMirror } from './mirror.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
@@ -38,6 +40,7 @@ export interface ServerDeps {
   redis: RedisOptions | undefined;
   /** The change feed, if the instance has plugins. */
   changes?: ChangeFeed | undefined;
+  front?: FrontCache | undefined;
 }
 
 /** The response to a reader. */
@@ -55,7 +58,7 @@ export class Server {
   readonly #resolver: Resolver;
   readonly #hooks: Hooks = createHooks();
 
-  constructor({ process, upstream, redis, changes }: ServerDeps) {
+  constructor({ process, upstream, redis, changes, front }: ServerDeps) {
     this.process = process;
     this.#upstream = upstream;
     const { clock } = process;
@@ -84,6 +87,7 @@ export class Server {
       slicer: partial({}),
       refOf: (text) => handleRef(text, false),
     });
+    front?.open(process, hooks);
     if (changes === undefined) return;
     this.feed = changes.open(process, this.cache);
     startMirror({ process, upstream, cache: this.cache, resolver: this.#resolver, hooks });
@@ -132,6 +136,16 @@ export class Server {
   purge(target: { handle: string } | { prefix: string }, isSoft: boolean): Promise<void> {
     const purged = 'handle' in target ? { handle: handleRef(target.handle, false) } : target;
     return this.#resolver.purge(purged, { isSoft });
+  }
+
+  /** Responds to a cache in front. @throws ServiceError */
+  async respond(handle: string): Promise<FrontResponse> {
+    const ref = handleRef(handle, false);
+    const resolution = await this.#resolver.resolve(ref, { authoritative: false });
+    if (resolution.kind === 'refused') throw new Error('the simulated upstream refuses no reads');
+    const { entry, stale } = resolution;
+    const [, keys] = stale ? [] : recordLines(partial({ hooks: this.#hooks }), resolution, [ref]);
+    return { version: versionOf(entry), keys, ttlMs: entry.staleAt - this.process.clock.now() };
   }
 
   /** Returns the list that a mirror would serve now; undefined if the request would be forwarded. */

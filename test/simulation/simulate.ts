@@ -3,7 +3,8 @@ import { parseArgs } from 'node:util';
 import { FAULT_NAMES, type FaultName } from './fault-driver.js';
 import { MUTATIONS, type Mutation } from './mutations.js';
 import { PLUGIN_MUTATIONS } from './plugin-mutations.js';
-import { PLAIN, type RunOptions, type RunResult, run } from './run.js';
+import { PLAIN, WITH_FRONT, type RunOptions, type RunResult, run } from './run.js';
+import type { WorldOptions } from './world.js';
 
 const { values } = parseArgs({
   options: {
@@ -15,6 +16,8 @@ const { values } = parseArgs({
     mutation: { type: 'string' },
     /** Whether instances have a change feed and a mirror, by default in every other seed. */
     plugins: { type: 'string' },
+    /** Whether a cache in front is simulated, with the faults with which it may serve no older record. */
+    front: { type: 'boolean', default: false },
     /** Whether states, bans and pending invalidations have low limits, by default in every other seed. */
     'low-limits': { type: 'string' },
     lines: { type: 'string', default: '80' },
@@ -72,14 +75,19 @@ async function runAll(options: RunOptions, sums: Map<string, number>): Promise<n
   return failures;
 }
 
+/** Returns an option that is given as `true` or `false`. */
+const given = (name: 'hasPlugins' | 'hasLowLimits', text: string | undefined): Partial<WorldOptions> =>
+  text === undefined ? {} : { [name]: text === 'true' };
+
 function optionsWith(mutation: Mutation | undefined): RunOptions {
-  const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? mutation?.faults;
+  const base = mutation ?? (values.front ? WITH_FRONT : undefined);
+  const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? base?.faults;
   const { plugins, 'low-limits': lowLimits } = values;
   const world = {
     ...(mutation && PLAIN),
-    ...mutation?.world,
-    ...(plugins && { hasPlugins: plugins === 'true' }),
-    ...(lowLimits && { hasLowLimits: lowLimits === 'true' }),
+    ...base?.world,
+    ...given('hasPlugins', plugins),
+    ...given('hasLowLimits', lowLimits),
   };
   return {
     seconds: Number(values.seconds),

@@ -1,7 +1,7 @@
 // The coherence guarantee in seeded worlds holds under all faults.
 import { describe, expect, test } from 'vitest';
 import { UPSTREAM_FAULTS } from './fault-driver.js';
-import { type RunResult, run } from './run.js';
+import { type RunResult, WITH_FRONT, run } from './run.js';
 
 /** One with plugins, one with low limits. */
 const SEEDS = [1, 4];
@@ -19,6 +19,12 @@ describe('simulated deployment', () => {
 
   test.each(SEEDS)('stays coherent under the faults of seed %i', async (seed) => {
     const result = await run(seed, { keptLines: 100 });
+    expect(result.violation, describeFailure(result)).toBeUndefined();
+  });
+
+  test('with a cache in front serves no older record after an acknowledgement', async () => {
+    const result = await run(1, { ...WITH_FRONT, keptLines: 100 });
+    expect(result.counts.frontHits).toBeGreaterThan(100);
     expect(result.violation, describeFailure(result)).toBeUndefined();
   });
 

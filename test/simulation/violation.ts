@@ -3,6 +3,7 @@
 export type Invariant =
   | 'no older answer after an acknowledgement'
   | 'no older answer while only the Handle server fails'
+  | 'no older answer of a cache in front'
   | 'no older record is kept as fresh in memory'
   | 'no older record is kept as fresh in Redis'
   | 'every request ends in time'

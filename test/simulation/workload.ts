@@ -54,6 +54,10 @@ export class Workload {
       });
     });
     this.#startPlugins();
+    if (this.#world.front)
+      this.#every(READ_EVERY_MS, 'a reader of the front', () => {
+        this.#at((target) => this.#world.front?.read(target));
+      });
   }
 
   /** Starts what only instances with plugins do. */
@@ -87,6 +91,7 @@ export class Workload {
         this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a reader after a write', () => {
           this.#world.requests.read({ ...target, instance, server });
           this.#world.requests.list({ instance, server });
+          this.#world.front?.read({ ...target, instance, server });
         });
       }
     };

@@ -4,6 +4,7 @@ import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { ChangeFeed } from './change-feed.js';
 import { ConditionalWrites } from './conditional-writes.js';
+import { FrontCache } from './front-cache.js';
 import { History } from './history.js';
 import { Instance } from './instance.js';
 import { Random } from './random.js';
@@ -23,6 +24,8 @@ export interface WorldOptions {
   isCluster?: boolean;
   /** Whether instances have a change feed and a mirror. */
   hasPlugins?: boolean;
+  /** Whether a cache in front stores responses of all instances. */
+  hasFront?: boolean;
   /** Whether states, bans and pending invalidations are few, so that the oldest are often dropped. */
   hasLowLimits?: boolean;
   /** Whether only the Handle server and the way to it fail. */
@@ -43,6 +46,7 @@ export class World {
   /** The versions of acknowledged writes and purges, which delete the older record: no list and no stale answer has it. */
   readonly strict = new History();
   readonly changes: ChangeFeed | undefined;
+  readonly front: FrontCache | undefined;
   readonly requests: Requests;
   readonly conditional: ConditionalWrites;
   /** The first violated invariant. */
@@ -62,6 +66,7 @@ export class World {
     this.options = options;
     this.upstream = new Upstream(simulation.scheduler, simulation.random, this.handles);
     this.changes = options.hasPlugins ? new ChangeFeed(this) : undefined;
+    this.front = options.hasFront ? new FrontCache(this) : undefined;
     this.requests = new Requests(this);
     this.conditional = new ConditionalWrites(this);
     this.redis = this.#newMaster();
@@ -130,6 +135,7 @@ export class World {
       commandTimeoutMs,
       isCluster,
       changes: this.changes,
+      front: this.front,
     });
   }
 }
