@@ -38,6 +38,7 @@ export class ConditionalWrites {
     const { process, cache } = server;
     const { upstream } = this.#world;
     const readAt = process.clock.monotonic();
+    const since = this.#world.now;
     let known = await upstream.readVersion(process, handle);
     const lock = await this.#lockOf(server)(handle, process.clock.monotonic() + LOCK_WAIT_MS);
     if (lock === undefined) throw new ServiceError('CONCURRENT_MODIFICATION', {});
@@ -45,7 +46,9 @@ export class ConditionalWrites {
     let version: number | undefined;
     const forward = async (): Promise<WriteAnswer> => {
       lock.assertHeld();
-      const locked = this.#sends(handle, known, grantedAt);
+      // Its clocks do not show how long ago it has read the record.
+      const knows = process.unnoticedUntil > since ? Infinity : known;
+      const locked = this.#sends(handle, knows, grantedAt);
       version = await upstream.write(process, handle, (written) => {
         if (this.#world.now - locked.sentAt < 0.9 * WRITE_TIMEOUT_MS) locked.version = written;
       });
