@@ -76,6 +76,7 @@ export class Requests {
     const { history, strict, now } = this.#world;
     const oldest = history.oldest(instance.name, handle);
     const oldestStale = strict.oldest(instance.name, handle);
+    const hadLease = server.hasLease;
     const kind = authoritative ? 'reads the authority for' : 'reads';
     this.#run(
       target,
@@ -83,7 +84,7 @@ export class Requests {
       async () => {
         const answered = await server.read(handle, authoritative);
         this.counts.reads++;
-        if (answered.isFresh) this.#checkAge(target, answered, { oldest, askedAt: now });
+        if (answered.isFresh) this.#checkAge(target, answered, { oldest, askedAt: now, hadLease });
         else this.#checkStale(target, answered, oldestStale);
         return `version ${answered.version}${answered.isFresh ? '' : ' (stale)'}`;
       },
@@ -242,13 +243,14 @@ export class Requests {
   #checkAge(
     target: Target,
     { version, entry }: Answered,
-    { oldest, askedAt }: { oldest: number; askedAt: number },
+    { oldest, askedAt, hadLease }: { oldest: number; askedAt: number; hadLease: boolean },
   ): void {
     if (version >= oldest) return;
     const { instance, server, handle } = target;
     const { now, history } = this.#world;
     if (now - server.process.unnoticedUntil < NEXT_LEASE_MS) return;
-    if (!server.hasLease && this.#mayBeOld(target, version, askedAt)) return;
+    // A reader who came without a lease may share a load in flight, which ends with one.
+    if (!(hadLease && server.hasLease) && this.#mayBeOld(target, version, askedAt)) return;
     const awaitedAt = Math.min(askedAt, awaitedUntil(this.#world, server.process, entry));
     if (version >= history.oldest(instance.name, handle, askedAt, awaitedAt)) return;
     const detail = `${server.process.name} answers version ${version} of ${handle}, asked when ${oldest} was acknowledged`;
