@@ -61,8 +61,8 @@ const INVALID = `not an http or https URL of at most ${MAX_URL} characters`;
 const RESTRICTED = [401, 403, 407, 429, 451];
 
 export async function checkLinks(file: string | undefined, options: CheckLinksOptions): Promise<void> {
-  const handles = await handlesByUrl(file, options);
   const state = replaceableFile(options.state);
+  const handles = await handlesByUrl(file, options);
   const checks = readChecks(state);
   const now = Date.now();
   const dueBefore = now - options.age * 3_600_000;

@@ -36,7 +36,7 @@ export async function exportCommand({ prefix, admin, ...options }: ExportOptions
     const base = `${output}.${encodeURIComponent(prefix)}`;
     const exported = await (output === undefined
       ? writeLines(lines, [], process.stdout)
-      : writeOutput(lines, { output, base }));
+      : writeOutput(lines, { output, base, isPacked: options.output?.endsWith('.gz') === true }));
     printExported(exported, response.trailers);
   } catch (error) {
     if (output === undefined) throw error;
@@ -63,12 +63,12 @@ function printExported({ records, kept }: Exported, trailers: NodeJS.Dict<string
 
 async function writeOutput(
   lines: AsyncIterable<string>,
-  { output, base }: { output: string; base: string },
+  { output, base, isPacked }: { output: string; base: string; isPacked: boolean },
 ): Promise<Exported> {
   const earlier = partialsOf(base);
   const partial = partialAt(base, earlier.length + 1);
   const target = createWriteStream(partial, OUTPUT);
-  const gzip = output.endsWith('.gz') ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
+  const gzip = isPacked ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
   const sink = gzip ?? target;
   // The compressor fails with the file, so that writers waiting for `drain` fail too.
   const done = gzip === undefined ? finished(target) : pipeline(gzip, target);
@@ -196,7 +196,7 @@ async function writeSeed(lines: AsyncIterable<string>, file: string): Promise<nu
     }
   }
   const partial = `${output}.partial`;
-  const pack = output.endsWith('.gz') ? createGzip() : new PassThrough();
+  const pack = file.endsWith('.gz') ? createGzip() : new PassThrough();
   try {
     await pipeline(endLines(), pack, createWriteStream(partial, OUTPUT));
     if (records > 0) renameSync(partial, output);

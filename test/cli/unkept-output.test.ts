@@ -12,6 +12,7 @@ import fs, {
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { cli } from '../support/cli.js';
 import { newFolder } from '../support/folder.js';
@@ -94,6 +95,36 @@ test('import writes to the file of a link, as /dev/stdout is one, and keeps the 
   const { code } = await cli(['import', fileOf(record('21.T1/A')), '--output', link]);
   expect([code, lstatSync(link).isSymbolicLink(), readdirSync(kept)]).toEqual([0, true, ['seed']]);
   expect(readFileSync(target, 'utf8')).toContain('21.T1/A');
+});
+
+test.each([
+  [
+    'export',
+    async (link: string) => ['export', '--prefix', '21.T1', '--output', link, '--admin', await startAdmin()],
+  ],
+  ['import', (link: string) => ['import', fileOf(record('21.T1/A')), '--output', link]],
+])('%s to a link compresses by the name of the link', async (_command, argsOf) => {
+  const [folder, kept] = [newFolder(), newFolder()];
+  const target = join(kept, 'seed');
+  const link = join(folder, 'seed.gz');
+  writeFileSync(target, 'older');
+  symlinkSync(target, link);
+  expect((await cli(await argsOf(link))).code).toBe(0);
+  expect(gunzipSync(readFileSync(target)).toString()).toContain('21.T1/');
+});
+
+test('check-links rejects a wrong state file before it exports a prefix', async () => {
+  const pipe = newPipe();
+  const { code, stderr } = await cli([
+    'check-links',
+    '--prefix',
+    '21.T1',
+    '--state',
+    pipe,
+    '--admin',
+    'http://127.0.0.1:9',
+  ]);
+  expect([code, stderr]).toEqual([2, `${pipe} is not a regular file\n`]);
 });
 
 test.each(['seed', 'seed.gz'])('an import to a file on it fails, and leaves no file (%s)', async (name) => {
