@@ -10,11 +10,11 @@ const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.me
   engines: { node: string };
 };
 
+const args = withCommand(process.argv.slice(2));
 const obstacle = findObstacle();
 
 // Every import is dynamic: of what an older Node.js lacks, it is a SyntaxError that names no version.
 if (obstacle === undefined) {
-  const args = withCommand(process.argv.slice(2));
   // The proxy starts without the parser of arguments when there is nothing to parse.
   if (args.length === 1 && args[0] === 'serve') await (await import('../app/run.js')).run();
   else await (await import('./program.js')).runCommand(args);
@@ -23,7 +23,7 @@ if (obstacle === undefined) {
   process.exitCode = 2;
 }
 
-/** Returns why no command can run here; undefined if they can. */
+/** Returns why the command cannot run here; undefined if it can. */
 function findObstacle(): string | undefined {
   const [major = 0, minor = 0] = numbersOf(process.version);
   const [requiredMajor = 0, requiredMinor = 0] = numbersOf(engines.node);
@@ -32,8 +32,8 @@ function findObstacle(): string | undefined {
     return `${required}; ${process.execPath} is ${process.version.slice(1)}.`;
   }
   try {
-    // A library asks for it when it is loaded.
-    process.cwd();
+    // A library of the proxy asks for it when it is loaded. Other commands, such as `purge`, need no folder.
+    if (args[0] === 'serve') process.cwd();
     return undefined;
   } catch {
     return 'The working folder was removed: change to another one, such as with `cd /`, and start again.';

@@ -33,6 +33,13 @@ const packagesIn = (file: string): string[] =>
     ([, name = '']) => name,
   );
 
+function startInRemoved(args: string): ReturnType<typeof follow> {
+  const folder = mkdtempSync(join(tmpdir(), 'removed-'));
+  const program = `${process.execPath} ${join(ROOT, 'dist/main.js')}`;
+  const command = `cd ${folder} && rmdir ${folder} && exec ${program} ${args}`;
+  return follow(spawn('/bin/sh', ['-c', command], { env: {}, stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
 describe('start of the built program', () => {
   test('loads few files, including the required libraries, and none from node_modules', async () => {
     const files = await filesLoadedBy(async (env) => (await startListeningProxy(env)).stop());
@@ -77,15 +84,16 @@ describe('start of the built program', () => {
   });
 
   test('in a folder that was removed names the remedy', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'removed-'));
-    const command = `cd ${folder} && rmdir ${folder} && exec ${process.execPath} ${join(ROOT, 'dist/main.js')}`;
-    const { exited, stderr } = follow(
-      spawn('/bin/sh', ['-c', command], { env: {}, stdio: ['ignore', 'pipe', 'pipe'] }),
-    );
+    const { exited, stderr } = startInRemoved('');
     expect((await exited).code).toBe(2);
     expect(stderr()).toBe(
       'The working folder was removed: change to another one, such as with `cd /`, and start again.\n',
     );
+  });
+
+  test('in a folder that was removed runs commands that need none, such as `purge`', async () => {
+    const run = startInRemoved('purge 21.T1/a --admin http://127.0.0.1:9');
+    expect([(await run.exited).code, run.stderr()]).toEqual([1, expect.stringContaining('ECONNREFUSED')]);
   });
 
   test('listens with source maps, as the services and the image start it', async () => {
