@@ -9,6 +9,7 @@ import { identityOf } from '../http/identity.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { NO_STORE, sendReply } from '../http/reply.js';
 import type { WithBody } from '../http/request-body.js';
+import { parseParameters } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordRead } from '../upstream/contract.js';
 import { MAX_ANSWER_BYTES } from '../upstream/response.js';
@@ -155,9 +156,9 @@ function isMinting({ method }: IncomingMessage, parameters: URLSearchParams): bo
 
 /** Returns the query of a write that the server executes only for a new handle. */
 function creationQuery(query: string): string {
-  // URLSearchParams also finds a percent-encoded `overwrite`.
-  const others = query
-    .split('&')
-    .filter((part) => part !== '' && !new URLSearchParams(part).has('overwrite'));
+  // Names may be percent-encoded. `&` in front, because URLSearchParams drops a `?` at the start.
+  const names = [...parseParameters(`&${query}`).keys()];
+  const parts = query.split('&').filter((part) => part !== '');
+  const others = parts.filter((_part, at) => names[at] !== 'overwrite');
   return [...others, 'overwrite=false'].join('&');
 }

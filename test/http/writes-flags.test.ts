@@ -23,4 +23,17 @@ describe('write flags', () => {
     await proxy.ask(`${PATH}?${query}`, { method: 'PUT', body: '[]' });
     expect(sent.map(({ target }) => target)).toEqual([`${PATH}?${query}`]);
   });
+
+  test.each([
+    ['overwrite', ''],
+    ['index=1&%6Fverwrite=true&&overwrite&index=%FF', 'index=1&index=%FF&'],
+    ['&=&overwrite=true&a=b&overwrite', '=&a=b&'],
+    ['?&overwrite=true&a', '?&a&'],
+    ['%=&%FFoverwrite&overwrite=%FF', '%=&%FFoverwrite&'],
+  ])('are forwarded without overwrite for a PUT with ?%s that only creates', async (query, others) => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    await proxy.ask(`${PATH}?${query}`, { method: 'PUT', body: '[]', headers: { 'If-None-Match': '*' } });
+    expect(sent.map(({ target }) => target)).toEqual([`${PATH}?${others}overwrite=false`]);
+  });
 });
