@@ -1,10 +1,17 @@
 // A start that fails leaves nothing open, so that a program that embeds the proxy can go on or end.
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Host } from '../../src/host.js';
 import type { Plugin } from '../../src/plugin.js';
+import { newFolder } from '../support/folder.js';
+import { useNock } from '../support/nock.js';
 import { openProxy } from '../support/proxy.js';
+import { snapshotOf } from '../support/snapshot.js';
+
+useNock();
 
 const pluginOf = (name: string, start: (host: Host) => object): Plugin => ({
   name,
@@ -24,6 +31,19 @@ test('a plugin that cannot start closes the cache, the servers and the plugins b
   });
   await expect(openProxy({}, { plugins: [before, failing] })).rejects.toThrow('no such file');
   expect(closed.sort()).toEqual(['before', 'cache', 'upstreams']);
+});
+
+test('a start that fails keeps the snapshot of another configuration', async () => {
+  const file = join(newFolder(), 'snapshot');
+  await snapshotOf(file);
+  const before = readFileSync(file);
+  const env = {
+    CACHE_SNAPSHOT_FILE: file,
+    UPSTREAM_URL: 'http://another.test:8000',
+    REDIRECT_LOCATIONS_FILE: '/nonexistent/locations.yaml',
+  };
+  await expect(openProxy(env)).rejects.toThrow('/nonexistent/locations.yaml');
+  expect(readFileSync(file).equals(before)).toBe(true);
 });
 
 test('without the file of upstream.caFile, the proxy does not connect to Redis', async () => {

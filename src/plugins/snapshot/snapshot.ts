@@ -221,6 +221,8 @@ export class Snapshot {
     const rejections: SnapshotRejection[] = [];
     const pace = createPace(clock);
     for await (const part of readSnapshot(takeBytes(handle), identity)) {
+      // Also for a rejected part: a start that fails must not replace the snapshot of another configuration.
+      if (this.#ending.signal.aborted) return false;
       if ('rejected' in part) {
         rejections.push(part.rejected);
         continue;
@@ -228,7 +230,6 @@ export class Snapshot {
       loaded.records += part.entries.length;
       for (const kept of part.entries) if (!isDeleted(kept.key) && restore(kept, ticket)) loaded.restored++;
       await pace();
-      if (this.#ending.signal.aborted) return false;
     }
     const reason = [...new Set(rejections)].join(', ');
     if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
