@@ -164,7 +164,8 @@ function readTree(
     const document = parseYaml(yamlText);
     const tree = treeOf(document);
     // Only a comment may be in another encoding: a password would be another one.
-    if (JSON.stringify(tree).includes('\uFFFD')) text = 'it is not UTF-8: save it in that encoding';
+    if (JSON.stringify(tree).includes('\uFFFD'))
+      text = 'a value is not UTF-8, or has U+FFFD in its place: save the file in UTF-8';
     else if (isTree(tree)) return { tree, document };
     else text = MAPPING;
   } catch (error) {

@@ -50,7 +50,7 @@ describe('configuration validation', () => {
   it('rejects values that are not UTF-8, because a password would be another one', () => {
     const yaml = Buffer.from('# Universität\npage: { title: Universität }\n', 'latin1').toString();
     expect(problemsFrom({ yaml })).toEqual([
-      '  file /etc/proxy.yaml: it is not UTF-8: save it in that encoding',
+      '  file /etc/proxy.yaml: a value is not UTF-8, or has U+FFFD in its place: save the file in UTF-8',
     ]);
     expect(problemsFrom({ yaml: yaml.split('\n', 1).join() })).toEqual([]);
   });
