@@ -145,7 +145,7 @@ const OURS = new Set([
 ]);
 
 /** Matches headers that caches and web servers in front prefer to `Cache-Control`, such as those of RFC 9213. */
-const FOR_FRONTS = /^(?:expires$|surrogate-|x-accel-)|cdn-cache-control$/;
+const FOR_FRONTS = /^(?:expires$|surrogate-|x-accel-)|-cache-control$/;
 
 /** Forwards a response as `no-store`, because it belongs to a write or to a read that is never cached. */
 export async function forwardResponse(

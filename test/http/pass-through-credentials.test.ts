@@ -43,6 +43,7 @@ describe('requests with credentials', () => {
         'Expires',
         'CDN-Cache-Control',
         'Cloudflare-CDN-Cache-Control',
+        'X-LiteSpeed-Cache-Control',
         'Surrogate-Control',
         'X-Accel-Expires',
       ];
