@@ -73,6 +73,20 @@ describe('resolution reports', () => {
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject(ledger.figures());
   });
 
+  it('name each handle as its server does, in every letter case that tells handles apart', async () => {
+    const UPSTREAMS = JSON.stringify([
+      { prefixes: PREFIX, kind: 'template', url: 'https://a.test/{suffix}' },
+    ]);
+    const proxy = await startProxy({ ...ON, UPSTREAMS });
+    for (let times = 0; times < 3; times++) await proxy.ask(`/${PREFIX}/a`);
+    await proxy.ask(`/${PREFIX}/A`);
+    const handles = [
+      { handle: '21.T1/a', count: 3 },
+      { handle: '21.T1/A', count: 1 },
+    ];
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ topHandles: { handles } });
+  });
+
   it('count HEAD and 304, but no authenticated read, write or failure', async () => {
     const upstream = mockUpstream(answerByHandle);
     const proxy = await startProxy(ON);

@@ -1,6 +1,6 @@
 // The counts of one instance: exact below the bound, close above it, bounded for any names.
 import { describe, expect, it } from 'vitest';
-import { handleRef } from '../../src/handle/handle.js';
+import { foldedRef } from '../../src/handle/handle.js';
 import { ReadCounter } from '../../src/plugins/reports/reports.js';
 import { isWhole } from '../support/thorough.js';
 
@@ -10,12 +10,12 @@ const READS = isWhole ? 1_000_000 : 100_000;
 
 function start() {
   let time = Date.parse('2026-11-30T23:59:59Z');
-  const counter = new ReadCounter(() => time, MAX_PREFIXES, false);
+  const counter = new ReadCounter(() => time, MAX_PREFIXES, foldedRef);
   return {
     counter,
     take: () => counter.take().map(({ row, ...taken }) => ({ ...taken, ...row.counts() })),
     read: (text: string, { exists = true, times = 1 } = {}): void => {
-      counter.countRead({ handle: handleRef(text, false), interface: 'record', exists }, times);
+      counter.countRead({ handle: foldedRef(text), interface: 'record', exists }, times);
     },
     pass: (ms: number) => (time += ms),
   };

@@ -1,7 +1,7 @@
 // The schedule on which counts are added to the reports, on a manual clock and with a store that fails.
 import { describe, expect, it } from 'vitest';
 import type { CountedReads } from '../../src/plugins/reports/redis-store.js';
-import { handleRef } from '../../src/handle/handle.js';
+import { foldedRef } from '../../src/handle/handle.js';
 import { createReports, ReadCounter } from '../../src/plugins/reports/reports.js';
 import { testContext } from '../support/context.js';
 import { gate } from '../support/gate.js';
@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000;
 
 function start() {
   const clock = createManualClock();
-  const counter = new ReadCounter(clock.now, 10, false);
+  const counter = new ReadCounter(clock.now, 10, foldedRef);
   const context = testContext({ clock });
   const state = { isUp: true, saved: 0, disk: Promise.resolve() };
   /** Additions in the order of arrival: sequence, prefix and number of reads. */
@@ -30,7 +30,7 @@ function start() {
   return {
     ...{ added, clock, counter, context, reports, state },
     count: (text: string): void => {
-      counter.countRead({ handle: handleRef(text, false), interface: 'record', exists: true });
+      counter.countRead({ handle: foldedRef(text), interface: 'record', exists: true });
     },
   };
 }

@@ -5,11 +5,12 @@ import type { Host } from '../../host.js';
 import type { Context } from '../../context.js';
 import { repeat, untilDeadline } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
-import { handleRef, type HandleRef, upperAscii } from '../../handle/handle.js';
+import { type HandleRef, upperAscii } from '../../handle/handle.js';
 import type { AnsweredRead } from '../../hooks.js';
 import type { AdminHandler } from '../../http/router.js';
 import type { PreparedHit } from '../../observe/hits.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
+import type { RefOf } from '../../upstream/routing.js';
 import { FileReportStore, createTroubleLog } from './file-store.js';
 import { ERRORS, reportQuery, type ReportsConfig, type ResolutionReport } from './plugin.js';
 import { PrefixRow } from './prefix-row.js';
@@ -32,10 +33,10 @@ const PUBLISH_EVERY_MS = 60_000;
 /** Maximum time that a report or the stop waits for the store: a network drive may never respond. */
 const PUBLISH_MS = 5000;
 
-export function start(host: Host, { reports, upstream: { caseSensitive } }: ReportsConfig): Started {
+export function start(host: Host, { reports }: ReportsConfig): Started {
   const { clock } = host;
   const { maxPrefixes } = reports;
-  const counter = new ReadCounter(clock.wall, maxPrefixes, caseSensitive);
+  const counter = new ReadCounter(clock.wall, maxPrefixes, host.refOf);
   const shared = host.cache.commands;
   if (shared === undefined && reports.folder === undefined)
     host.log.warn({ remedy: 'set redis.url or reports.folder' }, 'reports end with this process');
@@ -170,7 +171,7 @@ export class ReadCounter {
   constructor(
     private readonly now: () => number,
     private readonly maxPrefixes: number,
-    private readonly caseSensitive: boolean,
+    private readonly refOf: RefOf,
   ) {}
 
   countRead({ handle: { key, prefix }, interface: family, exists }: AnsweredRead, times = 1): void {
@@ -190,7 +191,7 @@ export class ReadCounter {
   /** Counts the added hits. Call it about once a second, because it releases their responses. */
   countHits(): void {
     for (const hit of this.#repeatedHits) {
-      const handle = handleRef(hit.handle, this.caseSensitive);
+      const handle = this.refOf(hit.handle);
       this.countRead({ handle, interface: hit.family, exists: hit.exists }, hit.repeats);
       hit.repeats = 0;
     }
