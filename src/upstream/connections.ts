@@ -1,5 +1,4 @@
 // Connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
-import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -289,14 +288,19 @@ function createWriteAgent({
     openedAt.set(socket, now());
     destroyOnUnsolicitedData(socket);
   };
-  const closing = new AbortController();
-  // Each open connection listens, and Node.js would warn of a leak above ten.
-  setMaxListeners(0, closing.signal);
-  const connect = createTrustedConnector(trust, { lookup, signal: closing.signal });
+  /** The connections that are opening: the agent knows only open ones. */
+  const opening = new Set<AbortController>();
+  let isDestroyed = false;
   agent.createConnection = (_given, created) => {
+    // A signal for each connection: Node.js keeps every socket in memory for as long as its signal.
+    const ending = new AbortController();
+    opening.add(ending);
+    if (isDestroyed) ending.abort();
+    const connect = createTrustedConnector(trust, { lookup, signal: ending.signal });
     // Without a socket, Node's agent waits for the callback. It would write a request before the connection is open, so
     // that a failed handshake would fail the write, and its cause would be lost.
     connect(to, (...[error, socket]) => {
+      opening.delete(ending);
       if (error) {
         (created as Created | undefined)?.(error);
         return;
@@ -308,7 +312,8 @@ function createWriteAgent({
   };
   const destroy = agent.destroy.bind(agent);
   agent.destroy = () => {
-    closing.abort();
+    isDestroyed = true;
+    for (const ending of opening) ending.abort();
     destroy();
   };
   // As the first listener, it runs before the agent's listener gives the connection to the next request.

@@ -13,7 +13,7 @@ export const CONNECT_MS = 10_000;
 
 export interface ConnectorOptions {
   lookup?: LookupFunction | undefined;
-  /** Closes all connections, including those in the handshake. */
+  /** Ends connections, also during the handshake. Node.js keeps each of them in memory for as long as the signal. */
   signal?: AbortSignal | undefined;
 }
 
