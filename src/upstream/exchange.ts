@@ -116,14 +116,15 @@ export async function exchange(
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Chunks of a response, besides one for each `MIN_CHUNK_BYTES`: reading a chunk takes longer than a hundred bytes, so a
- * record of a megabyte in chunks of a byte would take seconds. Handle servers send chunks of some kilobytes.
+ * Chunks and heads of a response, besides a chunk for each `MIN_CHUNK_BYTES`: reading a chunk takes longer than a hundred
+ * bytes, so a record of a megabyte in chunks of a byte would take seconds. Handle servers send chunks of some kilobytes.
+ * Interim responses (RFC 9110 §15.2), each with a head, may come without end.
  */
 const MAX_CHUNKS = 1000;
 const MIN_CHUNK_BYTES = 64;
 
-const chunksTooShort = (): ServiceError =>
-  new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'its chunks are too short' } });
+const tooManyPieces = (cause: string): ServiceError =>
+  new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause } });
 
 /** Collects a response; aborts it above `maxBodyBytes`. */
 class ResponseCollector implements Dispatcher.DispatchHandler {
@@ -161,13 +162,14 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
   ): void {
     this.#status = status;
     this.#headers = headers;
+    if (++this.#chunks > MAX_CHUNKS) this.fail(tooManyPieces('it sends too many interim responses'));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const before = this.#length;
     this.#length += chunk.length;
     if (this.#length > this.maxBodyBytes) this.fail(bodyTooLarge(this.#status, this.maxBodyBytes));
-    else if (++this.#chunks > MAX_CHUNKS + this.#length / MIN_CHUNK_BYTES) this.fail(chunksTooShort());
+    else if (++this.#chunks > MAX_CHUNKS + this.#length / MIN_CHUNK_BYTES) this.fail(tooManyPieces('its chunks are too short'));
     else this.#bytes = before === 0 ? chunk : appendChunk(this.#bytes, before, chunk);
   }
 

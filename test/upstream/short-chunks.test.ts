@@ -1,4 +1,4 @@
-// A server cannot make a read expensive by the length of its chunks.
+// A server cannot make a read expensive by the length of its chunks, or by interim responses.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { startHostileServer } from '../support/hostile-server.js';
@@ -30,4 +30,17 @@ test('a record in thousands of chunks of a few bytes is an invalid response', as
   const { status, text } = await ask('/api/handles/21.T1/a');
   expect(status).toBe(502);
   expect(JSON.parse(text)).toMatchObject({ responseCode: 2 });
+});
+
+const INTERIM = 'HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n';
+
+test.each([
+  [10, 200],
+  [5000, 502],
+])('a record after %i interim responses has status %i', async (count, expected) => {
+  const url = await startHostileServer((socket) => {
+    socket.end(`${INTERIM.repeat(count)}${HEAD}${RECORD.length.toString(16)}\r\n${RECORD}\r\n0\r\n\r\n`);
+  });
+  const { ask } = await startProxy({ UPSTREAM_URL: url });
+  expect((await ask('/api/handles/21.T1/a')).status).toBe(expected);
 });
