@@ -58,7 +58,7 @@ const MAX_ROBOTS = 300;
 const MAX_URL = 8000;
 const INVALID = `not an http or https URL of at most ${MAX_URL} characters`;
 /** The page exists, but not without a login or at this rate. */
-const RESTRICTED = [401, 403, 407, 429, 451];
+const RESTRICTED = [401, 403, 429, 451];
 
 export async function checkLinks(file: string | undefined, options: CheckLinksOptions): Promise<void> {
   const state = replaceableFile(options.state);
@@ -270,6 +270,8 @@ function parseLink(text: string, base?: URL): URL {
   const url = URL.canParse(text, base?.href) ? new URL(text, base) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.href.length > MAX_URL)
     throw new Error(INVALID);
+  // `fetch` takes no login. A page that needs one is not dead.
+  [url.username, url.password] = ['', ''];
   return url;
 }
 

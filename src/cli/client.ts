@@ -189,9 +189,9 @@ export const streamBody = ({ body }: Response, signal: AbortSignal): Pieces =>
 const unreachable = (url: string, error: unknown): Failure =>
   new Failure(`cannot reach ${url}: ${failureReason(error)}`);
 
-/** Returns the innermost cause's message, because `fetch` itself reports only "fetch failed". */
+/** Returns the innermost message, because `fetch` itself reports only "fetch failed"; for a 407, its cause has none. */
 export function failureReason(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return failureReason(error.errors[0]);
   if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : failureReason(error.cause);
+  return (error.cause === undefined ? '' : failureReason(error.cause)) || error.message;
 }

@@ -166,6 +166,16 @@ describe('check-links', () => {
     expect(dead[0]?.result).not.toContain('8000 characters');
   });
 
+  test('requests a URL with a password without it, and gives a reason if fetch gives none', async () => {
+    const site = await startSite({ '/a': 200, '/b': 407 });
+    const file = exportOf({
+      '21.T1/a': `${site.url.replace('//', '//me:secret@')}/a`,
+      '21.T1/b': `${site.url}/b`,
+    });
+    const { dead } = await check([file, '--state', stateFile()]);
+    expect(dead).toMatchObject([{ handle: '21.T1/b', result: 'fetch failed' }]);
+  });
+
   test('requests nothing from a host whose robots.txt fails', async () => {
     const site = await startSite({ '/robots.txt': 503 });
     const { dead } = await check([exportOf({ '21.T1/a': `${site.url}/a` }), '--state', stateFile()]);
