@@ -27,7 +27,7 @@ function startMirror({ trustedSince = 0 } = {}) {
   let broken: string | undefined;
   let duringList = async (): Promise<void> => Promise.resolve();
   const failIfAway = (): void => {
-    if (isAway) throw new ServiceError('UPSTREAM_CONNECT_FAILED');
+    if (isAway) throw new ServiceError('UPSTREAM_CONNECT_FAILED', { diagnosis: { cause: 'ECONNREFUSED' } });
   };
   const list = async () => {
     failIfAway();
@@ -152,6 +152,19 @@ describe('mirrored prefix', () => {
     await clock.pass(INTERVAL_MS + 61_000);
     expect(oldestMs()).toBeLessThanOrEqual(INTERVAL_MS);
     expect(mirror.ages().records).toBeLessThanOrEqual(INTERVAL_MS / 1000);
+  });
+
+  it('logs the cause of a failed list, and each further reason', async () => {
+    const { clock, setAway, refuse, lines } = startMirror();
+    const logged = () => lines.filter(({ msg }) => msg === 'mirrored prefix not listed');
+    await clock.pass(1000);
+    setAway(true);
+    await clock.pass(2 * INTERVAL_MS);
+    expect(logged()).toMatchObject([{ cause: 'ECONNREFUSED' }]);
+    refuse();
+    setAway(false);
+    await clock.pass(2 * INTERVAL_MS);
+    expect(logged().slice(1)).toMatchObject([{ reason: 'status 401' }]);
   });
 
   it('gives an unlisted handle a TTL until the next list, and a listed handle none', async () => {

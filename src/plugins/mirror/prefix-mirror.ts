@@ -43,7 +43,8 @@ export class PrefixMirror {
   /** Time of the last complete list whose handles have all been read (ms since the epoch). */
   #copiedAt: number | undefined;
   #isSpread = false;
-  #isListFailing = false;
+  /** Why the last list failed. */
+  #reason: string | undefined;
 
   /** `intervalMs`: maximum age of a record. */
   constructor(
@@ -140,17 +141,18 @@ export class PrefixMirror {
     try {
       const list = await this.work.readList(this.#known?.names ?? NONE);
       this.#known = { ...list, listedAt, changes };
-      this.#isListFailing = false;
+      this.#reason = undefined;
       this.#pause.reset();
     } catch (failure) {
       if (!(failure instanceof ServiceError || failure instanceof ListRefused)) throw failure;
       this.#pause.extend();
       // Clients get the refusal too.
       if (failure instanceof ListRefused) this.markChanged();
-      const remedy = failure instanceof ListRefused ? failure.remedy : undefined;
-      const line = { prefix: this.prefix, reason: failure.message, remedy };
-      if (!this.#isListFailing) this.host.log.warn(line, 'mirrored prefix not listed');
-      this.#isListFailing = true;
+      const { message: reason } = failure;
+      const advice = failure instanceof ListRefused ? { remedy: failure.remedy } : failure.diagnosis;
+      if (reason !== this.#reason)
+        this.host.log.warn({ prefix: this.prefix, reason, ...advice }, 'mirrored prefix not listed');
+      this.#reason = reason;
     }
   }
 
