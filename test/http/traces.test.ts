@@ -4,6 +4,9 @@ import nock from 'nock';
 import { partial } from '../support/partial.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readTraceParent, start } from '../../src/plugins/tracing/tracing.js';
+import { testContext } from '../support/context.js';
+import { startHttpServer } from '../support/http-server.js';
+import { createManualClock } from '../support/manual-clock.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';
@@ -178,7 +181,7 @@ describe('tracing', () => {
           info: (_fields: object, msg?: string) => lines.push(String(msg)),
           warn: (_: object, msg?: string) => lines.push(String(msg)),
         }),
-        clock: { wall: () => STARTED_AT },
+        clock: { wall: () => STARTED_AT, now: () => STARTED_AT },
         metrics: partial({ countDroppedTelemetry: (_kind, count) => (dropped += count ?? 1) }),
         isTrustedProxy: () => false,
       }),
@@ -194,6 +197,26 @@ describe('tracing', () => {
     release();
     await expect.poll(() => collector.spans().length).toBe(512 + 4096);
     await expect.poll(() => lines).toEqual(['trace export failed', 'traces are exported again']);
+  });
+
+  it('logs at most one failure a minute while the collector fails every other time', async () => {
+    let posts = 0;
+    const url = await startHttpServer((req, res) => {
+      req.resume();
+      res.writeHead(posts++ % 2 === 0 ? 500 : 200).end();
+    });
+    const { lines, ...context } = testContext({ clock: createManualClock() });
+    const tracing = start(
+      partial({ ...context, isTrustedProxy: () => false }),
+      partial({ tracing: { endpoint: `${url}/v1/traces`, samplePercent: 100 } }),
+    );
+    for (let span = 0; span < 8 * 512; span++)
+      tracing.spans?.run('resolve', ({ end }) => {
+        end(false);
+      });
+    await expect.poll(() => posts).toBe(8);
+    await tracing.close();
+    expect(lines.map(({ msg }) => msg)).toEqual(['trace export failed', 'traces are exported again']);
   });
 
   it('stops within seconds while the collector does not respond', async () => {

@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Started } from '../../plugin.js';
+import { onceAMinute } from '../../clock.js';
 import type { Host } from '../../host.js';
 import type { RequestSpan, Spans } from '../../hooks.js';
 import { createSender } from '../../upstream/connections.js';
@@ -13,18 +14,20 @@ export function start(
   { tracing: { endpoint = '', samplePercent } }: TracingConfig,
 ): Pick<Required<Started>, 'spans' | 'close'> {
   const { log, metrics } = host;
-  let isFailing = false;
+  let isLogged = false;
   let dropped = 0;
   function onSent(): void {
-    if (isFailing) log.info({ dropped }, 'traces are exported again');
-    isFailing = false;
+    if (!isLogged) return;
+    log.info({ dropped }, 'traces are exported again');
+    isLogged = false;
     dropped = 0;
   }
+  const logFailure = onceAMinute(host.clock, (_count, err: unknown) => {
+    isLogged = true;
+    log.warn({ err, remedy: 'check that a collector responds at tracing.endpoint' }, 'trace export failed');
+  });
   function onDropped(count: number, err: unknown): void {
-    // Logs once per outage, not per batch.
-    if (!isFailing)
-      log.warn({ err, remedy: 'check that a collector responds at tracing.endpoint' }, 'trace export failed');
-    isFailing = true;
+    logFailure(err);
     dropped += count;
     metrics.countDroppedTelemetry('trace', count);
   }
