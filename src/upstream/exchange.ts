@@ -169,7 +169,8 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
     const before = this.#length;
     this.#length += chunk.length;
     if (this.#length > this.maxBodyBytes) this.fail(bodyTooLarge(this.#status, this.maxBodyBytes));
-    else if (++this.#chunks > MAX_CHUNKS + this.#length / MIN_CHUNK_BYTES) this.fail(tooManyPieces('its chunks are too short'));
+    else if (++this.#chunks > MAX_CHUNKS + this.#length / MIN_CHUNK_BYTES)
+      this.fail(tooManyPieces('its chunks are too short'));
     else this.#bytes = before === 0 ? chunk : appendChunk(this.#bytes, before, chunk);
   }
 

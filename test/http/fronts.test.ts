@@ -1,6 +1,7 @@
 // Bans in caches in front, with a server in the place of Varnish; test/rollout/varnish runs a real one.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
 import { startDemoServer } from '../support/demo.js';
 import { numbered, putNumbered } from '../support/demo-writes.js';
 import { fixed } from '../support/fixed.js';
@@ -53,4 +54,24 @@ test.each([
     ...fixed({ fronts: { settleMs: 1, timeoutMs: 60_000 } }),
   });
   expect((await putNumbered(proxy.url, '/api/handles/21.T11998/unbanned', 1)).status).toBe(503);
+});
+
+test('a front that confirms every other ban is logged at most once a minute', async () => {
+  let bans = 0;
+  const front = await startFront((keys) => (bans++ % 2 === 0 ? '500 Broken' : confirm(keys)));
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  demo.put('21.T11998/flapping', numbered(0));
+  await startProxy(
+    {
+      UPSTREAM_URL: demo.url,
+      HTTP_SHARED_MAX_AGE: '1d',
+      FRONTS_URLS: front.url,
+      ...fixed({ fronts: { settleMs: 1, repeatMs: 1, retryMs: 1, timeoutMs: 60_000 } }),
+    },
+    { logger: createLogger({ level: 'info', destination }) },
+  );
+  await expect.poll(() => bans).toBeGreaterThan(8);
+  const logged = lines.filter((line) => line.includes('cache in front'));
+  expect(logged).toHaveLength(2);
 });

@@ -1,7 +1,7 @@
 // Names the records of a response in Surrogate-Key, and bans the responses of changed records in the caches in front.
 import { hash } from 'node:crypto';
 import type { Deleted } from '../../cache/store.js';
-import { pause } from '../../clock.js';
+import { onceAMinute, pause } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import { GLOBAL_NAMESPACE, type HandleRef } from '../../handle/handle.js';
 import type { Host } from '../../host.js';
@@ -76,6 +76,8 @@ class Front {
   /** The keys of the next ban, and whether it is repeated for them. */
   #keys = new Map<string, boolean>();
   #isFailing = false;
+  #isLogged = false;
+  readonly #logFailure: (error: unknown) => void;
   #cancelRetry: () => void = () => undefined;
   #isClosed = false;
 
@@ -86,6 +88,11 @@ class Front {
     private readonly outgoing: ReturnType<typeof createSender>,
   ) {
     this.#count = host.metrics.counterOf(METRICS.bans);
+    this.#logFailure = onceAMinute(host.clock, (_count, error: unknown) => {
+      this.#isLogged = true;
+      const details = { front: url, reason: reasonOf(error), remedy: REMEDY };
+      host.log.warn(details, 'cache in front does not confirm bans, retrying');
+    });
     void this.banKey(EVERYTHING);
   }
 
@@ -136,15 +143,15 @@ class Front {
 
   #confirm(): void {
     this.#count({ result: 'confirmed' });
-    if (this.#isFailing) this.host.log.info({ front: this.url }, 'cache in front emptied, it confirms bans');
     this.#isFailing = false;
+    if (this.#isLogged) this.host.log.info({ front: this.url }, 'cache in front emptied, it confirms bans');
+    this.#isLogged = false;
   }
 
   #fail(error: unknown): void {
     if (this.#isClosed) return;
     this.#count({ result: 'unconfirmed' });
-    const details = { front: this.url, reason: reasonOf(error), remedy: REMEDY };
-    if (!this.#isFailing) this.host.log.warn(details, 'cache in front does not confirm bans, retrying');
+    this.#logFailure(error);
     this.#isFailing = true;
     this.#cancelRetry();
     this.#cancelRetry = this.host.clock.after(this.settings.retryMs, () => void this.banKey(EVERYTHING));

@@ -30,7 +30,7 @@ const SECTIONS = {
         'Varnish caches in front, at most 16, separated by commas. A write is acknowledged once each has banned the responses of the handle, about 150 ms later. Needs `http.sharedMaxAge` and the VCL of "Varnish in front"; give all instances the same list.',
       ),
     unconfirmedWrites: oneOf(['reject', 'accept'], 'reject').describe(
-      'What happens to a write that a cache of `fronts.urls` has not confirmed within 2 seconds: `reject` answers 503 although the record has changed, `accept` acknowledges it, and that cache may serve the old record until it can be reached.',
+      'What happens to a write that a cache of `fronts.urls` has not confirmed within 2 seconds, or 4 if the ban before is unanswered too: `reject` answers 503 although the record has changed, `accept` acknowledges it, and that cache may serve the old record until it can be reached.',
     ),
     // Longer than the 100 ms within which Varnish stores a response, by the VCL of "Varnish in front".
     settleMs: fixed(150),
