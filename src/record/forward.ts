@@ -42,7 +42,8 @@ export function createForward(host: Host, withBody: WithBody): Forward {
       (server ?? serverFor(context, host)).forward(req, res, { ...message, body }),
     );
     if (!isRecord(req, response, context)) {
-      const body = await learnFrom(response, context, resolver);
+      // A response that fails before the first byte of its body is an error to which the client gets an answer.
+      const body = (await learnFrom(response, context, resolver)) ?? (await peekResponseBody(response, 0));
       await forwardResponse(response, res, { body });
       return;
     }

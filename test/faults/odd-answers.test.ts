@@ -3,6 +3,7 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
+import { startHostileServer } from '../support/hostile-server.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
 
@@ -46,5 +47,22 @@ describe('unusual response to a forwarded request', () => {
     expect(answers.map(({ status, headers }) => [status, headers['content-length']])).toEqual([
       [204, undefined],
     ]);
+  });
+
+  test.each([
+    ['is cut', ''],
+    ['has an invalid chunk', 'zz\r\n'],
+  ])('becomes a 502 when its body %s before its first byte', async (_what, body) => {
+    const url = await startHostileServer((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`);
+    });
+    const proxy = await startProxy({ UPSTREAM_URL: url, REVERSE_LOOKUP_URL: url });
+    for (const [path, server] of [
+      ['/api/handles?prefix=21.T1', 'Handle server'],
+      ['/hrls/ping', 'reverse lookup service'],
+    ] as const) {
+      const { status, text } = await proxy.ask(path);
+      expect([status, JSON.parse(text)]).toMatchObject([502, { message: `Invalid response from the ${server}` }]);
+    }
   });
 });

@@ -6,7 +6,6 @@ import type { SearchQuery, SearchService } from '../../hooks.js';
 import type { Steps } from '../../time-slicer.js';
 import { ConcurrencyLimiter, limitLists } from '../../upstream/concurrency-limiter.js';
 import { createConnections } from '../../upstream/connections.js';
-import type { ForwardRequest } from '../../upstream/contract.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from '../../upstream/exchange.js';
 import { explainServerFailure, toServiceError } from '../../upstream/failure.js';
 import { createForwardRequest, limitForwards } from '../../upstream/forwarding/forward-request.js';
@@ -26,13 +25,15 @@ export function start(host: Host, settings: ReverseLookupConfig): Started {
     createForwardRequest({ url, readOnly: false, writeTimeoutMs }, access),
     new ConcurrencyLimiter({ ...settings.upstream, minConcurrency: settings.upstream.concurrency }),
   );
-  const forwardToService: ForwardRequest = (...given) =>
-    forwardRequest(...given).catch((error: unknown) => {
-      throw asLookupFailure(toServiceError(error));
-    });
   return {
     handlers: ({ forward }) => ({
-      reverseLookup: (req, res, context) => forward(req, res, context, { forward: forwardToService }),
+      async reverseLookup(req, res, context) {
+        try {
+          await forward(req, res, context, { forward: forwardRequest });
+        } catch (error) {
+          throw error instanceof ServiceError && !error.rejectsClient ? asLookupFailure(error) : error;
+        }
+      },
     }),
     search: createReverseLookup(settings, host, dispatcher),
     close,
