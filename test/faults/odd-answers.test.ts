@@ -62,7 +62,10 @@ describe('unusual response to a forwarded request', () => {
       ['/hrls/ping', 'reverse lookup service'],
     ] as const) {
       const { status, text } = await proxy.ask(path);
-      expect([status, JSON.parse(text)]).toMatchObject([502, { message: `Invalid response from the ${server}` }]);
+      expect([status, JSON.parse(text)]).toMatchObject([
+        502,
+        { message: `Invalid response from the ${server}` },
+      ]);
     }
   });
 });

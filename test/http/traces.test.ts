@@ -215,7 +215,7 @@ describe('tracing', () => {
         end(false);
       });
     await expect.poll(() => posts).toBe(8);
-    await tracing.close();
+    await tracing.close?.();
     expect(lines.map(({ msg }) => msg)).toEqual(['trace export failed', 'traces are exported again']);
   });
 
