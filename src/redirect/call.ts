@@ -110,8 +110,10 @@ export function representRedirect(
   lines: readonly string[] = [],
 ): Representation {
   const link = escapeText(url);
+  // Browsers show only the page of `redirectionHeaders`.
+  const language = status === 200 ? '<html lang="en">' : '';
   const body = toBytes(
-    `<!doctype html><html lang="en"><title>Handle Redirect</title><a href="${link}">${link}</a>\n`,
+    `<!doctype html>${language}<title>Handle Redirect</title><a href="${link}">${link}</a>\n`,
   );
   return {
     status,
