@@ -57,7 +57,7 @@ export function start(host: Host, settings: ChangesConfig): Started {
 
 const REMEDIES: Readonly<Record<Destination, string>> = {
   file: 'make room in the folder of changes.file, and let this user write there',
-  feed: 'let Redis store the changes: raise its maxmemory, and check its log',
+  feed: 'let Redis respond in time, and store the changes: see its log and its maxmemory',
   webhook: 'let the server at changes.webhook.url respond with 2xx within 5 s',
 };
 
