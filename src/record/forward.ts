@@ -41,6 +41,8 @@ export function createForward(host: Host, withBody: WithBody): Forward {
     const response = await withBody(req, (body) =>
       (server ?? serverFor(context, host)).forward(req, res, { ...message, body }),
     );
+    // http-proxy-middleware destroys the response only for a client that leaves later.
+    if (res.destroyed) response.destroy();
     if (!isRecord(req, response, context)) {
       // A response that fails before the first byte of its body is an error to which the client gets an answer.
       const body = (await learnFrom(response, context, resolver)) ?? (await peekResponseBody(response, 0));

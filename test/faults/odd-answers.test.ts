@@ -1,11 +1,11 @@
 // Invalid HTTP responses to forwarded requests: the proxy does not relay them unchanged.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startHostileServer } from '../support/hostile-server.js';
 import { startProxy } from '../support/proxy.js';
-import { exchange } from '../support/raw-socket.js';
+import { exchange, openSocket } from '../support/raw-socket.js';
 
 let reply = '';
 const upstream = createServer((socket) => {
@@ -67,5 +67,20 @@ describe('unusual response to a forwarded request', () => {
         { message: `Invalid response from the ${server}` },
       ]);
     }
+  });
+
+  test('is aborted when the client has left before it begins', async () => {
+    const asked: Socket[] = [];
+    const url = await startHostileServer((socket) => asked.push(socket));
+    const proxy = await startProxy({ UPSTREAM_URL: url });
+    const client = await openSocket(proxy.url);
+    client.write('GET /api/handles?prefix=21.T1 HTTP/1.1\r\nHost: x\r\n\r\n');
+    await expect.poll(() => asked.length).toBe(1);
+    client.resetAndDestroy();
+    await expect.poll(() => proxy.connections()).toBe(0);
+    const [server] = asked as [Socket];
+    const aborted = once(server, 'close');
+    server.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+    await aborted;
   });
 });
