@@ -153,6 +153,8 @@ describe('Link and record headers of a redirect', () => {
     'cache-control',
     'Content-Security-Policy',
     'X-Accel-Redirect',
+    'Cloudflare-CDN-Cache-Control',
+    'X-LiteSpeed-Cache-Control',
     'Surrogate-Control',
     'Surrogate-Key',
     'a b',

@@ -14,11 +14,12 @@ export const ERRORS = defineErrors({
 
 /** Headers that the proxy sets itself, hop-by-hop headers, and headers that control proxies in front. */
 const OWN_HEADER =
-  /^(?:location|set-cookie.*|cache-control|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|surrogate-.*|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
+  /^(?:location|set-cookie.*|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|surrogate-.*|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
 
 const readHeaderName = (given: string): string | undefined => {
   const name = given.toLowerCase();
-  return /^[a-z][a-z0-9-]*$/.test(name) && !OWN_HEADER.test(name) ? name : undefined;
+  const isOwn = OWN_HEADER.test(name) || name.endsWith('cache-control');
+  return /^[a-z][a-z0-9-]*$/.test(name) && !isOwn ? name : undefined;
 };
 
 const SECTIONS = {
