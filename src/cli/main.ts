@@ -10,6 +10,9 @@ const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.me
   engines: { node: string };
 };
 
+// An operator cannot change what a library uses; with `--trace-deprecation`, Node.js says what it is.
+process.noDeprecation = !process.traceDeprecation;
+
 const args = withCommand(process.argv.slice(2));
 const obstacle = findObstacle();
 

@@ -96,6 +96,19 @@ describe('start of the built program', () => {
     expect([(await run.exited).code, run.stderr()]).toEqual([1, expect.stringContaining('ECONNREFUSED')]);
   });
 
+  test('prints no deprecation of an API that a library uses, which an operator cannot change', async () => {
+    const warn = `const { write } = process.stdout;
+      process.stdout.write = (...given) => {
+        process.emitWarning('old', 'DeprecationWarning');
+        return write.apply(process.stdout, given);
+      };`;
+    const { exited, stderr } = startProgram(
+      ['--import', `data:text/javascript,${encodeURIComponent(warn)}`, 'dist/main.js', '--version'],
+      {},
+    );
+    expect([(await exited).code, stderr()]).toEqual([0, '']);
+  });
+
   test('listens with source maps, as the services and the image start it', async () => {
     const env = { UPSTREAM_URL: 'http://127.0.0.1:9', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const { stdout } = startProgram(['--enable-source-maps', 'dist/main.js'], env);
