@@ -83,16 +83,13 @@ export function encodeEnvelope(envelope: Envelope): Buffer {
     (isEncrypted ? ENCRYPTED : 0) |
     (isTruncated ? TRUNCATED : 0) |
     (suggested.major & MAJOR);
-  return new ByteWriter()
-    .byte(version.major)
-    .byte(version.minor)
-    .byte(bits)
-    .byte(suggested.minor)
-    .int32(envelope.sessionId)
-    .int32(envelope.requestId)
-    .int32(envelope.sequence)
-    .int32(envelope.length)
-    .finish();
+  const bytes = Buffer.alloc(ENVELOPE_BYTES);
+  bytes.set([version.major, version.minor, bits, suggested.minor]);
+  bytes.writeInt32BE(envelope.sessionId, 4);
+  bytes.writeInt32BE(envelope.requestId, 8);
+  bytes.writeInt32BE(envelope.sequence, 12);
+  bytes.writeInt32BE(envelope.length, 16);
+  return bytes;
 }
 
 const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
@@ -165,7 +162,7 @@ export interface NativeMessage {
   credential: Buffer | undefined;
 }
 
-/** Length of the header with the body length after it (bytes). */
+/** Length of the header with the body length after it (bytes). Byte 15 is reserved. */
 const HEADER_BYTES = 24;
 /** Serial number if the site record is unknown. */
 export const UNKNOWN_SERIAL = 0xffff;
@@ -173,26 +170,31 @@ export const UNKNOWN_SERIAL = 0xffff;
 /** Decodes the bytes after the envelope. @throws RangeError for a malformed message */
 export function readMessage(bytes: Buffer): NativeMessage {
   const reader = new ByteReader(bytes);
-  const [opCode, responseCode, flags] = [reader.int32(), reader.int32(), reader.int32()];
-  const [siteSerial, recursionCount] = [reader.int16(), reader.byte()];
-  // Reserved.
-  reader.byte();
-  const header = { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
+  const head = reader.take(HEADER_BYTES - 4);
+  const header = {
+    opCode: head.readInt32BE(0),
+    responseCode: head.readInt32BE(4),
+    flags: head.readInt32BE(8),
+    siteSerial: head.readUInt16BE(12),
+    recursionCount: head.readUInt8(14),
+    expiration: head.readInt32BE(16),
+  };
   return { header, body: reader.sized(), credential: reader.remaining < 4 ? undefined : reader.sized() };
 }
 
 export function encodeMessage({ header, body, credential }: NativeMessage): Buffer {
-  const writer = new ByteWriter()
-    .int32(header.opCode)
-    .int32(header.responseCode)
-    .int32(header.flags)
-    .int16(header.siteSerial)
-    .byte(header.recursionCount)
-    .byte(0)
-    .int32(header.expiration)
-    .sized(body);
-  if (credential !== undefined) writer.sized(credential);
-  return writer.finish();
+  const head = Buffer.alloc(HEADER_BYTES);
+  head.writeInt32BE(header.opCode, 0);
+  head.writeInt32BE(header.responseCode, 4);
+  head.writeInt32BE(header.flags, 8);
+  head.writeUInt16BE(header.siteSerial, 12);
+  head.writeUInt8(header.recursionCount, 14);
+  head.writeInt32BE(header.expiration, 16);
+  head.writeInt32BE(body.length, 20);
+  if (credential === undefined) return Buffer.concat([head, body]);
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(credential.length);
+  return Buffer.concat([head, body, length, credential]);
 }
 
 export function frame(envelope: EnvelopeHead, message: Buffer): Buffer {
@@ -243,8 +245,7 @@ function readRequest(bytes: Buffer): Request {
   if (responseCode !== 0) throw new RangeError('a response, not a request');
   return {
     header,
-    // Reads both lists to their end, regardless of the body length, as a Handle server does.
-    resolution: opCode === resolution ? readResolution(bytes.subarray(HEADER_BYTES)) : undefined,
+    resolution: opCode === resolution ? readResolution(bytes) : undefined,
     digested: bytes.subarray(0, HEADER_BYTES + body.length),
   };
 }
@@ -252,8 +253,9 @@ function readRequest(bytes: Buffer): Request {
 /** Maximum indexes, and types, of a request: hdllib reads at most this many values of a response (Common.java). */
 const MAX_SELECTED = 2048;
 
-function readResolution(bytes: Buffer): ResolutionRequest {
-  const reader = new ByteReader(bytes);
+/** Reads both lists to their end, regardless of the body length, as a Handle server does. */
+function readResolution(message: Buffer): ResolutionRequest {
+  const reader = new ByteReader(message.subarray(HEADER_BYTES));
   const handle = reader.sized();
   const indexes = reader.elements(() => reader.int32(), MAX_SELECTED);
   return { handle, indexes, types: reader.elements(() => reader.sizedText(), MAX_SELECTED) };
