@@ -1,17 +1,13 @@
 // Compresses the JSON of records: replaces its usual phrases by single bytes, and packs the digits of timestamps.
 import type { Bytes } from '../../handle/bytes.js';
 
-/** Phrases of Handle.Net JSON around the digits of a timestamp, which are packed into six bytes. The longer one precedes. */
-const DATED_PHRASES = [
-  '"},"ttl":86400,"timestamp":"20',
-  '"}},"ttl":86400,"timestamp":"20',
-  ',"timestamp":"20',
-]
-  .flatMap((before) => [
-    { before, after: 'Z"},{"index":' },
-    { before, after: '' },
-  ])
-  .map((phrase, index) => ({ ...phrase, code: phraseCode(index) }));
+/** Phrases of Handle.Net JSON around the digits of a timestamp, which are packed into six bytes. */
+const BEFORE_DATE = ['"},"ttl":86400,"timestamp":"20', '"}},"ttl":86400,"timestamp":"20', ',"timestamp":"20'];
+const AFTER_DATE = 'Z"},{"index":';
+const DATED_PHRASES = BEFORE_DATE.flatMap((before) => [
+  { before, after: AFTER_DATE },
+  { before, after: '' },
+]);
 /** The digits after the century. */
 const DIGITS = String.raw`\d\d-\d\d-\d\dT\d\d:\d\d:\d\d`;
 
@@ -46,27 +42,38 @@ const AS_IS = '\0';
 /** Maximum length of a text to compress, because compression takes about 10 ms per MiB. */
 const MAX_CHARS = 16 * 1024;
 
-const CODES = new Map(PHRASES.map((phrase, index) => [phrase, phraseCode(DATED_PHRASES.length + index)]));
+/** The control character of each phrase; of a dated one without its digits. `AS_IS` is none. */
+const CODES = new Map(
+  [...DATED_PHRASES.map(({ before, after }) => before + after), ...PHRASES].map((phrase, index) => [
+    phrase,
+    String.fromCharCode(index + 1),
+  ]),
+);
 const PHRASE = createPhrasePattern();
 const CONTROL = /[\0-\x1f]/;
 /** A code, with the packed digits that follow some. */
 const CODE = /[\x01-\x06][^]{6}|[\x07-\x1f]/g;
 
-/** Returns the control character of a phrase; `AS_IS` is none. */
-function phraseCode(index: number): string {
-  return String.fromCharCode(index + 1);
-}
-
 function createPhrasePattern(): RegExp {
   const literal = (text: string): string => text.replaceAll(/[[\]{}/.]/g, String.raw`\$&`);
-  const dated = DATED_PHRASES.map(({ before, after }) => literal(before) + DIGITS + literal(after));
-  return new RegExp([...dated, ...PHRASES.map(literal)].join('|'), 'g');
+  const dated = `(${BEFORE_DATE.map(literal).join('|')})(${DIGITS})(${literal(AFTER_DATE)})?`;
+  return new RegExp([dated, ...PHRASES.map(literal)].join('|'), 'g');
 }
 
 /** Compresses a text of arbitrary bytes, which `expand` restores. */
 export function compress(text: Bytes): Bytes {
   if (text.length > MAX_CHARS || CONTROL.test(text)) return (AS_IS + text) as Bytes;
-  return text.replace(PHRASE, (phrase) => CODES.get(phrase) ?? packDated(phrase)) as Bytes;
+  return text.replace(PHRASE, compressPhrase) as Bytes;
+}
+
+function compressPhrase(phrase: string, before?: string, digits = '', after = ''): string {
+  const code = CODES.get(before === undefined ? phrase : before + after) ?? phrase;
+  let packed = '';
+  for (let at = 0; at < digits.length; at += PAIR_CHARS)
+    packed += String.fromCharCode(
+      PACKED_00 + (digits.charCodeAt(at) - ZERO) * 10 + digits.charCodeAt(at + 1) - ZERO,
+    );
+  return code + packed;
 }
 
 export function expand(stored: Bytes): Bytes {
@@ -81,23 +88,11 @@ function expandCode(code: string): string {
   return dated.before + unpackDigits(code) + dated.after;
 }
 
-/** Characters of the digits with their separators, and of a pair with the separator after it. */
-const [DIGITS_CHARS, PAIR_CHARS] = [18, 3];
+/** Characters of two digits with the separator after them. */
+const PAIR_CHARS = 3;
 /** The byte of two digits: no control character. */
 const PACKED_00 = 0x20;
 const PAIRS = Array.from({ length: PACKED_00 + 100 }, (_, byte) => String(byte - PACKED_00).padStart(2, '0'));
-
-function packDated(text: string): string {
-  const dated = DATED_PHRASES.find(({ before, after }) => text.startsWith(before) && text.endsWith(after));
-  if (dated === undefined) return text;
-  let packed = dated.code;
-  const start = dated.before.length;
-  for (let at = start; at < start + DIGITS_CHARS; at += PAIR_CHARS)
-    packed += String.fromCharCode(
-      PACKED_00 + (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO,
-    );
-  return packed;
-}
 
 const ZERO = '0'.charCodeAt(0);
 
