@@ -263,9 +263,11 @@ export function skipSpace(json: string, start: number): number {
   return at;
 }
 
+/** Skips white space and the comma after a value of valid JSON. */
 function skipSeparator(json: string, start: number): number {
-  const at = skipSpace(json, start);
-  return json[at] === ',' ? skipSpace(json, at + 1) : at;
+  let at = start;
+  while (KINDS[json.charCodeAt(at)] === SPACE || json.charCodeAt(at) === COMMA) at++;
+  return at;
 }
 
 /**

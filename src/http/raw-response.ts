@@ -100,13 +100,12 @@ const serverOf = ({ req }: ServerResponse): unknown => (req.socket as { server?:
 const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
 
 function headersIn(lines: HeaderLines): string[] {
-  return lines
-    .split('\r\n')
-    .slice(0, -1)
-    .flatMap((line) => {
-      const colon = line.indexOf(': ');
-      return [line.slice(0, colon), line.slice(colon + 2)];
-    });
+  const headers: string[] = [];
+  for (const line of lines.split('\r\n').slice(0, -1)) {
+    const colon = line.indexOf(': ');
+    headers.push(line.slice(0, colon), line.slice(colon + 2));
+  }
+  return headers;
 }
 
 /** Matches what follows our lines on a connection that stays open. */
