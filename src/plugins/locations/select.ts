@@ -280,13 +280,14 @@ function legacyLocations(
   values: readonly HandleValue[],
   { settings, hasList }: { settings: Settings; hasList: boolean },
 ): Steps<Candidate[]> {
-  const urls = valuesOfType(values, 'URL');
-  const subtypes = values.filter(isUrlSubtype);
   const weight = readSetting(settings('urlWeight')) ?? (hasList ? 0 : 1);
-  const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
+  const weightNextToUrls = readSetting(settings('urlSubtypeWeight')) ?? 0;
+  const urls = valuesOfType(values, 'URL');
+  const subtypeWeight = urls.length === 0 ? weight : weightNextToUrls;
+  const all: { value: HandleValue; weight: number }[] = [];
+  for (const value of urls) all.push({ value, weight });
+  for (const value of values.filter(isUrlSubtype)) all.push({ value, weight: subtypeWeight });
   // In steps, because a record may have tens of thousands of URL values.
-  const all = urls.map((value) => ({ value, weight }));
-  for (const value of subtypes) all.push({ value, weight: subtypeWeight });
   return flatMapGroups(all, (some) => some.map(({ value, weight: each }) => legacyOf(value, each)));
 }
 
