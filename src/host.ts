@@ -5,7 +5,6 @@ import type { Live } from './config/live.js';
 import type { Config } from './config/schema.js';
 import type { Context } from './context.js';
 import type { MemoryBudget } from './http/request-body.js';
-import type { RunStepsOf } from './http/request-work.js';
 import type { Hits } from './observe/hits.js';
 import type { Readiness } from './observe/health.js';
 import type { Resolver } from './resolver/resolver.js';
@@ -34,7 +33,6 @@ export interface Host<Settings extends Config = Config> extends Context {
   readonly pseudonym: string;
   /** Limits the work of all requests. */
   readonly slicer: TimeSlicer;
-  readonly runStepsOf: RunStepsOf;
   /** Memory budget for request bodies. */
   readonly bodies: MemoryBudget;
   /** Memory budget for responses that clients have not read. */

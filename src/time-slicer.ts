@@ -106,6 +106,8 @@ interface SlicerDeps {
   monotonic: () => number;
   /** Schedules `run` for the next turn of the event loop, after pending I/O. */
   nextTurn: (run: () => void) => unknown;
+  /** Bounds the records that wait by their largest length; `refuse` throws. Default: no bound. */
+  records?: { maxChars: number; refuse: () => never };
 }
 
 /** Maximum work of all jobs per event-loop turn (ms); cache hits wait no longer than this. */
@@ -137,8 +139,11 @@ export class TimeSlicer {
   /** Work (ms) for which no turn has been left to others yet. */
   #usedMs = 0;
   #isTurnDue = false;
+  readonly #waitingChars: WaitingChars;
 
-  constructor(private readonly deps: SlicerDeps) {}
+  constructor(private readonly deps: SlicerDeps) {
+    this.#waitingChars = new WaitingChars(deps.records?.maxChars ?? Infinity);
+  }
 
   /** Runs all steps; returns a promise if they exceed this turn, which rejects when `signal` is aborted. */
   run<T>(work: Work<T>, { client, signal, isHolding = false }: Job): T | Promise<T> {
@@ -162,6 +167,16 @@ export class TimeSlicer {
         },
       });
     });
+  }
+
+  /** Does the same for work that holds a record of this length. @throws the error of `refuse` if too many wait */
+  runHolding<T>(work: Work<T>, job: Job, chars: number): T | Promise<T> {
+    const { client } = job;
+    if (!this.#waitingChars.hasRoom(client, chars)) this.deps.records?.refuse();
+    const result = this.run(work, { ...job, isHolding: true });
+    if (!(result instanceof Promise)) return result;
+    this.#waitingChars.add(client, chars);
+    return result.finally(() => this.#waitingChars.add(client, -chars));
   }
 
   #enqueue(client: string, isHolding: boolean, job: WaitingJob): void {
@@ -226,5 +241,61 @@ function runJob(job: WaitingJob | undefined, deadlineMs: number): boolean {
   } catch (error) {
     job.abort(error as Error);
     return true;
+  }
+}
+
+/** Maximum length of values that are processed without time slices, which takes less than a millisecond. */
+export const SMALL_CHARS = 16 * 1024;
+
+/**
+ * Runs work on `chars` characters of records, which the request holds until it ends: on small ones directly, on large ones in
+ * time slices. `Infinity`: work that reads its records itself, of any size. Work on one record is run by one call: each
+ * call waits behind the client's other records, so that several for a record would hold all of them at a time.
+ *
+ * After the client disconnects, rejects with BAD_REQUEST, which is never sent.
+ *
+ * @throws ServiceError OVERLOADED
+ */
+export type RunSteps = <T>(work: Work<T>, chars: number) => T | Promise<T>;
+
+/** Charges the processing time of a request, and the records held meanwhile, to its client. */
+export class RequestWork {
+  constructor(
+    private readonly slicer: TimeSlicer,
+    private readonly client: string,
+    /** Returns the signal that aborts once the client has left. */
+    private readonly leaving: () => AbortSignal,
+  ) {}
+
+  readonly run: RunSteps = (work, chars) => {
+    if (chars <= SMALL_CHARS) return runToEnd(work);
+    const job = { client: this.client, signal: this.leaving() };
+    return chars === Infinity ? this.slicer.run(work, job) : this.slicer.runHolding(work, job, chars);
+  };
+}
+
+/** Maximum length of the records that wait for a slice, in records of the largest size. */
+const MAX_WAITING_RECORDS = { ofClient: 16, total: 64 };
+
+/** The length of the records that wait for a slice, in total and by client. */
+class WaitingChars {
+  readonly #byClient = new Map<string, number>();
+  #total = 0;
+
+  constructor(private readonly maxRecordChars: number) {}
+
+  /** Always has room for a client's only record. */
+  hasRoom(client: string, chars: number): boolean {
+    const ofClient = MAX_WAITING_RECORDS.ofClient * this.maxRecordChars;
+    const total = MAX_WAITING_RECORDS.total * this.maxRecordChars;
+    const before = this.#byClient.get(client) ?? 0;
+    return before === 0 ? this.#total <= total : before + chars <= ofClient && this.#total + chars <= total;
+  }
+
+  add(client: string, chars: number): void {
+    const now = (this.#byClient.get(client) ?? 0) + chars;
+    this.#total += chars;
+    if (now === 0) this.#byClient.delete(client);
+    else this.#byClient.set(client, now);
   }
 }

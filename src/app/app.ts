@@ -9,7 +9,7 @@ import type { Config } from '../config/schema.js';
 import { isUpstreamGiven, unservedPrefixes, upstreamServers } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { createMemoryBudget } from '../http/request-body.js';
-import { createRunStepsOf } from '../http/request-work.js';
+import { refuseLargeRecord } from '../http/request-work.js';
 import { type Readiness, createReadiness, watchEventLoop, addStartChecks } from '../observe/health.js';
 import { createHits } from '../observe/hits.js';
 import { type Logger, createIsLogged, onDroppedLines } from '../observe/logger.js';
@@ -140,10 +140,13 @@ function createCore(
   const { http, upstream } = config;
   const servers = withSources(upstreamServers(config), sources);
   const pseudonym = newPseudonym();
-  const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
+  const slicer = new TimeSlicer({
+    monotonic: () => performance.now(),
+    nextTurn: setImmediate,
+    records: { maxChars: upstream.maxRecordBytes, refuse: refuseLargeRecord },
+  });
   const isTrustedProxy = createProxyTrust(settings);
   const findClient = createFindClient(isTrustedProxy, context);
-  const runStepsOf = createRunStepsOf(slicer, upstream.maxRecordBytes);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {
@@ -175,7 +178,6 @@ function createCore(
     findClient,
     pseudonym,
     slicer,
-    runStepsOf,
     // At least `maxBodyBytes`, so that one body of the maximum size always fits.
     bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
     unsent: createMemoryBudget(http.maxUnsentResponseBytes),

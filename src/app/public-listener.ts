@@ -77,7 +77,7 @@ function createListener(
   const interfaces = createInterfaces(config, host, { ...kept, ...admission, routes });
   const listener = createRouter(routes, interfaces, {
     sendPrepared,
-    open: createOpenContext(acceptRequestId, findClient, sendRaw, host.runStepsOf),
+    open: createOpenContext(acceptRequestId, findClient, sendRaw, host.slicer),
     judgeHits,
     begin: createBegin(host, check),
     admit,

@@ -1,5 +1,5 @@
 // Record values: JSON, permissions, and selection by index and type.
-import type { Steps } from '../time-slicer.js';
+import { SMALL_CHARS, type Steps } from '../time-slicer.js';
 import { type Bytes, toBytes, tryDecode } from './bytes.js';
 import { foldHandle, upperAscii } from './handle.js';
 import { stepElements, writeJson } from './json.js';
@@ -112,9 +112,6 @@ export interface PublicValues {
 
 /** White space between the values of an array; matches line breaks anywhere, and also such text in strings. */
 const SPACE_BETWEEN = /\n|^\[\s|\s\]$|\}\s+,|,\s+\{/;
-
-/** Maximum length of values that are processed without time slices, which takes less than a millisecond. */
-export const SMALL_CHARS = 16 * 1024;
 
 /**
  * Filters a `values` array, given as text and parsed: its public values, or all. Copies each value byte for byte,

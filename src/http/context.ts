@@ -5,10 +5,11 @@ import type { ServiceError } from '../errors.js';
 import { type HandleRef, handleInUrl, parseHandle, withoutSlashesAtEnd } from '../handle/handle.js';
 import type { LabelValue } from '../observe/metric-list.js';
 import type { Resolution } from '../resolver/resolution.js';
+import { RequestWork, type RunSteps, type TimeSlicer } from '../time-slicer.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ClientPeer } from '../upstream/contract.js';
+import { signalOfLeaving } from './request-work.js';
 import type { SendRaw } from './raw-response.js';
-import type { RunSteps, RunStepsOf } from './request-work.js';
 import { type Interface, type Listener, type Place, type Route, restOf } from './route-table.js';
 import { type Format, ownerOf, parseParameters, readFormat, readTarget, routableTarget } from './target.js';
 
@@ -164,7 +165,7 @@ export function createOpenContext(
   acceptRequestId: AcceptRequestId,
   findClient: (req: IncomingMessage) => Client,
   sendRaw: SendRaw,
-  runStepsOf: RunStepsOf,
+  slicer: TimeSlicer,
 ): Listener {
   return function openContext(req, res) {
     const target = readTarget(req.url ?? '');
@@ -180,7 +181,7 @@ export function createOpenContext(
       onlyIfCached: isOnlyIfCached(req),
       result: 'local',
       client,
-      runSteps: runStepsOf(res, client.network),
+      runSteps: new RequestWork(slicer, client.network, () => signalOfLeaving(res)).run,
       requestId: acceptRequestId(req.headers['x-request-id']?.toString(), req),
       sendRaw,
     };

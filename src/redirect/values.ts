@@ -1,9 +1,8 @@
 // Selects the record values that affect redirects, and reads their types and texts.
 import type { Entry } from '../cache/entry.js';
 import type { HandleValue } from '../handle/value.js';
-import type { RunSteps } from '../http/request-work.js';
 import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
-import { flatMapGroups } from '../time-slicer.js';
+import { type RunSteps, flatMapGroups } from '../time-slicer.js';
 import type { RedirectQuery } from './request.js';
 
 /** Number of values checked between yields. */

@@ -4,14 +4,8 @@ import type { StoredValues } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { countContainers, parseJson, stepElements } from '../handle/json.js';
 import type { Answer } from '../handle/outcome.js';
-import {
-  type HandleValue,
-  SMALL_CHARS,
-  type Selection,
-  createValueFilter,
-  selectsAll,
-} from '../handle/value.js';
-import { type Steps, runToEnd } from '../time-slicer.js';
+import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
+import { SMALL_CHARS, type Steps, runToEnd } from '../time-slicer.js';
 
 /** Parsed values, shared by several requests, which must not modify them. */
 export type ParsedValues = readonly HandleValue[];

@@ -5,7 +5,6 @@ import { type Outcome, RESPONSE_CODE } from '../handle/outcome.js';
 import {
   type HandleValue,
   type PublicValues,
-  SMALL_CHARS,
   isCompleteValue,
   isPublic,
   publicValues,
@@ -22,7 +21,7 @@ import {
   parseList,
   parseMembersInSteps,
 } from './response.js';
-import { type Steps, type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
+import { SMALL_CHARS, type Steps, type TimeSlicer, type Work, runToEnd } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 
 /** The request that a response must match. */

@@ -16,8 +16,8 @@ import { type ErrorReply, type FailedCall, errorHeaders } from '../http/error-re
 import { readBasic } from '../http/identity.js';
 import { forbidSniffing } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
-import type { RunSteps } from '../http/request-work.js';
 import type { UnsentCount } from '../server/unsent.js';
+import type { RunSteps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import type { CarryOut } from '../write/write.js';

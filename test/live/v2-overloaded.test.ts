@@ -1,8 +1,7 @@
 // ePIC v2 writes that were executed while the proxy has no room to process their large record: they succeed without an ETag.
 import '../support/real-sockets.js';
-import { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { RequestWork } from '../../src/time-slicer.js';
 import { startDemoServer } from '../support/demo.js';
 import { gate } from '../support/gate.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -14,13 +13,14 @@ const demo = await startDemoServer();
 function fillRoom({ app: { host } }: Proxy): () => Promise<void> {
   const emptied = gate();
   let isFull = true;
-  const others = new EventEmitter() as unknown as ServerResponse;
+  const { signal } = new AbortController();
+  const others = new RequestWork(host.slicer, '192.0.2.0/24', () => signal);
   const { maxRecordBytes } = host.settings.current.upstream;
   const steps = function* (): Generator<void, void> {
     while (isFull) yield;
     emptied.open();
   };
-  const work = Promise.resolve(host.runStepsOf(others, '192.0.2.0/24')(steps(), 65 * maxRecordBytes));
+  const work = Promise.resolve(others.run(steps(), 65 * maxRecordBytes));
   return async () => {
     isFull = false;
     await emptied.opened;

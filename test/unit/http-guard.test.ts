@@ -7,7 +7,7 @@ import { ServiceError } from '../../src/errors.js';
 import { createOpenContext } from '../../src/http/context.js';
 import { type ReportUnexpected, guard } from '../../src/http/error-reply.js';
 import { createSendRaw } from '../../src/http/raw-response.js';
-import { runToEnd } from '../../src/time-slicer.js';
+import { createSlicer } from '../upstream/ask.js';
 import { exchange } from '../support/raw-socket.js';
 import { admissionWith } from '../support/traffic.js';
 import '../support/real-sockets.js';
@@ -51,7 +51,7 @@ const open = createOpenContext(
     peer: { address: '192.0.2.1', isTrusted: false },
   }),
   createSendRaw(Date.now),
-  () => runToEnd,
+  createSlicer(),
 );
 
 const FAILING: [string, Failing][] = [

@@ -2,10 +2,10 @@
 // that wait for a slice are bounded.
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { describe, expect, test } from 'vitest';
-import { createOpenContext } from '../../src/http/context.js';
-import { createRunStepsOf } from '../../src/http/request-work.js';
-import { type Steps, TimeSlicer, runToEnd } from '../../src/time-slicer.js';
+import { describe, expect, test, vi } from 'vitest';
+import { contextOf, createOpenContext } from '../../src/http/context.js';
+import { refuseLargeRecord, signalOfLeaving } from '../../src/http/request-work.js';
+import { RequestWork, type Steps, TimeSlicer } from '../../src/time-slicer.js';
 
 const MIB = 1024 * 1024;
 const LARGE = MIB;
@@ -13,7 +13,11 @@ const LARGE = MIB;
 function start() {
   const turns: (() => void)[] = [];
   let now = 0;
-  const slicer = new TimeSlicer({ monotonic: () => now++, nextTurn: (run) => turns.push(run) });
+  const slicer = new TimeSlicer({
+    monotonic: () => now++,
+    nextTurn: (run) => turns.push(run),
+    records: { maxChars: MIB, refuse: refuseLargeRecord },
+  });
   let ended = 0;
   let steps = 0;
   function* work(): Steps<string> {
@@ -27,14 +31,24 @@ function start() {
     }
     return 'done';
   }
-  const runOf = createRunStepsOf(slicer, MIB);
+  const runOf = (res: EventEmitter, network: string) =>
+    new RequestWork(slicer, network, () => signalOfLeaving(res as unknown as ServerResponse)).run;
   /** Creates a request of a client network. */
   const request = (network = '192.0.2.0/24') => {
     const res = Object.assign(new EventEmitter(), { destroyed: false });
-    return { res, run: runOf(res as unknown as ServerResponse, network) };
+    return { res, run: runOf(res, network) };
   };
   const { res, run } = request();
-  return { res, run, runOf, request, work, turn: () => turns.shift()?.(), done: () => ({ steps, ended }) };
+  return {
+    slicer,
+    res,
+    run,
+    runOf,
+    request,
+    work,
+    turn: () => turns.shift()?.(),
+    done: () => ({ steps, ended }),
+  };
 }
 
 describe('request work', () => {
@@ -53,8 +67,7 @@ describe('request work', () => {
 
   test('watches the connection once for all records of a batch', () => {
     const { res, runOf, work } = start();
-    for (let at = 0; at < 20; at++)
-      void runOf(res as unknown as ServerResponse, '192.0.2.0/24')(work(), Infinity);
+    for (let at = 0; at < 20; at++) void runOf(res, '192.0.2.0/24')(work(), Infinity);
     expect(res.listenerCount('close')).toBe(1);
   });
 
@@ -70,20 +83,20 @@ describe('request work', () => {
   });
 
   test('is charged to the network of the client, even behind a trusted proxy', () => {
-    const charged: string[] = [];
+    const { slicer, work } = start();
+    const run = vi.spyOn(slicer, 'run');
     const client = { address: '192.0.2.1', network: '192.0.2.0/24', isLocal: false };
     const open = createOpenContext(
       () => undefined,
       () => ({ ...client, peer: { address: '127.0.0.1', isTrusted: true } }),
       () => undefined,
-      (_res, network) => {
-        charged.push(network);
-        return runToEnd;
-      },
+      slicer,
     );
     const req = { url: '/api/handles/21.T1/a', method: 'GET', headers: {} };
-    open(req as unknown as IncomingMessage, {} as unknown as ServerResponse);
-    expect(charged).toEqual(['192.0.2.0/24']);
+    const res = new EventEmitter() as unknown as ServerResponse;
+    open(req as unknown as IncomingMessage, res);
+    void contextOf(res).runSteps(work(), LARGE);
+    expect(run).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ client: '192.0.2.0/24' }));
   });
 
   test('is refused with Retry-After while a network has as much waiting as 16 of the largest records', async () => {

@@ -1,7 +1,7 @@
 // Stores entries as rows of numbers outside the V8 heap, with their texts in the block store.
 import { LRUCache } from 'lru-cache';
 import { type Bytes, fromBuffer, toBuffer, toBytes, toText } from '../../handle/bytes.js';
-import { SMALL_CHARS } from '../../handle/value.js';
+import { SMALL_CHARS } from '../../time-slicer.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
 import type { EntryPin } from '../store.js';
 import { BLOCK_BYTES, BlockStore } from './block-store.js';

@@ -4,13 +4,13 @@ import { writeJson } from '../../handle/json.js';
 import { stepBytesOfValueData } from '../../handle/value-data.js';
 import {
   DEFAULT_TTL_SECONDS,
-  SMALL_CHARS,
   type HandleValue,
   type ValueReference,
   lastFourPermissions,
 } from '../../handle/value.js';
 import {
   GROUP_SIZE,
+  SMALL_CHARS,
   type Steps,
   flatMapGroups,
   groupsOf,
