@@ -236,29 +236,24 @@ export function decodeRequest(bytes: Buffer, { isPadded }: { isPadded: boolean }
   return decoded(() => readRequest(padded));
 }
 
-function readRequest(bytes: Buffer): Request {
-  const { header, body } = readMessage(bytes);
-  const { opCode, responseCode } = header;
-  const { resolution, siteInfo } = OP_CODE;
-  if (opCode !== resolution && opCode !== siteInfo && !KNOWN.has(opCode))
-    throw new RangeError(`Unknown opCode in message: ${opCode}`);
-  if (responseCode !== 0) throw new RangeError('a response, not a request');
-  return {
-    header,
-    resolution: opCode === resolution ? readResolution(bytes) : undefined,
-    digested: bytes.subarray(0, HEADER_BYTES + body.length),
-  };
-}
-
 /** Maximum indexes, and types, of a request: hdllib reads at most this many values of a response (Common.java). */
 const MAX_SELECTED = 2048;
 
-/** Reads both lists to their end, regardless of the body length, as a Handle server does. */
-function readResolution(message: Buffer): ResolutionRequest {
-  const reader = new ByteReader(message.subarray(HEADER_BYTES));
+function readRequest(bytes: Buffer): Request {
+  const { header, body } = readMessage(bytes);
+  const { opCode, responseCode } = header;
+  const isResolution = opCode === OP_CODE.resolution;
+  if (!isResolution && opCode !== OP_CODE.siteInfo && !KNOWN.has(opCode))
+    throw new RangeError(`Unknown opCode in message: ${opCode}`);
+  if (responseCode !== 0) throw new RangeError('a response, not a request');
+  const digested = bytes.subarray(0, HEADER_BYTES + body.length);
+  if (!isResolution) return { header, resolution: undefined, digested };
+  // Reads both lists to their end, regardless of the body length, as a Handle server does.
+  const reader = new ByteReader(bytes.subarray(HEADER_BYTES));
   const handle = reader.sized();
   const indexes = reader.elements(() => reader.int32(), MAX_SELECTED);
-  return { handle, indexes, types: reader.elements(() => reader.sizedText(), MAX_SELECTED) };
+  const types = reader.elements(() => reader.sizedText(), MAX_SELECTED);
+  return { header, resolution: { handle, indexes, types }, digested };
 }
 
 // Response bodies (RFC 3652 §3.2.2, §3.3, §3.4), and the digest.
