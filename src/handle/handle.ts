@@ -14,9 +14,13 @@ export interface HandleRef {
   prefix: string;
 }
 
+/**
+ * Refers to a handle. A bare prefix is the same record as its handle under `0.NA/` (recording "resolve: prefix only"), so a
+ * write by one name invalidates both.
+ */
 export function handleRef(text: string, caseSensitive: boolean): HandleRef {
-  const key = recordKey(text, caseSensitive);
   const slash = text.indexOf('/');
+  const key = foldHandle(slash === -1 ? PREFIX_RECORDS + text : text, caseSensitive);
   return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
 }
 
@@ -138,13 +142,6 @@ export function foldHandle(handle: string, caseSensitive: boolean): string {
   return isGlobal ? upperAscii(handle) : upperAscii(handle.slice(0, slash)) + handle.slice(slash);
 }
 
-/**
- * Returns the cache key of a record. A bare prefix is the same record as its handle under `0.NA/` (recording
- * "resolve: prefix only"), so a write by one name invalidates both.
- */
-export const recordKey = (handle: string, caseSensitive: boolean): string =>
-  foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
-
 /** Prefix of all prefix records. */
 export const GLOBAL_PREFIX = '0.NA';
 const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
@@ -155,11 +152,9 @@ export const CHARS_PER_ENTRY = 256;
 /** Upper-cases ASCII letters only. */
 export function upperAscii(text: string): string {
   // Most handles are ASCII, for which the built-in function is equivalent and faster.
-  if (isAscii(text)) return text.toUpperCase();
+  if (/^[\0-\x7f]*$/.test(text)) return text.toUpperCase();
   return text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
-
-const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
 
 /** The record whose namespace applies to all prefixes: 0.NA/0.NA. */
 export const GLOBAL_NAMESPACE = foldedRef(PREFIX_RECORDS + GLOBAL_PREFIX);

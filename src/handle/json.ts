@@ -71,11 +71,9 @@ export const countContainers = (json: string, most = Infinity): number =>
 export const extractObject = (text: string): string =>
   text.includes('{') ? text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1) : '';
 
-/** Escapes U+2028 and U+2029 like Gson; JSON.stringify leaves them bare. */
-const asGson = (json: string): string => json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
-
-/** Writes a value on one line, byte for byte like a Handle server. */
-export const writeJson = (value: unknown): string => asGson(JSON.stringify(value));
+/** Writes a value on one line, byte for byte like a Handle server: Gson escapes U+2028 and U+2029. */
+export const writeJson = (value: unknown): string =>
+  JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 
 /** Yields the elements of a valid JSON array as written. */
 export function* stepElements(json: string): Generator<string, void, void> {
@@ -95,14 +93,13 @@ export function sliceValues(json: string): string {
     const nameEnd = endOfString(json, at);
     const start = skipSpace(json, json.indexOf(':', nameEnd) + 1);
     const end = endOfValue(json, start);
-    if (isValues(json.slice(at, nameEnd))) found = json.slice(start, end);
+    const name = json.slice(at, nameEnd);
+    const isValues = name === '"values"' || (name.includes('\\') && JSON.parse(name) === 'values');
+    if (isValues) found = json.slice(start, end);
     at = skipSeparator(json, end);
   }
   return found;
 }
-
-const isValues = (name: string): boolean =>
-  (name.includes('\\') ? JSON.stringify(JSON.parse(name)) : name) === '"values"';
 
 function endOfValue(json: string, start: number): number {
   if (json[start] === '"') return endOfString(json, start);
@@ -125,8 +122,11 @@ function endOfNested(json: string, start: number): number {
   let depth = 0;
   for (let at = start; at < json.length; at++) {
     const code = json.charCodeAt(at);
-    if (code === QUOTE) at = endOfString(json, at) - 1;
-    else if (code === OPEN_BRACKET || code === OPEN_BRACE) depth++;
+    if (code === QUOTE) {
+      const end = json.indexOf('"', at + 1);
+      // Most strings contain no quote.
+      at = end !== -1 && json.charCodeAt(end - 1) !== BACKSLASH ? end : endOfString(json, at) - 1;
+    } else if (code === OPEN_BRACKET || code === OPEN_BRACE) depth++;
     else if ((code === CLOSE_BRACKET || code === CLOSE_BRACE) && --depth === 0) return at + 1;
   }
   return json.length;

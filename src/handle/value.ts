@@ -125,16 +125,20 @@ export function* publicValues(
   takesAll = false,
 ): Steps<PublicValues> {
   const kept: HandleValue[] = [];
+  const ttls: Ttl[] = [];
   // Yields only for long arrays, because a step costs more than a short value.
   const isLong = valuesJson.length > SMALL_CHARS;
   for (const each of parsed) {
     const value = assertValue(each);
-    if (takesAll || isPublic(value)) kept.push(value);
+    if (takesAll || isPublic(value)) {
+      kept.push(value);
+      ttls.push(value.ttl ?? DEFAULT_TTL_SECONDS);
+    }
     if (isLong) yield;
   }
   const isAsWritten = !isLong && kept.length === parsed.length && !SPACE_BETWEEN.test(valuesJson);
   const json = isAsWritten ? valuesJson : yield* jsonOfKept(valuesJson, parsed, kept);
-  return { values: toBytes(json), ttls: kept.map(({ ttl }) => ttl ?? DEFAULT_TTL_SECONDS), parsed: kept };
+  return { values: toBytes(json), ttls, parsed: kept };
 }
 
 /** Copies the elements of an array that are in `kept`, in the same order. */

@@ -7,7 +7,7 @@ import type { Host } from '../../src/host.js';
 import type { AnsweredRead, RequestJudge } from '../../src/hooks.js';
 import { ERRORS, traffic } from '../../src/plugins/traffic/plugin.js';
 import { ServiceError } from '../../src/errors.js';
-import { recordKey } from '../../src/handle/handle.js';
+import { handleRef } from '../../src/handle/handle.js';
 import type { LoggedChange, Outcome } from '../../src/handle/outcome.js';
 import { admin } from '../../src/plugins/admin/plugin.js';
 import { audit } from '../../src/plugins/audit/plugin.js';
@@ -23,7 +23,7 @@ import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '..
 
 useNock();
 
-const KEY = recordKey(HANDLE, false);
+const KEY = handleRef(HANDLE, false).key;
 
 const ROOT_SERVER = {
   ...{ source: HANDLE_SERVER, url: 'http://root.test', prefixes: [], secondaries: [], readOnly: true },

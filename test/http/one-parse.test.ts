@@ -11,8 +11,8 @@ useNock();
 
 /** Returns the arguments of all calls that parse or fold `HANDLE` or its prefix. */
 function foldings(): unknown[] {
-  const { foldedRef, exactRef, handleRef, recordKey, foldHandle, upperAscii } = vi.mocked(parsing);
-  return [foldedRef, exactRef, handleRef, recordKey, foldHandle, upperAscii]
+  const { foldedRef, exactRef, handleRef, foldHandle, upperAscii } = vi.mocked(parsing);
+  return [foldedRef, exactRef, handleRef, foldHandle, upperAscii]
     .flatMap((fold) => fold.mock.calls.map(([text]) => text))
     .filter((text) => text.startsWith('21.T11998'));
 }

@@ -6,7 +6,6 @@ import {
   handleRef,
   handleToPath,
   parseHandle,
-  recordKey,
   upperAscii,
 } from '../../src/handle/handle.js';
 
@@ -53,7 +52,7 @@ describe('handle in a path', () => {
       const [prefix = ''] = handle.split('/', 1);
       expect(handleRef(handle, caseSensitive)).toEqual({
         text: handle,
-        key: recordKey(handle, caseSensitive),
+        key: foldHandle(handle.includes('/') ? handle : `0.NA/${handle}`, caseSensitive),
         prefix: upperAscii(prefix),
       });
     },

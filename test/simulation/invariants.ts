@@ -2,7 +2,7 @@
 import { Bans } from '../../src/cache/coherence/bans.js';
 import { decodeEntry, originOf, RUN_LENGTH } from '../../src/cache/entry.js';
 import { groupNames, stateName } from '../../src/cache/redis/namespace.js';
-import { recordKey } from '../../src/handle/handle.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { awaitedUntil, noteOutages } from './outages.js';
 import type { Process } from './process.js';
 import { versionOf } from './upstream.js';
@@ -69,7 +69,7 @@ export class Invariants {
     const { redis, handles, history } = this.#world;
     if (!redis.host.isAlive) return;
     for (const handle of handles) {
-      const version = this.#versionInRedis(recordKey(handle, false));
+      const version = this.#versionInRedis(handleRef(handle, false).key);
       if (version === undefined || version >= history.oldestInRedis(handle)) continue;
       const detail = `version ${version} of ${handle}, ${history.oldestInRedis(handle)} was acknowledged`;
       throw new Violation('no older record is kept as fresh in Redis', detail);

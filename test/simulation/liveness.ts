@@ -1,6 +1,6 @@
 // Liveness: once all faults have ended, each instance is linked, acknowledges, serves the newest record, and keeps it.
 import type { Instance } from './instance.js';
-import { recordKey } from '../../src/handle/handle.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { MIRROR_INTERVAL_MS } from './mirror.js';
 import type { Answered } from './server.js';
 import { exists, versionOf } from './upstream.js';
@@ -46,7 +46,7 @@ async function assertMirrored(world: World): Promise<void> {
   await simulation.scheduler.runUntil(world.now + MIRROR_INTERVAL_MS + MIRROR_SPARE_MS);
   for (const instance of instances)
     for (const handle of handles) {
-      const entry = serverOf(instance).cache.memory.inspect(recordKey(handle, false))?.entry;
+      const entry = serverOf(instance).cache.memory.inspect(handleRef(handle, false).key)?.entry;
       const version = upstream.version(handle);
       if (entry === undefined ? !exists(version) : versionOf(entry) === version) continue;
       const detail = `${instance.name} has version ${entry && versionOf(entry)} of ${handle} instead of ${version}`;

@@ -7,7 +7,7 @@ import { judge } from '../../src/cache/policy.js';
 import type { Live } from '../../src/config/live.js';
 import type { Config } from '../../src/config/schema.js';
 import { type Hooks, createHooks } from '../../src/hooks.js';
-import { handleRef, recordKey } from '../../src/handle/handle.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { recordLines } from '../../src/http/cache-headers.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
@@ -155,7 +155,7 @@ export class Server {
 
   /** Returns the entry that would be served as fresh now. */
   fresh(handle: string): Entry | undefined {
-    const entry = this.cache.memory.inspect(recordKey(handle, false))?.entry;
+    const entry = this.cache.memory.inspect(handleRef(handle, false).key)?.entry;
     return judge(entry, this.process.clock.now(), this.cache.trustedSince()) === 'fresh' ? entry : undefined;
   }
 }

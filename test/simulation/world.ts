@@ -1,7 +1,7 @@
 // The simulation of a deployment: instances, Redis, upstream, and the guarantees.
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import type { DisconnectedWrites } from '../../src/cache/link/hub.js';
-import { recordKey } from '../../src/handle/handle.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { ChangeFeed } from './change-feed.js';
 import { ConditionalWrites } from './conditional-writes.js';
 import { FrontCache } from './front-cache.js';
@@ -149,7 +149,7 @@ function handlesInPairs(): string[] {
   const others = new Map<number, string>();
   for (let number = 0; handles.length < 2 * HANDLE_PAIRS; number++) {
     const handle = `${PREFIX}/${number}`;
-    const group = groupOf(recordKey(handle, false));
+    const group = groupOf(handleRef(handle, false).key);
     const other = others.get(group);
     if (other === undefined) others.set(group, handle);
     else handles.push(other, handle);

@@ -91,8 +91,7 @@ export class LruIndex {
     return this.#find(key)?.at;
   }
 
-  #find(key: string): ListedRow | undefined {
-    const hash = hashOf(key) | 0;
+  #find(key: string, hash = hashOf(key) | 0): ListedRow | undefined {
     const { found, newcomers, unserved, notFound } = this.#lists;
     for (const list of [found, newcomers, unserved, notFound]) {
       const at = list.peek(hash);
@@ -108,7 +107,7 @@ export class LruIndex {
     this.#moving = at;
     newcomers.delete(slot);
     this.#moving = undefined;
-    found.set(newSlot(found, key), at);
+    found.set(newSlot(found, key, hashOf(key) | 0), at);
   }
 
   /**
@@ -116,11 +115,14 @@ export class LruIndex {
    * there is no room.
    */
   set(key: string, at: number, name: ListOfRows): boolean {
-    const known = this.#find(key);
+    const hash = hashOf(key) | 0;
+    const known = this.#find(key, hash);
     const { found, unserved, notFound } = this.#lists;
     const isKept = known?.list === unserved || (name === 'newcomers' && known?.list === found);
     const home = isKept ? known.list : this.#lists[name];
-    const slot = slotIn(home, key, known);
+    // The slot that it has, or a new one after its removal from a different list.
+    if (known?.list !== home) known?.list.delete(known.slot);
+    const slot = known?.list === home ? known.slot : newSlot(home, key, hash);
     home.set(slot, at);
     if (home.peek(slot) !== at) this.options.rows.drop(at);
     if (home !== notFound) this.#evictRecords(home);
@@ -222,14 +224,4 @@ export class LruIndex {
   }
 }
 
-const newSlot = (list: List, key: string): Slot => {
-  const hash = hashOf(key) | 0;
-  return list.has(hash) ? key : hash;
-};
-
-/** Returns the slot of a key, after its removal from a different list. */
-function slotIn(list: List, key: string, known: ListedRow | undefined): Slot {
-  if (known?.list === list) return known.slot;
-  known?.list.delete(known.slot);
-  return newSlot(list, key);
-}
+const newSlot = (list: List, key: string, hash: number): Slot => (list.has(hash) ? key : hash);
