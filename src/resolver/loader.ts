@@ -168,31 +168,39 @@ export class Loader {
     at: RequestTime,
   ): FromEntry | Promise<FromEntry> {
     const { store } = this.parts.cache;
-    const { authoritative, handle } = task;
-    const { key } = handle;
+    const { key } = task.handle;
     const bounds = this.#ttlBoundsOf(key);
     const readAt = this.context.clock.now();
     const entry = makeEntry(answer, at, bounds);
-    // An answer with TTL 0, or an authoritative one without public values, evicts the entry (HDLProxy serves it again).
-    const isKept = isStorable(entry, readAt) && !(authoritative && entry.kind !== 'found');
-    const stored = isKept && store.accepts(key, kept.ticket);
-    const storing = authoritative
-      ? store.replace(key, {
-          entry: isKept ? entry : undefined,
-          ticket: kept.ticket,
-          isUnchanged: hasSameContent(kept.entry, entry),
-        })
-      : isKept
-        ? // Other instances may know of a write that a secondary has not seen yet.
-          store.set(key, entry, kept.ticket, !answer.isFromSecondary)
-        : kept.entry && store.forget(key);
     keepLoaded(answer);
-    const resolution: FromEntry = { kind: 'entry', entry, from: 'upstream', readAt, stored };
-    if (!(storing instanceof Promise)) return resolution;
-    // The next read on any instance must not find the older record.
-    if (authoritative) return storing.then(() => resolution);
-    storing.catch(exceptServiceError);
-    return resolution;
+    const resolved = (stored: boolean): FromEntry => ({
+      kind: 'entry',
+      entry,
+      from: 'upstream',
+      readAt,
+      stored,
+    });
+    // An answer with TTL 0 evicts the entry (HDLProxy serves it again).
+    const isKept = isStorable(entry, readAt);
+    if (task.authoritative) return this.#replace(key, kept, entry, isKept).then(resolved);
+    const storing = isKept
+      ? // Other instances may know of a write that a secondary has not seen yet.
+        store.set(key, entry, kept.ticket, !answer.isFromSecondary)
+      : kept.entry && store.forget(key);
+    if (typeof storing === 'boolean') return resolved(storing);
+    storing?.catch(exceptServiceError);
+    return resolved(isKept && store.accepts(key, kept.ticket));
+  }
+
+  /** Returns whether the entry is stored, once no instance finds an older record. One without public values is not. */
+  async #replace(key: string, older: Lookup, entry: Entry, mayKeep: boolean): Promise<boolean> {
+    const { store } = this.parts.cache;
+    const { ticket } = older;
+    const isKept = mayKeep && entry.kind === 'found';
+    const isStored = isKept && store.accepts(key, ticket);
+    const isUnchanged = hasSameContent(older.entry, entry);
+    await store.replace(key, { entry: isKept ? entry : undefined, ticket, isUnchanged });
+    return isStored;
   }
 
   /** @throws ServiceError also for the handle's failure a moment ago, without a request */
