@@ -100,7 +100,7 @@ const refused = new WeakSet<Duplex>();
 
 /** Writes to the bare socket, because no request exists. */
 export function answerParseError(error: ParserError, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (error.code === 'ECONNRESET') {
     socket.destroy();
   } else if (!refused.has(socket)) {
     refused.add(socket);
