@@ -73,7 +73,7 @@ export const isUrl = (value: HandleValue): boolean => isOfType(value, 'URL') || 
 export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type, 'URL.');
 
 /** Whether the type is `family` or one of its subtypes; `family` must be in upper case. */
-export const isFamily = ({ type }: HandleValue, family: string): boolean =>
+const isFamily = ({ type }: HandleValue, family: string): boolean =>
   (type.length === family.length || type[family.length] === '.') && beginsWith(type, family);
 
 export const hasFamily = (values: readonly HandleValue[], family: string): boolean =>
