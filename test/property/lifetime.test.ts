@@ -8,6 +8,7 @@ import {
   isStorable,
   judge,
   makeEntry,
+  makeUncheckedEntry,
 } from '../../src/cache/policy.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Answer } from '../../src/handle/outcome.js';
@@ -156,6 +157,27 @@ describe('cache entry lifetime', () => {
       expect(isNewerThanSecondary(entry, ASKED_AT + 59_999, withSecondary)).toBe(true);
       expect(isNewerThanSecondary(entry, ASKED_AT + 60_000, withSecondary)).toBe(false);
       expect(isNewerThanSecondary(entry, ASKED_AT, bounds)).toBe(false);
+    });
+  });
+
+  describe('after a restart, until it is revalidated', () => {
+    const RESTARTED = ASKED_AT + 1000;
+    const restoredAt = { now: RESTARTED, wallTime: RESTARTED, staleIfErrorMs: 60_000, hasServer: true };
+    const restore = (answer: Answer, changes: Partial<TtlBounds> = {}) =>
+      makeUncheckedEntry(makeEntry(answer, ASKED, { ...bounds, ...changes }), restoredAt);
+
+    test('is stale for staleIfErrorMs, also if it was stored with a smaller one', () => {
+      for (const staleIfErrorMs of [0, 1, 60_000]) {
+        const entry = restore(found([10]), { staleIfErrorMs });
+        expect(judge(entry, RESTARTED)).toBe('stale');
+        expect(entry.deleteAt).toBe(ASKED_AT + 70_000);
+      }
+    });
+
+    test('is over for the absence of a record in a secondary', () => {
+      const absent = { kind: 'not-found', message: 'gone' } as const;
+      expect(judge(restore({ ...absent, isFromSecondary: true }), RESTARTED)).toBe('none');
+      expect(judge(restore(absent), RESTARTED)).toBe('stale');
     });
   });
 
