@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/app/config.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
+import { exchange } from '../support/raw-socket.js';
 import { PATH, UPSTREAM_URL, mockUpstream } from '../support/upstream.js';
 import { jsonAnswer, mockWrites } from '../support/writes.js';
 
@@ -113,6 +114,15 @@ describe('forwarded headers', () => {
         expect(headers).not.toHaveProperty(name);
       }
     }
+  });
+
+  test('include no X-Forwarded-Host for a client that sends no Host', async () => {
+    const sent = mockWrites();
+    const proxy = await startProxy();
+    const head = `PUT ${PATH} HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n`;
+    const { answers } = await exchange(proxy.url, `${head}[]`);
+    expect(answers.map(({ status }) => status)).toEqual([200]);
+    expect(sent[0]?.headers).not.toHaveProperty('x-forwarded-host');
   });
 
   test('extend the X-Forwarded-* headers from a trusted proxy', async () => {

@@ -74,6 +74,16 @@ describe('native site record', () => {
     ]);
   });
 
+  it.each([
+    ['an address', { NATIVE_SITE_ADDRESS: '192.0.2.7' }, '192.0.2.7'],
+    ['a host name, which clients then resolve,', { NATIVE_SITE_DOMAIN: 'pid.example.org' }, '0.0.0.0'],
+  ])('from the configuration needs only %s', async (_what, env, address) => {
+    const { app } = await startProxy({ ...env, NATIVE_SITE_INTERFACES: 'tcp:2641' });
+    const { body } = await askNative(app.native, '/', info);
+    const { servers } = decodeSite(body.kind === 'site' ? body.site : Buffer.alloc(0));
+    expect(servers.map((server) => server.address)).toEqual([address]);
+  });
+
   const site = (primarySite: boolean, serialNumber: number) => ({
     version: 1,
     protocolVersion: '2.11',
