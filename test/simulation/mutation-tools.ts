@@ -1,7 +1,7 @@
 // Tools for mutations, which disable a part of the protocol by replacing methods of a class.
 import { Bans } from '../../src/cache/coherence/bans.js';
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
-import { BAN_ALL } from '../../src/cache/coherence/message.js';
+import { banAll } from '../../src/cache/coherence/message.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { LEASE_MS, Lease, type Moment, PauseDetector } from '../../src/cache/coherence/lease.js';
@@ -225,7 +225,7 @@ export const lowerLimits = together(
           original.call(this, change);
           if (this.size <= FEW) return;
           this.take(Infinity);
-          original.call(this, { ...BAN_ALL, isSoft: true });
+          original.call(this, banAll(true));
         },
     ),
 );

@@ -30,8 +30,8 @@ export interface BanChange extends NumberedBan {
 
 export type Change = KeyChange | BanChange;
 
-/** A hard ban of every key, for cases in which any entry may be outdated. */
-export const BAN_ALL: BanChange = { kind: 'ban', prefix: '', isSoft: false, number: 0 };
+/** Returns a ban of every key, for cases in which any entry may be outdated. */
+export const banAll = (isSoft: boolean): BanChange => ({ kind: 'ban', prefix: '', isSoft, number: 0 });
 
 /** The bans listed in Redis. */
 export interface KnownBans {

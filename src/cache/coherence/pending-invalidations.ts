@@ -2,7 +2,7 @@
 import { PrefixMap } from '../../handle/prefix-map.js';
 import { entriesOf } from '../bounded-map.js';
 import { MAX_BANNED } from './bans.js';
-import { BAN_ALL, type BanChange, type Change } from './message.js';
+import { type BanChange, type Change, banAll } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
 
@@ -34,7 +34,7 @@ export class PendingInvalidations {
     if (this.#count <= MAX_KEYS) return;
     this.#keys.clear();
     this.#count = 0;
-    this.#addBan({ ...BAN_ALL, isSoft: true });
+    this.#addBan(banAll(true));
   }
 
   /**
@@ -47,7 +47,7 @@ export class PendingInvalidations {
     if (this.#bans.size <= MAX_BANNED) return;
     const bans = [...this.#bans.entries()];
     for (const [prefix] of bans) this.#bans.delete(prefix);
-    this.#bans.set('', { ...BAN_ALL, isSoft: bans.every(([, { isSoft }]) => isSoft) });
+    this.#bans.set('', banAll(bans.every(([, { isSoft }]) => isSoft)));
   }
 
   /** Whether another ban makes this one redundant. */
