@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/value-data.js';
-import { addressesOf, referralTo } from '../../src/plugins/referrals/follow.js';
+import { addressesOf, referralIn, referralTo } from '../../src/plugins/referrals/follow.js';
 
 const PORTS = [80, 443, 8000, 2641];
 const HTTPS = { query: true, admin: false, protocol: 'HTTPS', port: 8000 };
@@ -77,10 +77,10 @@ describe('site record addresses', () => {
     expect(urls([mirror], true)).toEqual(['http://192.0.2.8']);
   });
 
-  test('are selected from several servers by the hash of the handle', () => {
-    const servers = [1, 2, 3].map((serverId) => ({
-      serverId,
-      address: `192.0.2.${serverId}`,
+  test.each([2, 3])('are selected from %i servers by the hash of the handle', (count) => {
+    const servers = Array.from({ length: count }, (_, at) => ({
+      serverId: at + 1,
+      address: `192.0.2.${at + 1}`,
       interfaces: [HTTP],
     }));
     const of = (handle: string, hashOption?: number) =>
@@ -90,7 +90,7 @@ describe('site record addresses', () => {
         authoritative: false,
       }).map(({ url }) => url);
     const used = new Set(Array.from({ length: 60 }, (_, at) => of(`21.T1/${at}`)[0]));
-    expect(used.size).toBe(3);
+    expect(used.size).toBe(count);
     expect(of('21.T1/a')).toEqual(of('21.t1/A'));
     expect(new Set(Array.from({ length: 20 }, (_, at) => of(`21.T1/${at}`, 0)[0])).size).toBe(1);
     expect(of('21.T1/same', 1)).toEqual(of('99.X/same', 1));
@@ -118,4 +118,13 @@ describe('site record addresses', () => {
     expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);
     expect(path(`${'/'.repeat(60_000)}x`)).toEqual([]);
   });
+});
+
+test.each([
+  ['an empty name', ''],
+  ['a name longer than any handle', `21.T1/${'x'.repeat(2048)}`],
+  ['a number', 7],
+])('a referral to %s names no handle', (_what, referralHandle) => {
+  const members = { responseCode: 303, referralHandle };
+  expect(referralIn({ kind: 'refused', status: 300, members, namesHandle: true })).toEqual({ sites: [] });
 });

@@ -39,6 +39,19 @@ describe('fences', () => {
     });
   });
 
+  test.each(['changed', 'unchanged'] as const)('are lowered by a write with the outcome %s', (kind) => {
+    const fences = raised();
+    fences.track({ kind, key: 'B', fence: 'two/0.2' }, 5);
+    expect(fences.keys()).toEqual(['A']);
+  });
+
+  test('remain after a write with an unknown outcome, for the time that it names', () => {
+    const fences = raised();
+    fences.track({ kind: 'unknown', key: 'B', fence: 'two/0.2', lifeMs: 40 }, 5);
+    expect(fences.removeExpired('B', 44)).toBe(false);
+    expect(fences.removeExpired('B', 45)).toBe(true);
+  });
+
   test('remain unchanged when a fence is removed or lowered on a key that has none', () => {
     const fences = new Fences();
     fences.lower('A', 'one/0.1');
