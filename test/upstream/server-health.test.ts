@@ -35,6 +35,7 @@ const REPLIES = {
       { 'Retry-After': new Date(systemClock.wall() + BUSY_FOR_MS).toUTCString() },
     ),
   vague: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': '10 min' }),
+  idle: (get) => get.reply(404, { responseCode: 100 }, { 'Retry-After': '10' }),
   away: (get) => get.reply(503, { responseCode: 2 }, { 'Retry-After': '31536000000' }),
 } satisfies Record<string, (get: nock.Interceptor) => nock.Scope>;
 
@@ -99,6 +100,7 @@ const STATES: Record<string, readonly (Reply | number)[]> = {
   'paused to a date': ['dated'],
   'paused to a date, past it': ['dated', BUSY_FOR_MS],
   'paused for no valid time': ['vague'],
+  'told a time by an answer': ['idle'],
   'paused for ages': ['away'],
   'paused for ages, a minute': ['away', MAX_PAUSE_MS],
   'paused, open': [...times(2, 'gateway'), 'busy'],
@@ -121,6 +123,7 @@ paused, time over          | sent closed sent  | sent closed sent  | sent closed
 paused to a date           | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
 paused to a date, past it  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
 paused for no valid time   | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
+told a time by an answer   | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
 paused for ages            | held closed held  | held closed held  | held closed held  | held closed held  | held closed held
 paused for ages, a minute  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed sent  | sent closed held
 paused, open               | held open held    | held open held    | held open held    | held open held    | held open held
