@@ -1,7 +1,7 @@
 // Answers for moved handles before their repository, and reads the table again when its file has changed.
 import { readFileSync, statSync, type Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { oneAtATime, repeat } from '../../clock.js';
 import { errorText } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
@@ -46,17 +46,22 @@ export function start(host: Host, settings: MovedConfig): Started {
 
   void table.use(table.readNow());
   host.settings.onReload(() => void reload());
-  const closed = new AbortController();
-  void pollFile(file, { everyMs, signal: closed.signal }, async (found) => {
+  let before: string | undefined;
+  // One check at a time, because a network drive may not respond.
+  const check = oneAtATime(async () => {
+    const found = await stat(file).then(versionOf, () => undefined);
+    const isWritten = found === before;
+    before = found;
     await reading;
-    if (found !== version) await reload();
+    // Otherwise another program may be writing to the file.
+    if (isWritten && found !== version) await reload();
   });
   return {
     read(read, next): Promise<Outcome> {
       const url = table.movedTo(read.handle);
       return url === undefined ? next() : Promise.resolve(urlRecord(url, VALUE));
     },
-    close: () => closed.abort(),
+    close: repeat(host.clock, everyMs, check),
   };
 }
 
@@ -130,25 +135,6 @@ async function purgeChanges(
   for (const prefix of prefixes) await purge({ prefix: `${prefix}/`, isSoft: false });
   for (const some of groupsOf(handles, PURGED)) await purge({ handles: some, isSoft: false });
   return unconfirmed;
-}
-
-/**
- * Checks the file periodically, one check at a time, because a network drive may not respond. Calls `onLook` with a version
- * that the check before found too: otherwise another program may be writing to the file.
- */
-async function pollFile(
-  file: string,
-  { everyMs, signal }: { everyMs: number; signal: AbortSignal },
-  onLook: (version: string | undefined) => Promise<void>,
-): Promise<void> {
-  let before: string | undefined;
-  for (;;) {
-    await sleep(everyMs, undefined, { ref: false });
-    const version = await stat(file).then(versionOf, () => undefined);
-    if (signal.aborted) return;
-    if (version === before) await onLook(version);
-    before = version;
-  }
 }
 
 /** Returns the properties that identify a version of a file; undefined without a file. */

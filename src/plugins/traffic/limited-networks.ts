@@ -1,4 +1,5 @@
 // Networks whose misses are temporarily refused, shared by all instances through Redis.
+import { repeat } from '../../clock.js';
 import { ServiceError } from '../../errors.js';
 import type { RedisCommands } from '../../cache/redis/commands.js';
 import type { Host } from '../../host.js';
@@ -170,13 +171,13 @@ export class LimitedNetworks {
 const REFRESH_MS = 1000;
 
 export function createLimitedNetworks(host: Host<TrafficConfig>): LimitedNetworks {
-  const { settings, cache, hooks } = host;
+  const { settings, cache, hooks, clock } = host;
   const networks = new LimitedNetworks(host, cache.commands);
-  const timer = setInterval(() => {
+  const refresh = (): void => {
     const { perMinute, forMs } = settings.current.traffic.enumeration;
     if (perMinute > 0) void networks.refreshFromRedis(forMs);
     else networks.clear();
-  }, REFRESH_MS).unref();
-  hooks.close.push(() => clearInterval(timer));
+  };
+  hooks.close.push(repeat(clock, REFRESH_MS, refresh));
   return networks;
 }
