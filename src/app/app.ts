@@ -1,7 +1,7 @@
 // Creates the application: each part once, wired by hand. Importing it has no side effects.
 import { createRefOf } from '../upstream/routing.js';
 import type { RequestListener } from 'node:http';
-import { type Cache, createCache } from '../cache/cache.js';
+import { createCache } from '../cache/cache.js';
 import { type Clock, systemClock } from '../clock.js';
 import { PreparedCache } from '../cache/prepared-cache.js';
 import { Live } from '../config/live.js';
@@ -172,7 +172,11 @@ function createCore(
     upstreams,
     originOf: createOriginOf(upstreams, resolver),
     refOf,
-    preparedCache: createPreparedCache(settings, cache, context.hooks),
+    // A reload replaces it, because requests in flight still prepare some responses with the previous settings.
+    preparedCache: settings.derive(
+      ({ http: { responseCache } }) =>
+        new PreparedCache(responseCache, { ...cache, onRepeat: context.hooks.repeat }),
+    ),
     hits: createHits(context),
     isTrustedProxy,
     findClient,
@@ -187,15 +191,6 @@ function createCore(
       await Promise.all(context.hooks.restored);
     },
   };
-}
-
-/** A reload replaces the prepared responses, because requests in flight still prepare some with the previous settings. */
-function createPreparedCache(settings: Live<Config>, cache: Cache, { repeat }: Hooks): Live<PreparedCache> {
-  const create = (): PreparedCache =>
-    new PreparedCache(settings.current.http.responseCache, { ...cache, onRepeat: repeat });
-  const prepared = new Live(create());
-  settings.onReload(() => prepared.reload(create()));
-  return prepared;
 }
 
 const pluginStatistics = (plugins: readonly Plugin[], { statistics }: Hooks): object =>

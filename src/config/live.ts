@@ -11,6 +11,13 @@ export class Live<T> {
     this.#listeners.push(listener);
   }
 
+  /** Returns what is made from the settings, and is made again by each reload. */
+  derive<Made>(make: (settings: T) => Made): Live<Made> {
+    const made = new Live(make(this.current));
+    this.onReload(() => made.reload(make(this.current)));
+    return made;
+  }
+
   /** @throws the error of a listener, and those of restoring the previous settings; the settings are then as before */
   reload(next: T): void {
     const before = this.current;

@@ -15,12 +15,8 @@ export const compileTrust = (proxies: readonly string[]): IsTrustedProxy => prox
 export function createProxyTrust(
   settings: Live<{ http: { trustedProxies: readonly string[] } }>,
 ): IsTrustedProxy {
-  const compile = (): IsTrustedProxy => compileTrust(settings.current.http.trustedProxies);
-  let isTrusted = compile();
-  settings.onReload(() => {
-    isTrusted = compile();
-  });
-  return (address) => isTrusted(address);
+  const trust = settings.derive(({ http }) => compileTrust(http.trustedProxies));
+  return (address) => trust.current(address);
 }
 
 /** Maximum forwarded addresses to read, far more than any real request has. */

@@ -3,7 +3,6 @@ import { partial } from '../support/partial.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Host } from '../../src/host.js';
-import { Live } from '../../src/config/live.js';
 import { systemClock } from '../../src/clock.js';
 import { LimitedNetworks } from '../../src/plugins/traffic/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -133,7 +132,7 @@ describe('miss-based network limit', () => {
       const idle = { waiting: 0, limit: 1, running: 0 };
       const usage = () => ({ read: { ...idle, waiting: isUnderPressure() ? 1 : 0 }, forwarded: idle });
       const enumeration = { perMinute: 3, forMs: 10_000 };
-      const settings = new Live({ traffic: { enumeration } });
+      const settings = { current: { traffic: { enumeration } } };
       const limitMiss = createMissLimit(
         partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [partial({ usage })] } }),
         networks,
@@ -197,7 +196,7 @@ describe('miss-based network limit', () => {
       const context = testContext({ clock: { ...systemClock, now: () => 0 } });
       const networks = new LimitedNetworks(context);
       const enumeration = { perMinute: 1, forMs: 1000 };
-      const settings = new Live({ traffic: { enumeration } });
+      const settings = { current: { traffic: { enumeration } } };
       const limitMiss = createMissLimit(
         partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [] } }),
         networks,

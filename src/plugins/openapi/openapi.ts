@@ -17,11 +17,8 @@ export const start = (host: Host): Started => ({
 
 /** A reload may change the title and the branding. */
 function createAdminDocument(settings: Host['settings']): Listener {
-  let openApi = createOpenApi('admin', settings.current);
-  settings.onReload(() => {
-    openApi = createOpenApi('admin', settings.current);
-  });
-  return (req, res) => openApi(req, res);
+  const openApi = settings.derive((config) => createOpenApi('admin', config));
+  return (req, res) => openApi.current(req, res);
 }
 
 /** The document of the public listener is fresh for five minutes, because an update of the proxy may change it. */
