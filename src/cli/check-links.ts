@@ -1,9 +1,10 @@
 // The `check-links` command: requests the URLs of records at a polite rate, and reports since when each is dead.
-import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
+import { replaceFile } from '../config/replace-file.js';
 import { matchesInSequence } from '../handle/handle.js';
 import { hasShortHost } from '../handle/url.js';
 import type { HandleValue } from '../handle/value.js';
@@ -63,7 +64,7 @@ const RESTRICTED = [401, 403, 429, 451];
 export async function checkLinks(file: string | undefined, options: CheckLinksOptions): Promise<void> {
   const state = replaceableFile(options.state);
   const handles = await handlesByUrl(file, options);
-  const checks = readChecks(state);
+  const checks = await readChecks(state);
   const now = Date.now();
   const dueBefore = now - options.age * 3_600_000;
   const due = [...handles.keys()].filter((url) => {
@@ -89,7 +90,7 @@ export async function checkLinks(file: string | undefined, options: CheckLinksOp
     },
   });
   counter.stop();
-  replaceState(state, checks);
+  await replaceState(state, checks);
   printChecks(handles, checks, options);
   if (isInterrupted) throw new Failure('interrupted; run the same command to continue');
 }
@@ -276,7 +277,7 @@ function parseLink(text: string, base?: URL): URL {
 }
 
 /** Reads the last check of each URL. A line that is cut off is checked again. */
-function readChecks(state: string): Map<string, LinkCheck> {
+async function readChecks(state: string): Promise<Map<string, LinkCheck>> {
   const checks = new Map<string, LinkCheck>();
   try {
     if (!existsSync(state)) writeFileSync(state, '', { mode: 0o600 });
@@ -284,18 +285,16 @@ function readChecks(state: string): Map<string, LinkCheck> {
       const check = tryDecode((json) => JSON.parse(json) as LinkCheck, line);
       if (check !== undefined) checks.set(check.url, check);
     }
-    replaceState(state, checks);
+    await replaceState(state, checks);
   } catch (error) {
     throw new Failure(`cannot use the state file: ${failureReason(error)}`, EXIT.usage);
   }
   return checks;
 }
 
-function replaceState(state: string, checks: ReadonlyMap<string, LinkCheck>): void {
+function replaceState(state: string, checks: ReadonlyMap<string, LinkCheck>): Promise<number> {
   const lines = [...checks.values()].map((check) => `${JSON.stringify(check)}\n`);
-  // Flushed, because a disk may find only then that it has no room.
-  writeFileSync(`${state}.tmp`, lines.join(''), { mode: 0o600, flush: true });
-  renameSync(`${state}.tmp`, state);
+  return replaceFile(state, [lines.join('')]);
 }
 
 function printChecks(

@@ -1,10 +1,9 @@
 // Resolution reports of a single instance without Redis: in memory, and in a file for each month.
-import { createWriteStream } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createTroubleReport } from '../../cache/redis/errors.js';
+import { replaceFile } from '../../config/replace-file.js';
 import type { Context } from '../../context.js';
 import { errorText } from '../../errors.js';
 import { type CountedReads, type PrefixCounts, type ReportStore, OTHER_PREFIXES } from './redis-store.js';
@@ -58,18 +57,11 @@ export class FileReportStore implements ReportStore {
   async #write(month: string, rows: RowsByPrefix): Promise<boolean> {
     const file = this.#fileOf(month);
     if (file === undefined) return false;
-    const temporary = `${file}.tmp`;
     try {
-      await rm(temporary, { force: true });
-      await pipeline(
-        formatRows(rows),
-        createWriteStream(temporary, { flags: 'wx', mode: 0o600, flush: true }),
-      );
-      await rename(temporary, file);
+      await replaceFile(file, formatRows(rows));
       return true;
     } catch (error) {
       this.#troubles.notWritten(error);
-      await rm(temporary, { force: true }).catch(() => undefined);
       return false;
     }
   }

@@ -1,7 +1,5 @@
 // The snapshot of the memory tier: restored at startup, written to a file in the background and at shutdown.
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
@@ -10,6 +8,7 @@ import { type Clock, pause } from '../../clock.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import type { Deleted } from '../../cache/store.js';
 import { READ } from '../../config/given-files.js';
+import { replaceFile } from '../../config/replace-file.js';
 import { errorText } from '../../errors.js';
 import { DeletionLog, type IsDeleted, isFileMissing } from './deletion-log.js';
 import {
@@ -135,13 +134,19 @@ export class Snapshot {
       const forgetOlder = await this.#deletions.startLog();
       const readSlice: SnapshotSource['readSlice'] = (from) => this.#readSlice(from);
       const either = AbortSignal.any([signal, unlogged]);
-      const replace = (temporary: string): Promise<void> => (this.#replaced = rename(temporary, file));
-      const written = await writeSnapshot(file, { identity, readSlice, pace, signal: either, replace });
+      const written = { records: 0 };
+      const blocks = blocksOf({ identity, readSlice, pace, signal: either }, written);
+      const bytes = await replaceFile(file, blocks, (temporary) => {
+        either.throwIfAborted();
+        return (this.#replaced = rename(temporary, file));
+      });
+      either.throwIfAborted();
       await forgetOlder();
       unlogged.throwIfAborted();
       this.#reported.clear();
       this.writtenAt = clock.wall();
-      log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
+      const ms = Math.round(clock.monotonic() - startedAt);
+      log.info({ file, ...written, bytes, ms }, 'snapshot written');
     } catch (error) {
       // A snapshot aborted by the shutdown needs no warning: the last snapshot follows.
       const isAbandoned = signal.aborted && signal === this.#ending.signal;
@@ -278,31 +283,6 @@ interface SnapshotSource {
   readSlice: (from: number) => { entries: readonly KeyedEntry[]; next: number | undefined };
   pace: () => Promise<void> | undefined;
   signal: AbortSignal;
-  replace: (temporary: string) => Promise<void>;
-}
-
-/** Writes atomically. @throws Error when this fails or the signal aborts; the previous file then remains */
-async function writeSnapshot(
-  file: string,
-  source: SnapshotSource,
-): Promise<{ records: number; bytes: number }> {
-  const temporary = `${file}.tmp`;
-  const written = { records: 0 };
-  try {
-    // A file left by a killed process may have a different mode.
-    await unlink(temporary).catch(() => undefined);
-    // Opened first: a stream that fails while it opens its file would create the file after its removal below.
-    const output = (await open(temporary, 'wx', 0o600)).createWriteStream({ flush: true });
-    await pipeline(blocksOf(source, written), output);
-    source.signal.throwIfAborted();
-    await source.replace(temporary);
-    await syncFolder(dirname(file));
-    source.signal.throwIfAborted();
-    return { ...written, bytes: output.bytesWritten };
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
 }
 
 /** Yields the file in blocks, and counts the records that are `written`. */
@@ -341,11 +321,4 @@ const deflate = promisify(deflateRaw);
 async function compressFile(content: Buffer): Promise<Buffer> {
   if (content.length === 0) return content;
   return encodeBlock(await deflate(content, { level: constants.Z_BEST_SPEED }), content.length);
-}
-
-/** Syncs the folder, which some file systems cannot, so that a power loss restores no older snapshot. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  await handle.sync().catch(() => undefined);
-  await handle.close();
 }
