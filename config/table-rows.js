@@ -16,7 +16,7 @@ export function keyRow({ key, variable, byDefault, description, isReloadable }) 
  * @param {readonly import('../src/observe/metric-list.js').MetricEntry[]} metrics
  */
 export function metricRows(metrics) {
-  return metrics.map(({ name, type, labelNames, help }) => {
+  return metrics.map(({ name, type, labelNames = [], help }) => {
     const labels = labelNames.map((label) => `\`${label}\``).join(', ') || 'none';
     return `| \`${name}\` | ${type} | ${labels} | ${help} |`;
   });

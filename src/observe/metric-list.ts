@@ -68,7 +68,7 @@ const USUAL_REQUESTS: Labels[] = VALUES.interface.flatMap((family) =>
 export interface MetricEntry {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly labelNames: readonly string[];
+  readonly labelNames?: readonly string[];
   readonly help: string;
   /**
    * Label sets to begin at 0, or Prometheus would miss their first increase; by default that of a metric without
@@ -101,7 +101,6 @@ export const METRICS = {
   internalErrors: {
     name: 'handle_proxy_internal_errors_total',
     type: 'counter',
-    labelNames: [],
     help: 'Unexpected errors in the proxy, each with an error line in the log and a 500 for its request.',
   },
   requestDuration: {
@@ -205,13 +204,11 @@ export const METRICS = {
   idleConnectionsClosed: {
     name: 'handle_proxy_idle_connections_closed_total',
     type: 'counter',
-    labelNames: [],
     help: 'Idle client connections closed to make room for new ones.',
   },
   eventLoopDelay: {
     name: 'handle_proxy_event_loop_delay_seconds',
     type: 'gauge',
-    labelNames: [],
     help: 'Event-loop delay, 99th percentile of the last second.',
   },
   redisErrors: {
@@ -224,7 +221,6 @@ export const METRICS = {
   redisUp: {
     name: 'handle_proxy_redis_up',
     type: 'gauge',
-    labelNames: [],
     help: '1 while Redis is connected, 0 while it is unreachable; no value if Redis is not configured.',
     // Without Redis there is no series, so that no alert fires.
     fromStart: [],

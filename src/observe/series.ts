@@ -31,20 +31,22 @@ function publish(
 /** The series of a metric, which begin at 0. */
 class Series<S extends { labels: Labels }> {
   readonly #series = new Map<string, S>();
+  readonly #labelNames: readonly string[];
 
   constructor(
     private readonly metric: MetricEntry,
     private readonly zero: () => Omit<S, 'labels'>,
   ) {
+    this.#labelNames = metric.labelNames ?? [];
     // The servers are not known yet.
-    if (!metric.labelNames.includes('server')) this.begin();
+    if (!this.#labelNames.includes('server')) this.begin();
   }
 
   of(values: LabelValues): S {
     const key = values.join('\n');
     let series = this.#series.get(key);
     if (series === undefined) {
-      const labels = Object.fromEntries(this.metric.labelNames.map((name, at) => [name, String(values[at])]));
+      const labels = Object.fromEntries(this.#labelNames.map((name, at) => [name, String(values[at])]));
       series = { ...this.zero(), labels } as S;
       this.#series.set(key, series);
     }
@@ -52,12 +54,12 @@ class Series<S extends { labels: Labels }> {
   }
 
   ofLabels(labels: Labels): S {
-    return this.of(this.metric.labelNames.map((name) => labels[name] ?? ''));
+    return this.of(this.#labelNames.map((name) => labels[name] ?? ''));
   }
 
   /** Begins the series that are known. `more` contains labels whose values depend on the deployment. */
   begin(more: Labels = {}): void {
-    const { labelNames, fromStart = labelNames.length === 0 ? [{}] : [] } = this.metric;
+    const { fromStart = this.#labelNames.length === 0 ? [{}] : [] } = this.metric;
     for (const labels of fromStart) this.ofLabels({ ...more, ...labels });
   }
 
@@ -140,7 +142,6 @@ export function createAllSeries(registry: Registry) {
     },
     valuesOf,
     histogramOf,
-    /** Reads a counter or gauge now. */
     read,
     /** Registers the source of a gauge, which is read at each scrape: a number for a gauge without labels. */
     readGauge: ({ name }: MetricEntry, readNow: () => number | readonly LabelledValue[]): void => {

@@ -29,6 +29,8 @@ export function groupedBy(expression: string): string[] {
   );
 }
 
+const namesOf = ({ labelNames = [] }: MetricEntry): readonly string[] => labelNames;
+
 /**
  * Returns a series's labels; undefined for an unknown series. `process` contains the names of Node's default
  * metrics.
@@ -36,9 +38,9 @@ export function groupedBy(expression: string): string[] {
 export function labelsOf(series: string, process: ReadonlySet<string>): string[] | undefined {
   if (series === 'up' || process.has(series)) return OF_THE_TARGET;
   const exact = own.get(series);
-  if (exact !== undefined && exact.type !== 'histogram') return [...OF_THE_TARGET, ...exact.labelNames];
+  if (exact !== undefined && exact.type !== 'histogram') return [...OF_THE_TARGET, ...namesOf(exact)];
   const [, base = '', part] = /^(\w+)_(bucket|sum|count)$/.exec(series) ?? [];
   const histogram = own.get(base);
   if (histogram?.type !== 'histogram') return undefined;
-  return [...OF_THE_TARGET, ...histogram.labelNames, ...(part === 'bucket' ? ['le'] : [])];
+  return [...OF_THE_TARGET, ...namesOf(histogram), ...(part === 'bucket' ? ['le'] : [])];
 }

@@ -27,7 +27,6 @@ export const METRICS = {
   staleAge: {
     name: 'handle_proxy_audit_stale_age_seconds',
     type: 'histogram',
-    labelNames: [],
     help: 'Age of audited entries with the result older-within-ttl, which is an upper bound for the time since the record changed at the Handle server.',
     // Up to a day, the default TTL of a handle value.
     buckets: [1, 10, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400],

@@ -13,13 +13,11 @@ export const METRICS = {
   written: {
     name: 'handle_proxy_snapshot_written_timestamp_seconds',
     type: 'gauge',
-    labelNames: [],
     help: 'Time of the last snapshot (seconds since 1970); 0 before the first.',
   },
   failing: {
     name: 'handle_proxy_snapshot_failing',
     type: 'gauge',
-    labelNames: [],
     help: '1 while the last snapshot, or its log of deletions, could not be written, else 0.',
   },
   restored: {

@@ -51,7 +51,6 @@ export const METRICS = {
   limitedNetworks: {
     name: 'handle_proxy_limited_networks',
     type: 'gauge',
-    labelNames: [],
     help: 'Networks currently limited by `traffic.enumeration`.',
   },
   limitedMisses: {
