@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { tryDecode } from '../handle/bytes.js';
 import { decodePublicKey } from '../handle/value-data.js';
-import type { ValueReference } from '../handle/value.js';
+import { type ValueReference, parseReference } from '../handle/value.js';
 import type { RecordStore } from './store.js';
 
 /** The login of a request. A `failed` login gets 401, except at `/api/sessions` or for `clientCert`. */
@@ -50,7 +50,7 @@ function basicLoginIn(encoded: string, { store }: Keys): DemoLogin {
   const decoded = Buffer.from(encoded, 'base64');
   const colon = decoded.indexOf(':');
   if (colon === -1) return { failed: true, basic: true };
-  const identity = parseIdentity(unescapeText(decoded.subarray(0, colon).toString('utf8')));
+  const identity = parseReference(unescapeText(decoded.subarray(0, colon).toString('utf8')));
   const password = decoded.subarray(colon + 1);
   const error = keyError(store, identity, 'HS_SECKEY', (key) => key.equals(password));
   return error === undefined
@@ -74,7 +74,7 @@ export function handleLogin(parameters: HandleParameters, { store, sessions }: K
     return { failed: false, basic: false, session, identity: session.identity, cnonce };
   const error = answerError(store, session.nonce, { id, cnonce, type, alg, signature });
   if (error !== undefined) return { failed: true, basic: false, session, error };
-  session.identity = parseIdentity(id);
+  session.identity = parseReference(id);
   return { failed: false, basic: false, session, identity: session.identity };
 }
 
@@ -90,12 +90,6 @@ const unescapeText = (text: string): string => tryDecode(decodeURIComponent, tex
 
 const NOT_VERIFIED = 'Identity not verified';
 const LOOKUP_FAILED = 'Exception (net.handle.hdllib.HandleException) verifying identity';
-
-/** Parses `index:handle`. A missing index becomes 0, which matches any key of the handle. */
-function parseIdentity(text: string): ValueReference {
-  const [, index, handle] = /^(\d+):(.*)$/s.exec(text) ?? [];
-  return handle === undefined ? { index: 0, handle: text } : { index: Number(index), handle };
-}
 
 /** Returns why a challenge response does not prove the identity, or undefined if the response is valid. */
 function answerError(
@@ -114,7 +108,7 @@ function answerError(
           .digest()
           .equals(signature)
       : isSignature(key, algorithm, signed, signature);
-  return keyError(store, parseIdentity(answer.id), answer.type, fits);
+  return keyError(store, parseReference(answer.id), answer.type, fits);
 }
 
 /** Returns why no key of this type proves the identity; undefined if one fits. */
@@ -153,27 +147,18 @@ const LIFE_MS = 30 * 60_000;
 const MAX_SESSIONS = 10_000;
 
 /** Stores sessions, which expire after half an hour without use. */
-export class SessionStore {
-  readonly #sessions: LRUCache<string, Session>;
+export class SessionStore extends LRUCache<string, Session> {
+  readonly #random: Random;
 
-  constructor(private readonly deps: { now: () => number; random: Random }) {
-    const perf = { now: deps.now };
-    const life = { ttl: LIFE_MS, updateAgeOnGet: true, ttlResolution: 0, perf };
-    this.#sessions = new LRUCache({ max: MAX_SESSIONS, ...life });
+  constructor({ now, random }: { now: () => number; random: Random }) {
+    super({ max: MAX_SESSIONS, ttl: LIFE_MS, updateAgeOnGet: true, ttlResolution: 0, perf: { now } });
+    this.#random = random;
   }
 
   create(): Session {
-    const session: Session = this.deps.random.session();
-    this.#sessions.set(session.sessionId, session);
+    const session: Session = this.#random.session();
+    this.set(session.sessionId, session);
     return session;
-  }
-
-  get(sessionId: string): Session | undefined {
-    return this.#sessions.get(sessionId);
-  }
-
-  delete(sessionId: string): void {
-    this.#sessions.delete(sessionId);
   }
 }
 

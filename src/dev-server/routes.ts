@@ -1,7 +1,7 @@
 // Answers requests to the demo server: records, lists, sessions and redirect pages.
 import { type KeyPairKeyObjectResult, generateKeyPairSync, sign } from 'node:crypto';
 import { RIGHT, type SiteJson } from '../handle/value-data.js';
-import { RESPONSE_CODE } from '../handle/outcome.js';
+import { RESPONSE_CODE, listMembers } from '../handle/outcome.js';
 import { DEFAULT_TTL_SECONDS, isPublic, createValueFilter, type ValueReference } from '../handle/value.js';
 import { BadInput, javaException, parseJavaInt, readJson } from './java-input.js';
 import {
@@ -239,18 +239,16 @@ function removeHandle({ handle, parameters, identity }: DemoCall, { store, right
 /** Lists the handles of `prefix`: one page if page and pageSize are set, else all, without echoing either. */
 function answerList({ parameters, identity }: DemoCall, { store, rights }: World): DemoReply {
   const prefix = parameters.get('prefix') ?? '';
-  const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));
+  const [page = -1, pageSize = -1] = ['page', 'pageSize'].map((name) =>
+    parseJavaInt(parameters.get(name) ?? '-1'),
+  );
   if (!store.prefixes.includes(prefixHandle(prefix))) return notHere(prefix);
   if (identity === undefined) return refuseRequest(RESPONSE_CODE.authenticationNeeded, { handle: prefix });
   const granted = rights.on(store.get(prefixHandle(prefix)) ?? [], identity);
   if ((granted & RIGHT.listHandles) === 0)
     return refuseRequest(RESPONSE_CODE.invalidAdmin, { handle: prefix });
-  const handles = store.storedHandles(prefix);
-  const totalCount = String(handles.length);
-  if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0)
-    return succeed({ prefix, totalCount, handles });
-  const slice = handles.slice(page * pageSize, (page + 1) * pageSize);
-  return succeed({ prefix, totalCount, page, pageSize, handles: slice });
+  const paging = page < 0 || pageSize < 0 ? {} : { page, pageSize };
+  return { status: 200, json: listMembers(prefix, store.storedHandles(prefix), paging) };
 }
 
 function answerPrefixes({ identity }: DemoLogin, { store, rights }: World): DemoReply {
