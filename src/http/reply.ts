@@ -22,7 +22,6 @@ export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 export const NO_STORE = { 'Cache-Control': 'no-store' };
 
-/** The form in which a caller sees a record. */
 export interface RecordForm {
   /** The handle as spelled by the caller. */
   handle: string;
@@ -51,7 +50,6 @@ interface Content {
   gzipMinBytes?: number | undefined;
 }
 
-/** Renders a record in the given form, in steps. */
 export function* renderRecord(
   record: RecordContent,
   { handle, selection, format }: RecordForm,

@@ -155,7 +155,6 @@ const isForwarded = ({ path, rawHandle }: Target): boolean =>
 /** Whether all routes have a condition; without an unconditional route the path does not exist. */
 const haveConditions = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
 
-/** A handler on the admin listener. */
 export type AdminHandler = RequestHandler;
 
 /** A call of the admin listener. */

@@ -184,7 +184,6 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
 
 const ELSEWHERE = 'the Handle server does not serve this prefix';
 
-/** Returns the v2 error for a Handle server refusal. */
 export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
   const [code, detail] = classifyRefusal(answer, operation);
   const { message } = answer.members;

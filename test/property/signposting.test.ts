@@ -20,7 +20,7 @@ const signposting = createSignposting(
       SIGNPOSTING_TYPES: RELATIONS.map((relation) => `T.${relation}=${relation}`).join(','),
     },
   }),
-)!;
+);
 
 const valueOf = (index: number, type: string, text: string): HandleValue => ({
   index,

@@ -25,23 +25,21 @@ export const METRICS = {
 const isBatch = (parameters: URLSearchParams): boolean =>
   parameters.has('handle') && !parameters.has('prefix');
 
-export const batchRoutes = defineRoutes(
-  { interface: 'batch' },
-  {
-    'POST /api/resolve/?': { id: 'resolveHandles', handler: 'batchByBody' },
-    'GET /api/handles/?': {
-      id: 'resolveHandlesByQuery',
-      handler: 'batchByQuery',
-      when: (_req, { query }) => isBatch(parseParameters(query)),
-    },
-  },
-);
-
 export const batch: Plugin = {
   name: 'batch',
   errors: ERRORS,
   metrics: METRICS,
   isEnabled: () => true,
-  routes: batchRoutes,
+  routes: defineRoutes(
+    { interface: 'batch' },
+    {
+      'POST /api/resolve/?': { id: 'resolveHandles', handler: 'batchByBody' },
+      'GET /api/handles/?': {
+        id: 'resolveHandlesByQuery',
+        handler: 'batchByQuery',
+        when: (_req, { query }) => isBatch(parseParameters(query)),
+      },
+    },
+  ),
   load: () => import('./batch.js'),
 };

@@ -8,11 +8,9 @@ const documentRoutes = (group: { interface?: Interface }) =>
     { 'GET /openapi': 'readDescriptionPage', 'GET /openapi.json': 'readDescription' },
   );
 
-export const openApiRoutes = documentRoutes({ interface: 'redirect' });
-
 export const openApi: Plugin = {
   name: 'openapi',
-  routes: openApiRoutes,
+  routes: documentRoutes({ interface: 'redirect' }),
   adminRoutes: documentRoutes({}),
   isEnabled: () => true,
   load: () => import('./openapi.js'),

@@ -24,17 +24,12 @@ const SECTIONS = {
 
 export type PrefixPagesConfig = Config & SectionsOf<typeof SECTIONS>;
 
-export const prefixPageRoutes = defineRoutes(
-  { interface: 'redirect' },
-  { 'GET /prefixes/{prefix}': 'readPrefixPage' },
-);
-
 export const prefixPage: Plugin<PrefixPagesConfig> = {
   name: 'prefix page',
   sections: SECTIONS,
   errors: ERRORS,
   isEnabled: ({ prefixPages: { prefixes } }) => prefixes.length > 0,
   // No handle: the prefix of a handle starts with a digit or contains a dot.
-  routes: prefixPageRoutes,
+  routes: defineRoutes({ interface: 'redirect' }, { 'GET /prefixes/{prefix}': 'readPrefixPage' }),
   load: () => import('./prefix-page.js'),
 };

@@ -24,21 +24,19 @@ export type ReverseLookupConfig = Config & SectionsOf<typeof SECTIONS>;
 
 export const KEYS = { ...PUBLIC_TRUST, url: 'reverseLookup.url' };
 
-export const reverseLookupRoutes = defineRoutes(
-  { interface: 'record', handler: 'reverseLookup' },
-  {
-    'GET /hrls/handles/?': 'lookUpHandles',
-    'GET /hrls/handles/{prefix}': 'lookUpHandlesOfPrefix',
-    'GET /hrls/ping': 'pingLookup',
-    'GET /hrls/{path?}': 'relayToLookup',
-  },
-);
-
 export const reverseLookup: Plugin<ReverseLookupConfig> = {
   name: 'reverse lookup',
   sections: SECTIONS,
   isEnabled: ({ reverseLookup: { url } }) => url !== undefined,
-  routes: reverseLookupRoutes,
+  routes: defineRoutes(
+    { interface: 'record', handler: 'reverseLookup' },
+    {
+      'GET /hrls/handles/?': 'lookUpHandles',
+      'GET /hrls/handles/{prefix}': 'lookUpHandlesOfPrefix',
+      'GET /hrls/ping': 'pingLookup',
+      'GET /hrls/{path?}': 'relayToLookup',
+    },
+  ),
   // Searches and forwarded requests have separate connections.
   servers: ({ reverseLookup: { url }, upstream: { connections } }) =>
     url === undefined ? [] : [{ name: 'reverse lookup', url, keys: KEYS, connections: 2 * connections }],

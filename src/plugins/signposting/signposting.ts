@@ -41,10 +41,8 @@ export const start = (_host: Host, settings: SignpostingConfig): Started => ({
 const pidOf = (handle: string): string =>
   `https://${handle.startsWith('10.') ? 'doi.org' : 'hdl.handle.net'}/${handleToPath(handle)}`;
 
-/** Creates the function that derives typed links; undefined without `signposting.publicUrl`. */
-export function createSignposting({ signposting }: SignpostingConfig): ReadLinks | undefined {
-  const { publicUrl, types } = signposting;
-  if (publicUrl === undefined) return undefined;
+/** Creates the function that derives typed links. */
+export function createSignposting({ signposting: { publicUrl = '', types } }: SignpostingConfig): ReadLinks {
   const relations = new Map(types.map(([type, relation]) => [upperAscii(type), relation]));
   return function* readSignposts(values, record) {
     const links: TypedLink[] = [{ href: pidOf(record.handle), rel: 'cite-as' }];

@@ -75,7 +75,6 @@ export function* toV2Value({ value, bytes, data, refs }: DecodedValue) {
   };
 }
 
-/** Writes a value in v2 form as JSON. */
 export function* writeV2Value(decoded: DecodedValue): Steps<string> {
   const shown = yield* toV2Value(decoded);
   if (!isLong(decoded.bytes) && decoded.refs.length <= GROUP_SIZE) return writeJson(shown);
@@ -92,7 +91,6 @@ export function* writeV2Value(decoded: DecodedValue): Steps<string> {
 const chain = (pieces: readonly string[], between = ''): string =>
   pieces.reduce((text, piece) => (text === '' ? piece : text + between + piece), '');
 
-/** Writes a list as JSON, in pieces. */
 function* writeInPieces(list: readonly unknown[], write: (part: unknown) => string): Steps<string[]> {
   const pieces = yield* flatMapGroups(list, (group) => [`,${write(group).slice(1, -1)}`]);
   return ['[', ...pieces.map((piece, at) => (at === 0 ? piece.slice(1) : piece)), ']'];
