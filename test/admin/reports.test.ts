@@ -5,12 +5,11 @@ import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
-import { answerByHandle, batchTarget } from '../support/batch.js';
-import { askTcp, exchangeUdp } from '../support/native-client.js';
-import { nativeRequest } from '../support/native-messages.js';
+import { answerByHandle } from '../support/batch.js';
 import { useNock } from '../support/nock.js';
-import { type Proxy, startProxy } from '../support/proxy.js';
+import { startProxy } from '../support/proxy.js';
 import { ReadLedger, reportOf } from '../support/reports.js';
+import { READS } from '../support/reads-by-interface.js';
 import '../support/real-sockets.js';
 import { isWhole } from '../support/thorough.js';
 import { mockUpstream } from '../support/upstream.js';
@@ -19,24 +18,7 @@ useNock();
 
 const ON = { REPORTS_ENABLED: 'true' };
 const PREFIX = '21.T1';
-const MESSAGE = 'application/x-hdl-message';
 const ROBOT = { 'User-Agent': 'ExampleBot/1' };
-
-/** Functions that send a read of `handle`, keyed by the interface name in the report. */
-const SEND: Record<string, (proxy: Proxy, handle: string, at: number) => Promise<unknown>> = {
-  record: ({ ask }, handle, at) => ask(`/api/handles/${handle}${['', '?type=URL', '?pretty'][at % 3] ?? ''}`),
-  redirect: ({ ask }, handle) => ask(`/${handle}`),
-  batch: ({ ask }, handle) => ask(batchTarget([handle])),
-  v2: ({ ask }, handle) => ask(`/api/v2/handles/${handle}`),
-  'native-tcp': ({ tcpPort }, handle) => askTcp(tcpPort, handle),
-  'native-udp': ({ udpPort }, handle) => exchangeUdp(udpPort, [nativeRequest(handle)]),
-  'native-tunnel': ({ ask }, handle) =>
-    ask('/', {
-      method: 'POST',
-      body: nativeRequest(handle),
-      headers: { Accept: MESSAGE, 'Content-Type': MESSAGE },
-    }),
-};
 
 const folder = (): string => mkdtempSync(join(tmpdir(), 'reports-'));
 
@@ -65,8 +47,8 @@ describe('resolution reports', () => {
     const names = Array.from({ length: 12 }, (_, at) => `21.t1/${at % 3 === 0 ? 'none' : 'a'}-${at % 6}`);
     for (let at = 0; at < (isWhole ? 240 : 48); at++) {
       const handle = names[(at * at) % names.length] ?? '';
-      for (const [by, send] of Object.entries(SEND)) {
-        await send(proxy, handle, at);
+      for (const [by, send] of Object.entries(READS)) {
+        await send(proxy, handle, ['', '?type=URL', '?pretty'][at % 3]);
         ledger.add(handle, by, !handle.includes('none'));
       }
     }

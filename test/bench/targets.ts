@@ -1,5 +1,6 @@
 // Generates a workload's requests, identical for every peer and in every run.
-import { type Random, createRandom, createZipf } from './random.js';
+import { type Random, randomFrom } from '../support/random.js';
+import { createZipf } from './random.js';
 import { PREFIX, nameOf, redirectTargetOf, targetOf, valuesOf } from './records.js';
 
 export interface Size {
@@ -28,18 +29,18 @@ export const everyHandle = (count: number, from = 1): string[] =>
   Array.from({ length: count }, (_, at) => targetOf(nameOf(from + at)));
 
 export function zipfTargets({ handles, length, seed }: Size): string[] {
-  const draw = createZipf(handles, createRandom(seed));
+  const draw = createZipf(handles, randomFrom(seed));
   return Array.from({ length }, () => targetOf(nameOf(draw())));
 }
 
 export function redirectTargets({ handles, length, seed }: Size): string[] {
-  const draw = createZipf(handles, createRandom(seed));
+  const draw = createZipf(handles, randomFrom(seed));
   return Array.from({ length }, () => redirectTargetOf(nameOf(draw())));
 }
 
 /** Generates a Zipf load in which one request in a hundred is a PUT of the current record. */
 export function writingTargets({ handles, length, seed }: Size): string[] {
-  const random = createRandom(seed);
+  const random = randomFrom(seed);
   const draw = createZipf(handles, random);
   return Array.from({ length }, () => {
     const name = nameOf(draw());
@@ -79,7 +80,7 @@ export function mixedTargets({
   seed,
   prefixes = [PREFIX],
 }: Size & { prefixes?: readonly string[] }): string[] {
-  const random = createRandom(seed);
+  const random = randomFrom(seed);
   const draw = createZipf(handles, random);
   const drawUnknown = createZipf(Math.ceil(handles / 20), random);
   const one = (): string => {
@@ -98,7 +99,7 @@ export function mixedTargets({
 
 /** Returns a resolver's typical requests: mostly redirects for a long tail of handles, some unknown. */
 export function tailTargets({ handles, length, seed }: Size): string[] {
-  const random = createRandom(seed);
+  const random = randomFrom(seed);
   const draw = createZipf(handles, random, 0.7);
   const drawUnknown = createZipf(Math.ceil(handles / 20), random, 0.7);
   const one = (): string => {
@@ -114,7 +115,7 @@ export function tailTargets({ handles, length, seed }: Size): string[] {
 
 /** Returns the requests of readers for a long tail of records; one request in five is a crawler's, for a new name. */
 export function crawledTargets({ handles, length, seed }: Size): string[] {
-  const random = createRandom(seed);
+  const random = randomFrom(seed);
   const draw = createZipf(handles, random, 0.7);
   const first = handles + seed * length;
   return Array.from({ length }, (_, at) => targetOf(nameOf(at % CRAWLED_EVERY === 0 ? first + at : draw())));
@@ -125,7 +126,7 @@ export const CRAWLED_EVERY = 5;
 
 /** Returns requests that alternate between new and earlier handles, and between redirects and records. */
 export function firstTargets(length: number): string[] {
-  const random = createRandom(1);
+  const random = randomFrom(1);
   return Array.from({ length }, (_, at) => {
     const latest = Math.floor(at / 2) + 1;
     const name = nameOf(at % 2 === 0 ? latest : Math.ceil(random() * latest));

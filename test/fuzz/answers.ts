@@ -1,7 +1,8 @@
 // A replacement for the Handle server that sends mutated bytes or values, and truncates some responses.
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { answersFor, goodAnswer } from './corpus.js';
-import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
+import { type Random, randomFrom } from '../support/random.js';
+import { below, breakUp, mutate, pick } from './mutate.js';
 import { mutatedList, mutatedRecord } from './shapes.js';
 
 const MOST_CHANGES = 3;

@@ -1,6 +1,7 @@
 // Requests whose JSON bodies have a hostile shape: numbers of elements, nesting, and types, plain or compressed.
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
-import { type Random, below, pick } from './mutate.js';
+import { type Random } from '../support/random.js';
+import { below, pick } from './mutate.js';
 
 /** Below and above the limits of the interfaces. */
 const COUNTS = [0, 1, 2, 11, 63, 64, 65, 99, 100, 101, 999, 1000, 1001, 2047, 2048, 2049, 12_000, 40_000];

@@ -14,7 +14,7 @@ import {
 import { unexplained } from './decided.js';
 import { type Stream, answersTo, streamFor } from './framing.js';
 import { type Mark, marksIn } from './marks.js';
-import { randomFrom } from './mutate.js';
+import { randomFrom } from '../support/random.js';
 import { sendAndReceive } from './requests.js';
 import { readWellFormed } from './well-formed.js';
 

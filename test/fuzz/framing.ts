@@ -2,7 +2,8 @@
 // trailers, expectations, bodies that look like requests. The target and the body of each contain a mark.
 import { LAST } from './corpus.js';
 import { markOf } from './marks.js';
-import { type Random, below, mutate, pick, randomFrom } from './mutate.js';
+import { type Random, randomFrom } from '../support/random.js';
+import { below, mutate, pick } from './mutate.js';
 
 export interface Sent {
   /** The mark in the target. */

@@ -1,17 +1,5 @@
 // Random changes to bytes, reproducible by seed.
-
-/** Returns a pseudorandom number in [0, 1) (mulberry32). */
-export type Random = () => number;
-
-export function randomFrom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import type { Random } from '../support/random.js';
 
 export const below = (random: Random, limit: number): number => Math.floor(random() * limit);
 

@@ -2,7 +2,8 @@
 // the message and its padding. `npm run fuzz` decodes a million.
 import { describe, expect, test, vi } from 'vitest';
 import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/plugins/native/codec.js';
-import { pick, randomFrom } from './mutate.js';
+import { randomFrom } from '../support/random.js';
+import { pick } from './mutate.js';
 import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
 import { decodeResponse } from '../support/native-decoder.js';
 

@@ -17,7 +17,8 @@ import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
 import { createUncached } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
-import { below, mutate, pick, randomFrom } from './mutate.js';
+import { randomFrom } from '../support/random.js';
+import { below, mutate, pick } from './mutate.js';
 
 const DATAGRAMS = Number(process.env['FUZZ_DATAGRAMS'] ?? 10_000);
 const STREAMS = Math.ceil(DATAGRAMS / 10);

@@ -1,6 +1,7 @@
 // Recorded native messages with changed bytes, and with lengths that have broken parsers before.
 import { assembled, native } from '../support/native-recordings.js';
-import { type Random, below, mutate, pick } from './mutate.js';
+import { type Random } from '../support/random.js';
+import { below, mutate, pick } from './mutate.js';
 
 export const REQUESTS = native.exchanges.flatMap(({ request }) => assembled(request) ?? []);
 export const RESPONSES = native.exchanges.flatMap(({ response }) => assembled(response) ?? []);

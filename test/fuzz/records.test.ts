@@ -11,7 +11,8 @@ import { textsOf } from '../../src/redirect/values.js';
 import { findTarget, writeLocations } from '../../src/plugins/locations/target.js';
 import { renderEtag } from '../../src/v2/read.js';
 import { countSteps } from '../support/steps.js';
-import { type Random, below, pick, randomFrom } from './mutate.js';
+import { type Random, randomFrom } from '../support/random.js';
+import { below, pick } from './mutate.js';
 
 const COUNT = Number(process.env['FUZZ_RECORDS'] ?? 100);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);

@@ -2,7 +2,8 @@
 import { connect } from 'node:net';
 import { hostileRequest } from './bodies.js';
 import { LAST, REQUESTS } from './corpus.js';
-import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
+import { type Random, randomFrom } from '../support/random.js';
+import { below, breakUp, mutate, pick } from './mutate.js';
 import { readWellFormed } from './well-formed.js';
 
 export interface Sent {

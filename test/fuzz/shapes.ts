@@ -1,5 +1,6 @@
 // Handle server responses with well-formed JSON and invalid values.
-import { type Random, below, pick } from './mutate.js';
+import { type Random } from '../support/random.js';
+import { below, pick } from './mutate.js';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 

@@ -1,13 +1,12 @@
 // The public page of a prefix: its figures, its formats, and what it never counts or shows.
 import { describe, expect, it } from 'vitest';
-import { answerByHandle, batchTarget, handleOfTarget } from '../support/batch.js';
+import { answerByHandle, handleOfTarget } from '../support/batch.js';
 import { fixed } from '../support/fixed.js';
 import { problemsFrom } from '../support/load-config.js';
-import { askTcp, exchangeUdp } from '../support/native-client.js';
-import { nativeRequest } from '../support/native-messages.js';
 import { complaintsAbout } from '../support/openapi.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+import { READS } from '../support/reads-by-interface.js';
 import '../support/real-sockets.js';
 import {
   type Answer,
@@ -22,7 +21,6 @@ useNock();
 
 const ON = { PREFIX_PAGES_PREFIXES: '21.T1,21.t2', ...fixed({ prefixPages: { publishEveryMs: 20 } }) };
 const PAGE = '/prefixes/21.T1';
-const MESSAGE = 'application/x-hdl-message';
 const BROKEN: Answer = { status: 500, body: { responseCode: 2 } };
 const DAY_MS = 86_400_000;
 
@@ -41,23 +39,8 @@ async function askAll({ ask }: Proxy, targets: readonly string[]): Promise<void>
   for (const target of targets) await ask(target);
 }
 
-const SEND: Record<string, (proxy: Proxy, handle: string) => Promise<unknown>> = {
-  record: ({ ask }, handle) => ask(`/api/handles/${handle}`),
-  redirect: ({ ask }, handle) => ask(`/${handle}`),
-  batch: ({ ask }, handle) => ask(batchTarget([handle])),
-  v2: ({ ask }, handle) => ask(`/api/v2/handles/${handle}`),
-  'native-tcp': ({ tcpPort }, handle) => askTcp(tcpPort, handle),
-  'native-udp': ({ udpPort }, handle) => exchangeUdp(udpPort, [nativeRequest(handle)]),
-  'native-tunnel': ({ ask }, handle) =>
-    ask('/', {
-      method: 'POST',
-      body: nativeRequest(handle),
-      headers: { Accept: MESSAGE, 'Content-Type': MESSAGE },
-    }),
-};
-
 describe('the figures of a prefix', () => {
-  it.each(Object.entries(SEND))('count reads by %s: found, unknown and failed', async (by, send) => {
+  it.each(Object.entries(READS))('count reads by %s: found, unknown and failed', async (by, send) => {
     mockUpstream(answer);
     const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
     const proxy = await startProxy({ ...ON, ...native, V2_ANONYMOUS_READ: 'true' });

@@ -2,21 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { selectLocation } from '../../src/plugins/locations/select.js';
 import { startLeads, value } from '../support/leads.js';
+import { randomFrom } from '../support/random.js';
 import { useNock } from '../support/nock.js';
 import { finish } from '../support/steps.js';
 
 useNock();
-
-/** Generates a reproducible random sequence (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 function draw(weights: number[], { random, times }: { random: () => number; times: number }): number[] {
   const locations = weights.map((weight, at) => ({
@@ -46,7 +36,7 @@ function distance(counts: number[], weights: number[]): number {
 
 describe('weighted locations', () => {
   test('are selected in proportion to their weights', () => {
-    const random = seeded(20261121);
+    const random = randomFrom(20261121);
     for (const weights of [
       [1, 1, 1, 1],
       [0.1, 0.2, 0.3, 0.4],
@@ -58,7 +48,7 @@ describe('weighted locations', () => {
   });
 
   test('favour the last location when all weights are 0, as HDLProxy does', () => {
-    const random = seeded(7);
+    const random = randomFrom(7);
     for (const weights of [
       [0, 0],
       [0, 0, 0, 0],
@@ -70,7 +60,7 @@ describe('weighted locations', () => {
   });
 
   test('always select an infinite weight', () => {
-    expect(draw([5, Infinity, 1], { random: seeded(8), times: 100 })).toEqual([0, 100, 0]);
+    expect(draw([5, Infinity, 1], { random: randomFrom(8), times: 100 })).toEqual([0, 100, 0]);
   });
 
   test('exclude weight 0 when another weight is positive', () => {
@@ -94,7 +84,7 @@ describe('weighted locations', () => {
     '<locations><location href="https://a.example.org/" weight="3"/><location href="https://b.example.org/" weight="1"/></locations>';
 
   test('are drawn again for each request from one cache entry', async () => {
-    vi.spyOn(Math, 'random').mockImplementation(seeded(42));
+    vi.spyOn(Math, 'random').mockImplementation(randomFrom(42));
     const leads = await startLeads({ drawn: [value(1, '10320/loc', WEIGHTED)] });
     const counts = { 'https://a.example.org/': 0, 'https://b.example.org/': 0 };
     for (let times = 0; times < 400; times++) {

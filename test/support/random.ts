@@ -1,0 +1,15 @@
+// Pseudorandom numbers that are reproducible by seed.
+
+/** Returns a number in [0, 1). */
+export type Random = () => number;
+
+/** Creates a mulberry32 generator, which is small, fast, and reproducible on every platform. */
+export function randomFrom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
