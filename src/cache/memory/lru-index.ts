@@ -102,12 +102,12 @@ export class LruIndex {
     return undefined;
   }
 
-  #promote(key: string, { slot, at }: ListedRow): void {
-    const { found, newcomers } = this.#lists;
-    this.#moving = at;
-    newcomers.delete(slot);
+  #promote(key: string, place: ListedRow): void {
+    const { found } = this.#lists;
+    this.#moving = place.at;
+    const slot = slotIn(found, key, hashOf(key) | 0, place);
     this.#moving = undefined;
-    found.set(newSlot(found, key, hashOf(key) | 0), at);
+    found.set(slot, place.at);
   }
 
   /**
@@ -120,9 +120,7 @@ export class LruIndex {
     const { found, unserved, notFound } = this.#lists;
     const isKept = known?.list === unserved || (name === 'newcomers' && known?.list === found);
     const home = isKept ? known.list : this.#lists[name];
-    // The slot that it has, or a new one after its removal from a different list.
-    if (known?.list !== home) known?.list.delete(known.slot);
-    const slot = known?.list === home ? known.slot : newSlot(home, key, hash);
+    const slot = slotIn(home, key, hash, known);
     home.set(slot, at);
     if (home.peek(slot) !== at) this.options.rows.drop(at);
     if (home !== notFound) this.#evictRecords(home);
@@ -224,4 +222,9 @@ export class LruIndex {
   }
 }
 
-const newSlot = (list: List, key: string, hash: number): Slot => (list.has(hash) ? key : hash);
+/** Returns the slot of a key, after its removal from a different list. */
+function slotIn(list: List, key: string, hash: number, known: ListedRow | undefined): Slot {
+  if (known?.list === list) return known.slot;
+  known?.list.delete(known.slot);
+  return list.has(hash) ? key : hash;
+}
