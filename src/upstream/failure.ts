@@ -44,7 +44,7 @@ const HANDSHAKE_ERRORS: Record<string, Diagnosis> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
   ERR_TLS_CERT_ALTNAME_INVALID: {
     cause: 'its certificate is for another name',
-    remedy: 'use that name in {url}{orPin}',
+    remedy: 'use a name of its certificate in {url}{orPin}',
   },
   ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
@@ -204,15 +204,23 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
   if (reason === undefined) return { cause: `the request could not be sent: ${errorText(error)}` };
   const known = KNOWN[reason] ?? alertIn(reason);
   if (known !== undefined) {
-    const details = TELLING.includes(reason) && error instanceof Error ? `: ${error.message}` : '';
     const remedy = known.remedy && withKeys(known.remedy, keys);
-    return { cause: `${known.cause}${details} (${reason})`, remedy };
+    return { cause: `${known.cause}${detailsOf(reason, error)} (${reason})`, remedy };
   }
   if (!INVALID_HTTP.test(reason)) return { cause: reason };
   return {
     cause: `invalid HTTP (${reason})`,
     remedy: withKeys('check whether {url} should be {schemes}', keys),
   };
+}
+
+/** A certificate may have thousands of names. */
+const MAX_NAMES_CHARS = 200;
+
+function detailsOf(reason: string, error: unknown): string {
+  const { message, cert } = error as Error & { cert?: { subjectaltname?: string } };
+  const details = TELLING.includes(reason) ? message : cert?.subjectaltname?.slice(0, MAX_NAMES_CHARS);
+  return details === undefined ? '' : `: ${details}`;
 }
 
 export function codeOf(error: unknown): string | undefined {
@@ -260,6 +268,12 @@ export const PUBLIC_TRUST = {
   schemes: 'http or https',
   trust: 'name the PEM file of its authority in the variable NODE_EXTRA_CA_CERTS',
 };
+
+/** Returns the remedy for a `fetch` that found no connection to the server at the key `url`; undefined if none is known. */
+export function fetchRemedy(error: unknown, url: string): string | undefined {
+  const { cause } = error as Error;
+  return codeOf(cause) && diagnose(codeOf(cause), cause, { ...PUBLIC_TRUST, url }).remedy;
+}
 
 /** Remedy for servers to which no key gives a client certificate. */
 const WITHOUT_CLIENT = 'let the server accept connections without a client certificate';

@@ -92,6 +92,7 @@ describe('upstream TLS', () => {
     const server = await listenTls(elsewhere);
     const answers = await readAndWrite(server, { ca: elsewhere.cert });
     expect(answers).toEqual(refusedAs('ERR_TLS_CERT_ALTNAME_INVALID'));
+    expect((answers[0] as ServiceError).diagnosis?.cause).toContain('IP Address:192.0.2.1, DNS:localhost');
     expect(server.received()).toBe('');
   });
 

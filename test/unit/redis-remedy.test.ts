@@ -7,6 +7,14 @@ describe('the remedy for an error of Redis', () => {
     ['read ECONNRESET', 'check that Redis runs at redis.url'],
     ['getaddrinfo ENOTFOUND redis', 'check the host name in redis.url'],
     ['WRONGPASS invalid username-password pair', 'check the user and the password in redis.url'],
+    ['self-signed certificate in certificate chain', 'set redis.caFile'],
+    ['unable to verify the first certificate', 'set redis.caFile'],
+    ['certificate has expired', 'renew the certificate'],
+    ['certificate is not yet valid', 'check the clocks'],
+    [
+      "Hostname/IP does not match certificate's altnames: IP: 127.0.0.1",
+      'use a name of its certificate in redis.url',
+    ],
     ['ERR Unknown Redict command called from script', 'rename-command'],
   ])('for %s names the key to check', (reason, remedy) => {
     expect(redisRemedy(reason, 'redis.url')).toContain(remedy);

@@ -119,8 +119,6 @@ export function readRunId(info: string, isCluster: boolean): string {
   return run;
 }
 
-const UNKNOWN_COMMAND =
-  'remove its rename-command from the configuration of Redis, or use another server: this one lacks a command';
 const NODE_OF_CLUSTER = 'name the nodes of the cluster in redis.cluster, instead of one of them in {key}';
 
 /** Remedies by error code, the first word of an error reply. */
@@ -138,16 +136,32 @@ const REMEDIES: Readonly<Record<string, string>> = {
   MISCONF: 'see the log of Redis: it cannot save its data',
 };
 
+/** Remedies by a part of the reason; the first counts. */
+const REMEDIES_BY_PART: readonly (readonly [RegExp, string])[] = [
+  [/cluster support disabled/, 'set redis.url instead of redis.cluster'],
+  [
+    /unknown command ['`]sentinel/i,
+    'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels',
+  ],
+  [
+    /\bunknown (?:\w+ )?command\b|invalid command passed/i,
+    'remove its rename-command from the configuration of Redis, or use another server: this one lacks a command',
+  ],
+  [/\b(?:ENOTFOUND|EAI_AGAIN)\b/, 'check the host name in {key}'],
+  [
+    /\bE(?:CONNREFUSED|CONNRESET|TIMEDOUT|HOSTUNREACH|NETUNREACH)\b/,
+    'check that Redis runs at {key}, and that this machine can reach it',
+  ],
+  [/self-signed certificate|unable to (?:get|verify) /, 'set redis.caFile'],
+  [/certificate has expired/, 'renew the certificate of Redis'],
+  [/certificate is not yet valid/, 'check the clocks'],
+  [/certificate's altnames/, 'use a name of its certificate in {key}'],
+];
+
 /** Returns the remedy for an error reply or a failed connection, if known. `key`: configuration key of the address. */
 export function redisRemedy(reason: string, key: string): string | undefined {
-  if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
-  if (/unknown command ['`]sentinel/i.test(reason))
-    return 'a Redis responds there, not a Sentinel: set redis.url instead of redis.sentinels';
-  if (/\bunknown (?:\w+ )?command\b|invalid command passed/i.test(reason)) return UNKNOWN_COMMAND;
-  if (/\b(?:ENOTFOUND|EAI_AGAIN)\b/.test(reason)) return `check the host name in ${key}`;
-  if (/\bE(?:CONNREFUSED|CONNRESET|TIMEDOUT|HOSTUNREACH|NETUNREACH)\b/.test(reason))
-    return `check that Redis runs at ${key}, and that this machine can reach it`;
   const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
   const ofCluster = key === 'redis.cluster' ? ' +spublish +ssubscribe +cluster|slots +cluster|info' : '';
-  return REMEDIES[word]?.replace('{key}', key).replace('{of cluster}', ofCluster);
+  const remedy = REMEDIES_BY_PART.find(([part]) => part.test(reason))?.[1] ?? REMEDIES[word];
+  return remedy?.replace('{key}', key).replace('{of cluster}', ofCluster);
 }

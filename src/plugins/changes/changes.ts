@@ -12,6 +12,7 @@ import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
 import { signalOfLeaving, startEvents } from '../../http/request-work.js';
+import { fetchRemedy } from '../../upstream/failure.js';
 import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
 import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
 import { type ChangesConfig, type Destination, hasFeed, METRICS } from './plugin.js';
@@ -74,7 +75,8 @@ function createDeliveryCallbacks({ log, metrics, clock }: Host) {
       onDropped: (count: number) => countDropped({ destination }, count),
       onFailing: onceAMinute(clock, (_count, err: unknown) => {
         isLogged = true;
-        const remedy = REMEDIES[destination];
+        // Only the webhook has connections of `fetch`.
+        const remedy = fetchRemedy(err, 'changes.webhook.url') ?? REMEDIES[destination];
         log.warn({ err, destination, remedy }, 'changes cannot be delivered, retrying');
       }),
       onRecovered(dropped: number) {

@@ -9,6 +9,7 @@ import type { Metrics } from '../../observe/metrics.js';
 import type { Started } from '../../plugin.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
 import { createSender } from '../../upstream/connections.js';
+import { fetchRemedy } from '../../upstream/failure.js';
 import { type FrontsConfig, METRICS } from './plugin.js';
 
 /** Characters of a key. A fixed length, so that no key is part of a different one or exceeds Varnish's limits. */
@@ -90,7 +91,8 @@ class Front {
     this.#count = host.metrics.counterOf(METRICS.bans);
     this.#logFailure = onceAMinute(host.clock, (_count, error: unknown) => {
       this.#isLogged = true;
-      const details = { front: url, reason: reasonOf(error), remedy: REMEDY };
+      const remedy = fetchRemedy(error, 'fronts.urls') ?? REMEDY;
+      const details = { front: url, reason: reasonOf(error), remedy };
       host.log.warn(details, 'cache in front does not confirm bans, retrying');
     });
     void this.banKey(EVERYTHING);

@@ -7,7 +7,10 @@ import { onceAMinute } from '../../clock.js';
 import type { Host } from '../../host.js';
 import type { RequestSpan, Spans } from '../../hooks.js';
 import { createSender } from '../../upstream/connections.js';
+import { fetchRemedy } from '../../upstream/failure.js';
 import type { TracingConfig } from './plugin.js';
+
+const REMEDY = 'check that a collector responds at tracing.endpoint';
 
 export function start(
   host: Host,
@@ -24,7 +27,8 @@ export function start(
   }
   const logFailure = onceAMinute(host.clock, (_count, err: unknown) => {
     isLogged = true;
-    log.warn({ err, remedy: 'check that a collector responds at tracing.endpoint' }, 'trace export failed');
+    const remedy = fetchRemedy(err, 'tracing.endpoint') ?? REMEDY;
+    log.warn({ err, remedy }, 'trace export failed');
   });
   function onDropped(count: number, err: unknown): void {
     logFailure(err);
