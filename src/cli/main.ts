@@ -35,11 +35,18 @@ function findObstacle(): string | undefined {
     return `${required}; ${process.execPath} is ${process.version.slice(1)}.`;
   }
   try {
-    // A library of the proxy asks for it when it is loaded. Other commands, such as `purge`, need no folder.
-    if (args[0] === 'serve') process.cwd();
+    process.cwd();
     return undefined;
   } catch {
-    return 'The working folder was removed: change to another one, such as with `cd /`, and start again.';
+    const removed =
+      'The working folder was removed: change to another one, such as with `cd /`, and start again.';
+    // A library of the proxy asks for it when it is loaded.
+    if (args[0] === 'serve') return removed;
+    // Some commands need no folder, such as `purge`.
+    process.cwd = () => {
+      throw new Error(removed);
+    };
+    return undefined;
   }
 }
 

@@ -40,6 +40,9 @@ function startInRemoved(args: string): ReturnType<typeof follow> {
   return follow(spawn('/bin/sh', ['-c', command], { env: {}, stdio: ['ignore', 'pipe', 'pipe'] }));
 }
 
+const FOLDER_REMOVED =
+  'The working folder was removed: change to another one, such as with `cd /`, and start again.\n';
+
 describe('start of the built program', () => {
   test('loads few files, including the required libraries, and none from node_modules', async () => {
     const files = await filesLoadedBy(async (env) => (await startListeningProxy(env)).stop());
@@ -86,10 +89,16 @@ describe('start of the built program', () => {
   test('in a folder that was removed names the remedy', async () => {
     const { exited, stderr } = startInRemoved('');
     expect((await exited).code).toBe(2);
-    expect(stderr()).toBe(
-      'The working folder was removed: change to another one, such as with `cd /`, and start again.\n',
-    );
+    expect(stderr()).toBe(FOLDER_REMOVED);
   });
+
+  test.each(['check-config', 'site-record', 'bench 21.T1/a', 'resolve 21.T1/a --direct http://127.0.0.1:9'])(
+    '%s in a folder that was removed names the remedy',
+    async (command) => {
+      const { exited, stderr } = startInRemoved(command);
+      expect([(await exited).code, stderr()]).toEqual([1, FOLDER_REMOVED]);
+    },
+  );
 
   test('in a folder that was removed runs commands that need none, such as `purge`', async () => {
     const run = startInRemoved('purge 21.T1/a --admin http://127.0.0.1:9');
