@@ -1,5 +1,5 @@
 // The commands `purge`, `stats`, `traffic` and `report`, which call the admin listener.
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ResolutionReport } from '../plugins/reports/plugin.js';
 import type { TrafficReport } from '../plugins/traffic/plugin.js';
@@ -15,6 +15,7 @@ import {
   Failure,
   type Rows,
   countText,
+  createFolder,
   csvText,
   print,
   printSection,
@@ -215,7 +216,7 @@ export async function report({ prefix, month, csv, json, ...options }: ReportOpt
     print(json === true ? JSON.stringify(found) : reportText(found));
     return;
   }
-  await mkdir(csv, { recursive: true });
+  createFolder(csv);
   for (const [name, rows] of Object.entries(csvFiles(found))) await writeFile(join(csv, name), csvText(rows));
   print(`Written to ${printableText(csv)}: summary.csv, top.csv, failed.csv`);
 }

@@ -1,6 +1,6 @@
 // The `register` command: writes the keys, the site record and the registration bundle of a Handle service.
 import { generateKeyPairSync } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -15,7 +15,7 @@ import {
   type SiteJson,
   type SiteServer,
 } from '../handle/value-data.js';
-import { EXIT, Failure, print, printNote } from './terminal.js';
+import { EXIT, Failure, createFolder, print, printNote } from './terminal.js';
 
 interface RegisterOptions extends Partial<Answers> {
   output: string;
@@ -139,7 +139,7 @@ function writeNewFiles(folder: string, files: readonly NewFile[]): void {
   if (existing.length > 0) throw new Failure(`will not overwrite ${existing.join(', ')}`, EXIT.usage);
   const written: string[] = [];
   try {
-    mkdirSync(folder, { recursive: true });
+    createFolder(folder);
     for (const { name, content, isPrivate = false } of files) {
       const path = join(folder, name);
       // `wx` fails if the file has been created since the check.

@@ -1,5 +1,6 @@
 // Formats command output (escaped text, tables, CSV, progress), and defines failures with exit codes.
-import { existsSync, lstatSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { isReplaceable } from '../config/given-files.js';
 import { printableText } from '../handle/handle.js';
 
@@ -20,6 +21,14 @@ export function replaceableFile(file: string): string {
   if (!isReplaceable(file)) throw new Failure(`${file} is not a regular file`, EXIT.usage);
   const isLink = existsSync(file) && lstatSync(file).isSymbolicLink();
   return isLink ? realpathSync(file) : file;
+}
+
+/** Creates a folder and those above it: `recursive` of Node.js never returns where a file system refuses it, as /proc does. */
+export function createFolder(folder: string): void {
+  const parent = dirname(folder);
+  if (existsSync(folder) || parent === folder) return;
+  createFolder(parent);
+  mkdirSync(folder);
 }
 
 /** Prints a line; on a terminal without control characters, which a server or record may have written. */

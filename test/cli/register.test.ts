@@ -1,13 +1,13 @@
 // `register`: its files for a new or moved Handle service have the formats of CNRI's set-up tool.
 import { createDecipheriv, createPublicKey, pbkdf2Sync, verify, sign, createPrivateKey } from 'node:crypto';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { unzipSync } from 'fflate';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ByteReader } from '../../src/handle/bytes.js';
 import { type Jwk, decodePublicKey, decodeSite } from '../../src/handle/value-data.js';
-import { cli } from '../support/cli.js';
+import { builtCli, cli } from '../support/cli.js';
 import { startOnTerminal } from '../support/terminal.js';
 
 const REQUIRED = [
@@ -87,6 +87,15 @@ function expectPair(privateKey: Jwk, publicKey: Jwk): void {
 }
 
 describe('register command', () => {
+  // In this process, a call that never returns would stop the test runner.
+  test.runIf(existsSync('/proc'))('fails in a place where no folder can be created', async () => {
+    const ended = await builtCli(['register', '--output', '/proc/none/service', ...REQUIRED]);
+    expect([ended.code, ended.stderr]).toEqual([
+      1,
+      expect.stringContaining('cannot write to /proc/none/service'),
+    ]);
+  });
+
   test('writes key files in CNRI’s layout, with private keys readable only by their owner', async () => {
     const output = await register();
     expect(readdirSync(output).sort()).toEqual([...KEY_FILES, ...SITE_FILES].sort());
