@@ -2,12 +2,15 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
+import { Agent } from 'undici';
 import { tryDecode } from '../handle/bytes.js';
 import { VERSION } from '../config/package-files.js';
 import { replaceFile } from '../config/replace-file.js';
 import { matchesInSequence } from '../handle/handle.js';
 import { hasShortHost } from '../handle/url.js';
 import type { HandleValue } from '../handle/value.js';
+import { createConnector } from '../upstream/connections.js';
+import { codeOf, isBeforeRequest } from '../upstream/failure.js';
 import { callExport, failureReason, readBytes, streamBody, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { sendPaced } from './paced-requests.js';
@@ -144,12 +147,15 @@ type IsAllowed = (path: string) => boolean;
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
   const hosts = new Map<string, { previous: Promise<unknown>; nextAt: number }>();
   const robots = new LRUCache<string, Promise<IsAllowed>>({ max: MAX_ROBOTS });
+  const agent = new Agent({ connect: createConnector({}, {}), connections: 1 });
+  const dispatcher = agent as unknown as NonNullable<RequestInit['dispatcher']>;
   const send = (url: URL, init: RequestInit): Promise<Response> => {
     const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
     hosts.set(url.origin, host);
     const request = host.previous.then(async () => {
       await sleep(Math.max(0, host.nextAt - performance.now()));
-      return fetch(url, { headers: HEADERS, signal: AbortSignal.timeout(timeout * 1000), ...init });
+      const signal = AbortSignal.timeout(timeout * 1000);
+      return fetch(url, { headers: HEADERS, signal, dispatcher, ...init });
     });
     const onEnd = (): number => (host.nextAt = performance.now() + 60_000 / rate);
     host.previous = request.then(onEnd, onEnd);
@@ -243,14 +249,20 @@ async function checkLink(
 async function requestLink(text: string, request: PoliteRequest): Promise<number> {
   let url = parseLink(text);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    let response = await request(url, 'HEAD');
-    if (response.status >= 400) response = await request(url, 'GET');
+    let response = await request(url, 'HEAD').catch(ignoreCut);
+    if (response === undefined || response.status >= 400) response = await request(url, 'GET');
     await response.body?.cancel();
     const location = response.headers.get('location');
     if (response.status < 300 || response.status >= 400 || location === null) return response.status;
     url = parseLink(location, url);
   }
   throw new Error('too many redirects');
+}
+
+/** Ignores that a server has not answered a HEAD on an open connection. @throws any other error */
+function ignoreCut(error: unknown): undefined {
+  const { cause } = error as Error;
+  if (codeOf(cause) === undefined || isBeforeRequest(cause)) throw error;
 }
 
 /** Matches a reference with a host but without a scheme. */

@@ -103,7 +103,7 @@ const lookUpBySystem: LookUp = (host, options) =>
 /**
  * Creates a lookup that remembers the last addresses of each host, as RFC 8767 does for records: connections are closed
  * when they are idle, so without it an outage of the name servers would cut off servers that are up. The hosts are those of
- * the configuration, so their number is bounded.
+ * the configuration, or of a list of links, so their number is bounded.
  */
 export function createHostLookup(
   lookUp: LookUp = lookUpBySystem,

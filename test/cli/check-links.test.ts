@@ -6,6 +6,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { startConnectProxy } from '../support/connect-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { builtCli, cli, withoutProgress } from '../support/cli.js';
 import { startOperated } from '../support/operated-proxy.js';
@@ -46,8 +47,8 @@ interface DeadLink {
   deadSince: string;
 }
 
-async function check(args: string[]) {
-  const ran = await cli(['check-links', '--rate', '6000', '--json', ...args]);
+async function check(args: string[], env: Record<string, string> = {}) {
+  const ran = await cli(['check-links', '--rate', '6000', '--json', ...args], env);
   const dead = JSON.parse(ran.stdout === '' ? '[]' : ran.stdout) as DeadLink[];
   return { ...ran, stderr: withoutProgress(ran.stderr), dead };
 }
@@ -82,6 +83,25 @@ describe('check-links', () => {
     expect(site.asked.filter((line) => line.endsWith('robots.txt'))).toHaveLength(1);
     expect(site.asked.filter((line) => line === 'GET /ok')).toEqual([]);
     expect(site.asked.filter((line) => line === 'HEAD /ok')).toHaveLength(1);
+  });
+
+  test('requests a URL with GET if the server cuts the connection at HEAD', async () => {
+    const site = await startSite({
+      '/cut': (req, res) => void (req.method === 'HEAD' ? req.socket.destroy() : res.writeHead(200).end()),
+    });
+    const { dead } = await check([exportOf({ '21.T1/a': `${site.url}/cut` }), '--state', stateFile()]);
+    expect(dead).toEqual([]);
+    expect(site.asked).toEqual(['GET /robots.txt', 'HEAD /cut', 'GET /cut']);
+  });
+
+  test('requests URLs through the outgoing proxy', async () => {
+    const site = await startSite({ '/page': 200 });
+    const outgoing = await startConnectProxy();
+    const place = site.url.replace('127.0.0.1', 'web.test');
+    const args = [exportOf({ '21.T1/a': `${place}/page` }), '--state', stateFile()];
+    const { dead } = await check(args, { HTTP_PROXY: outgoing.url });
+    expect(dead).toEqual([]);
+    expect(new Set(outgoing.tunnels)).toEqual(new Set([new URL(place).host]));
   });
 
   test('obeys robots.txt: the longest rule of its group', async () => {
