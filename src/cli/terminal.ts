@@ -1,7 +1,7 @@
 // Formats command output (escaped text, tables, CSV, progress), and defines failures with exit codes.
-import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isReplaceable } from '../config/given-files.js';
+import { fileBehindLink, isReplaceable } from '../config/given-files.js';
 import { printableText } from '../handle/handle.js';
 
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
@@ -16,11 +16,10 @@ export class Failure extends Error {
   }
 }
 
-/** Returns the file to replace by a rename, which is that of a link, such as /dev/stdout. @throws Failure for a device or a folder */
+/** Returns the file to replace by a rename. @throws Failure for a device or a folder */
 export function replaceableFile(file: string): string {
   if (!isReplaceable(file)) throw new Failure(`${file} is not a regular file`, EXIT.usage);
-  const isLink = existsSync(file) && lstatSync(file).isSymbolicLink();
-  return isLink ? realpathSync(file) : file;
+  return fileBehindLink(file);
 }
 
 /** Creates a folder and those above it: `recursive` of Node.js never returns where a file system refuses it, as /proc does. */

@@ -1,5 +1,15 @@
 // Opens files that the configuration names, without waiting for named pipes.
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
@@ -13,6 +23,10 @@ export const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 /** Whether a rename to a path replaces nothing but a regular file: as root it would replace /dev/null, too. */
 export const isReplaceable = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
+
+/** Returns the file to replace by a rename, which is that of a link, such as /dev/stdout. */
+export const fileBehindLink = (path: string): string =>
+  existsSync(path) && lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
 
 /** Reads a regular file. @throws Error for any other: a named pipe has no end, and a reload would wait */
 export function readRegularFile(path: string): Buffer {

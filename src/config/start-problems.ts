@@ -6,7 +6,7 @@ import { tryDecode } from '../handle/bytes.js';
 import { errorText } from '../errors.js';
 import type { Config } from './schema.js';
 import type { StartProblem } from './fields.js';
-import { isReplaceable } from './given-files.js';
+import { fileBehindLink, isReplaceable } from './given-files.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
 const NO_UPSTREAM =
@@ -127,7 +127,7 @@ export function folderProblem(path: string | undefined, failed: string): string 
 
 /** Checks also the file, which a rename replaces. */
 export function replacedFileProblem(path: string | undefined, failed: string): string | undefined {
-  const problem = folderProblem(path, failed);
+  const problem = folderProblem(path && fileBehindLink(path), failed);
   if (problem !== undefined || path === undefined || isReplaceable(path)) return problem;
   return `${path} is not a regular file: give the path of a file`;
 }

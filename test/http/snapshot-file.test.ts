@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   readdirSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -45,6 +47,19 @@ function contentOf(file: string): string {
 }
 
 describe('snapshot file', () => {
+  test('is written through a link, which stays one', async () => {
+    const [folder, disk] = [newFolder(), newFolder()];
+    const [link, target] = [join(folder, 'snapshot'), join(disk, 'kept')];
+    writeFileSync(target, 'older');
+    symlinkSync(target, link);
+    const proxy = await startLogged(link);
+    await proxy.line('snapshot rejected');
+    await proxy.close();
+    expect([readdirSync(folder), readdirSync(disk)]).toEqual([['snapshot'], ['kept']]);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(readFileSync(target, 'latin1')).not.toBe('older');
+  });
+
   test('is readable only by its owner, and is the only file left after shutdown', async () => {
     const folder = newFolder();
     const file = join(folder, 'snapshot');

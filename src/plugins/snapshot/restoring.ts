@@ -6,6 +6,7 @@ import type { Started, AdminHandlers } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { type KeyedEntry, shiftTimes } from '../../cache/entry.js';
 import { makeUncheckedEntry } from '../../cache/policy.js';
+import { fileBehindLink } from '../../config/given-files.js';
 import { describeServers, upstreamServers } from '../../config/upstream-servers.js';
 import { ServiceError, errorText } from '../../errors.js';
 import { readFileLines } from '../../handle/streams.js';
@@ -70,7 +71,7 @@ function createSnapshot(host: Host, settings: SnapshotConfig, restore: Restore):
   // Not `describeUpstream`: snapshots of earlier versions stay valid.
   const identity = JSON.stringify({ upstream: describeServers(upstreamServers(settings)), caseSensitive });
   const restoreOne = (kept: KeyedEntry, ticket: number): boolean => restore(kept, ticket) === 'restored';
-  return new Snapshot({ file, everyMs, identity, restore: restoreOne }, host);
+  return new Snapshot({ file: fileBehindLink(file), everyMs, identity, restore: restoreOne }, host);
 }
 
 const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 });
