@@ -1,5 +1,5 @@
 // The steps of each request of the public listener before its handler: the log, CORS, and the checks.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
@@ -100,13 +100,25 @@ function createRequestLog(host: Host): Handler {
         result,
         isRejected: failure?.rejectsClient === true,
       });
-      const request = { interface: family, method, handle, path, status: res.statusCode, result, ms };
+      const request = {
+        interface: family,
+        method,
+        handle,
+        path,
+        status: res.statusCode,
+        result,
+        ms,
+        ...abortOf(res),
+      };
       metrics.countRequest({ ...request, code });
       if (isLogged(result) && log.isLevelEnabled('info'))
         writeLine(host, context, request, { failure, span });
     });
   };
 }
+
+/** A client that leaves causes no error of the response. */
+const abortOf = ({ errored }: ServerResponse) => (errored === null ? {} : { aborted: true });
 
 function writeLine(
   { hits, log }: Host,

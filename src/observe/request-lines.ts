@@ -23,6 +23,8 @@ export interface LoggedRequest {
   status: number;
   result: string;
   ms?: number;
+  /** Whether the response was aborted after its status was sent, but not by the client. */
+  aborted?: boolean;
 }
 
 interface RequestLines {
