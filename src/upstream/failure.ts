@@ -218,7 +218,7 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
 const MAX_NAMES_CHARS = 200;
 
 function detailsOf(reason: string, error: unknown): string {
-  const { message, cert } = error as Error & { cert?: { subjectaltname?: string } };
+  const { message, cert } = (error ?? {}) as Partial<Error> & { cert?: { subjectaltname?: string } };
   const details = TELLING.includes(reason) ? message : cert?.subjectaltname?.slice(0, MAX_NAMES_CHARS);
   return details === undefined ? '' : `: ${details}`;
 }
@@ -271,7 +271,7 @@ export const PUBLIC_TRUST = {
 
 /** Returns the remedy for a `fetch` that found no connection to the server at the key `url`; undefined if none is known. */
 export function fetchRemedy(error: unknown, url: string): string | undefined {
-  const { cause } = error as Error;
+  const { cause } = (error ?? {}) as Partial<Error>;
   return codeOf(cause) && diagnose(codeOf(cause), cause, { ...PUBLIC_TRUST, url }).remedy;
 }
 
