@@ -39,7 +39,8 @@ export class JsonLimitError extends Error {
 
 /** Parses untrusted JSON. @throws JsonLimitError, or SyntaxError for invalid JSON */
 export function parseJson(json: string): unknown {
-  const isCheap = json.length <= MAX_CHEAP_CHARS && !hasManyBrackets(json);
+  // Most records have fewer brackets than the maximum depth.
+  const isCheap = json.length <= MAX_CHEAP_CHARS && countContainers(json, MAX_DEPTH + 1) <= MAX_DEPTH;
   return isCheap ? JSON.parse(json) : parseWithin(UNLIMITED, json);
 }
 
@@ -58,10 +59,6 @@ export function parseWithin(limits: JsonLimits, json: string): unknown {
   new LimitScan(json, limits).run();
   return JSON.parse(json);
 }
-
-/** A fast pre-check: most records have fewer brackets than the maximum depth. */
-const hasManyBrackets = (json: string): boolean =>
-  json.length > MAX_DEPTH && countContainers(json, MAX_DEPTH + 1) > MAX_DEPTH;
 
 /** Counts the objects and arrays, up to `most` of each; also counts brackets in strings. */
 export const countContainers = (json: string, most = Infinity): number =>

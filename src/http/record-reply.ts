@@ -9,15 +9,16 @@ import type { Resolution } from '../resolver/resolution.js';
 import { selectJson } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import { cacheHeaders, recordFreshness, recordLines } from './cache-headers.js';
-import { contextOf, noteRead } from './context.js';
+import { type RequestContext, noteRead } from './context.js';
 import { prepareResponse } from './prepared-responses.js';
 import { renderRecord, representInSteps, sendMade, sendReply } from './reply.js';
 import type { RecordQuery } from './target.js';
 
-/** Sends the JSON of a resolved record on behalf of any interface. The request must have a context. */
+/** Sends the JSON of a resolved record on behalf of any interface. */
 export type AnswerRecord = (
   req: IncomingMessage,
   res: ServerResponse,
+  context: RequestContext,
   record: { handle: HandleRef; query: RecordQuery; resolution: Resolution },
 ) => Promise<void>;
 
@@ -26,8 +27,7 @@ export function createAnswerRecord(config: Config, host: Host): AnswerRecord {
   const { gzipMinBytes } = config.http;
   const freshness = recordFreshness(config);
   const cache = host.preparedCache.current;
-  return async function answerRecord(req, res, { handle, query, resolution }) {
-    const context = contextOf(res);
+  return async function answerRecord(req, res, context, { handle, query, resolution }) {
     noteRead(context, resolution, query);
     const { family, format, target, runSteps } = context;
     if (resolution.kind !== 'entry') {

@@ -1,5 +1,5 @@
 // The steps of each request of the public listener before its handler: the log, CORS, and the checks.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
@@ -93,13 +93,6 @@ function createRequestLog(host: Host): Handler {
         'handle_proxy.result': result,
         ...(handle !== undefined && { 'handle_proxy.handle': handle }),
       });
-      metrics.recent.countClient({
-        // The address of a disconnected client may be unknown.
-        network: isIP(client.address) === 0 ? undefined : client.network,
-        agent: req.headers['user-agent'] ?? '',
-        result,
-        isRejected: failure?.rejectsClient === true,
-      });
       const request = {
         interface: family,
         method,
@@ -108,17 +101,22 @@ function createRequestLog(host: Host): Handler {
         status: res.statusCode,
         result,
         ms,
-        ...abortOf(res),
+        // A client that leaves causes no error of the response.
+        ...(res.errored !== null && { aborted: true }),
       };
+      metrics.recent.countClient({
+        // The address of a disconnected client may be unknown.
+        network: isIP(client.address) === 0 ? undefined : client.network,
+        agent: req.headers['user-agent'] ?? '',
+        result,
+        isRejected: failure?.rejectsClient === true,
+      });
       metrics.countRequest({ ...request, code });
       if (isLogged(result) && log.isLevelEnabled('info'))
         writeLine(host, context, request, { failure, span });
     });
   };
 }
-
-/** A client that leaves causes no error of the response. */
-const abortOf = ({ errored }: ServerResponse) => (errored === null ? {} : { aborted: true });
 
 function writeLine(
   { hits, log }: Host,

@@ -35,7 +35,7 @@ export function createReadRecord(config: Config, host: Host, admit: Admit, forwa
       admit: admit.bind(undefined, req, res, context),
       client: client.network,
     });
-    return answerRecord(req, res, { handle, query, resolution });
+    return answerRecord(req, res, context, { handle, query, resolution });
   };
 }
 

@@ -144,7 +144,7 @@ async function respondToHandle(
   const first = { handle, resolution: await resolver.read(handle, read) };
   if (await sendPlain(call, first)) return;
   if (context.caller === undefined) await admit();
-  if (query.show === 'api') await redirects.answerRecord(req, res, { ...first, query });
+  if (query.show === 'api') await redirects.answerRecord(req, res, context, { ...first, query });
   else await respondToRecord(call, first);
 }
 

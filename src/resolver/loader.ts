@@ -170,9 +170,9 @@ export class Loader {
     const { store } = this.parts.cache;
     const { key } = task.handle;
     const bounds = this.#ttlBoundsOf(key);
+    keepLoaded(answer);
     const readAt = this.context.clock.now();
     const entry = makeEntry(answer, at, bounds);
-    keepLoaded(answer);
     const resolved = (stored: boolean): FromEntry => ({
       kind: 'entry',
       entry,
