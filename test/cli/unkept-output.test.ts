@@ -9,6 +9,7 @@ import fs, {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -18,6 +19,11 @@ import { cli } from '../support/cli.js';
 import { newFolder } from '../support/folder.js';
 import { fileOf, recordLine } from '../support/record-files.js';
 import { urlValue } from '../support/upstream.js';
+
+const ownFile = await open(import.meta.filename);
+/** What all open files of `node:fs/promises` have in common. */
+const openFiles = Object.getPrototypeOf(ownFile) as FileHandle;
+await ownFile.close();
 
 /** Lets every sync fail after the first `kept`. */
 function failSyncs(kept = 0): void {
@@ -34,8 +40,9 @@ function failSyncs(kept = 0): void {
     }
   });
   const blocking = vi.spyOn(fs, 'fsyncSync').mockImplementation(sync);
+  const promised = vi.spyOn(openFiles, 'sync').mockImplementation(async () => sync());
   onTestFinished(() => {
-    for (const spy of [sliced, blocking]) spy.mockRestore();
+    for (const spy of [sliced, blocking, promised]) spy.mockRestore();
   });
 }
 
