@@ -7,9 +7,11 @@
  * LOSE (a message), CUT (a connection), RESTART (empty, or with earlier data from an old dump or a stale
  * replica), EVICT (the group state or the member list), KILL, PAUSE (a virtual machine), STOP (a process, whose
  * clock goes on; entries are then fresh without a lease as well, as within redis.disconnectedMaxAge), FAILBACK
- * (the master hangs, is replaced, and returns unchanged). With LATE, the last instance starts at any time. With AUTH, the
- * first writer is an authoritative read of a record that was changed elsewhere. -DNO_... omits a protocol
- * rule, and Spin must then find an old response.
+ * (the master hangs for at least MEMBERSHIP, is replaced, and returns unchanged), DENY (Redis refuses to publish). Of
+ * FAILBACK, HANG is the bit set of instances that may stay connected to the master that hangs, with IN_FLIGHT they renew
+ * there meanwhile, and with SET_BACK its clock may be set back by a tick. With LATE, the last LATE instances start at any
+ * time. With READER_LOADS, only instances that do not write load. With AUTH, the first writer is an authoritative read of
+ * a record that was changed elsewhere. -DNO_... omits a protocol rule, and Spin must then find an old response.
  *
  * The model excludes clocks with different rates, more than 128 members, bans, clusters with several masters,
  * and the expiry of a fence.
@@ -27,11 +29,21 @@
 #define FAULTS 1
 #endif
 
+#ifndef HANG
+#define HANG 0
+#endif
+
 /* Times in ticks, of which only the order matters: a membership and a wait for leases outlast a lease. */
 #define LEASE 2
 #define LEASE_WAIT 3
 #define MEMBERSHIP 3
 #define LATENESS 1 /* maximum age of a renewal when Redis executes it; older renewals are void */
+/* A member without a lease regards other members as lapsed so long before the end of their membership. */
+#ifdef NO_EARLY_LAPSE
+#define EARLY 0
+#else
+#define EARLY 1
+#endif
 #define FENCED_ENTRY 3 /* lifetime of a fenced entry in Redis */
 #define UNKNOWN (LATENESS + MEMBERSHIP + LEASE_WAIT)
 #define NEVER 15 /* value of a stopped timer */
@@ -59,11 +71,16 @@ GroupState state, dump;
 #ifdef FAILBACK
 /* The first master, which hangs while a replacement is the master. */
 GroupState hung;
-byte hungMember[N], hungLeased;
-bit isHung, isReturned;
+byte hungMember[N], hungLeased, hungFor;
+byte hungRenewal[N] = NEVER; /* age of the renewal that it will execute for an instance that has disconnected */
+byte hanging; /* bit set of instances that are still connected to it */
+bit isHung, isReturned, isSetBack;
 #endif
-bit isDumped, wasStarted;
-byte delayed, cut; /* bit sets of instances: with unbounded delay, and cut off from Redis */
+#ifdef DENY
+bit isDenied;
+#endif
+bit isDumped;
+byte wasStarted, delayed, cut; /* bit sets of instances: with unbounded delay, and cut off from Redis */
 byte server, newest = 1; /* current server run; highest message number of all runs */
 /* Time until each membership is removed, MEMBERSHIP after it has lapsed; NEVER for unlisted instances. */
 byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled, leased = BIT(N) - 1, eras = 1;
@@ -75,6 +92,11 @@ typedef Instance {
   byte load; byte loaded; bit isCurrent; bit isAuthCurrent; byte ticketSeq; byte ticketRun;
   /* Renewal: 1 sent, 2 reply received. */
   byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow; bit isVouched
+#ifdef FAILBACK
+  ; byte silence; /* ticks without an answer of Redis */
+  byte listWait; /* time for which the member list may lack members with a lease of a different master */
+  bit isLapsedListed, isLapsedLost /* whether the list has lapsed members; whether a lost list had */
+#endif
 #ifdef STOP
   ; bit isStopped; byte sinceBeat; bit isFromBeforePause, isLoadFromBeforePause /* the entry in memory, and the load */
 #endif
@@ -85,6 +107,9 @@ chan sub[N] = [ROOM] of { mtype, byte, byte, byte }; /* kind, number, sender, ca
 typedef Write {
   mtype step; byte version; bit isRaised; byte sinceRenewal;
   byte ticketSeq; byte ticketRun; byte call; bit isAgain; byte others; byte acked; byte renewed; byte gone; bit isUnread; byte wait; byte listWait
+#ifdef FAILBACK
+  ; byte ofRun /* server run of the publication */
+#endif
 };
 Write write[WRITERS];
 byte upstream, acknowledged, loads, faults = FAULTS;
@@ -98,9 +123,31 @@ byte upstream, acknowledged, loads, faults = FAULTS;
 #endif
 #define RUNS(i) (at[i].isUp && !at[i].isPaused && !IS_STOPPED(i))
 #define IS_CONNECTED(i) (at[i].link != down)
-#define CAN_PUBLISH(i) (IS_CONNECTED(i) && HAS_ENTERED(i))
+#ifdef FAILBACK
+#define HANGS(i) (hanging & BIT(i))
+#ifdef IN_FLIGHT
+#define MAY_SEND(i) true
+#else
+#define MAY_SEND(i) (!HANGS(i))
+#endif
+#else
+#define HANGS(i) false
+#define MAY_SEND(i) true
+#endif
+#ifdef DENY
+#define MAY_PUBLISH (!isDenied)
+#else
+#define MAY_PUBLISH true
+#endif
+#ifdef NO_RIGHT
+#define MAY_RENEW true
+#else
+#define MAY_RENEW MAY_PUBLISH
+#endif
+#define CAN_PUBLISH(i) (IS_CONNECTED(i) && HAS_ENTERED(i) && !HANGS(i) && MAY_PUBLISH)
 #define IS_LISTED(i) (member[i] != NEVER)
-#define HAS_LAPSED(i) (IS_LISTED(i) && (member[i] <= MEMBERSHIP || (expelled & BIT(i))))
+/* Whether member i has lapsed from the point of view of member k. */
+#define HAS_LAPSED(i, k) (IS_LISTED(i) && (member[i] <= MEMBERSHIP + (at[k].lease == 0 -> EARLY : 0) || (expelled & BIT(i))))
 #ifdef NO_RUN
 #define IS_OF_RUN(r) (r != NONE)
 #else
@@ -119,9 +166,14 @@ byte upstream, acknowledged, loads, faults = FAULTS;
 #endif
 
 #ifdef LATE
-#define STARTS_LATE 1
+#define STARTS_LATE LATE
 #else
 #define STARTS_LATE 0
+#endif
+#ifdef READER_LOADS
+#define MAY_LOAD(i) (i >= WRITERS)
+#else
+#define MAY_LOAD(i) true
 #endif
 #define STEP(i, s) (i < WRITERS && write[i].step == s)
 #ifdef AUTH
@@ -181,14 +233,20 @@ inline publish(what, who, number) {
   :: MAY_LOSE -> faults--; isLost = (what == raise); if :: lost = 0 :: lost = 1 :: lost = N - 1 fi
   :: true
   fi;
-  FOR_EACH(if :: at[j].isUp && IS_CONNECTED(j) && j != lost -> sub[j]!what,state.seq,who,number :: else fi);
+  FOR_EACH(if :: at[j].isUp && IS_CONNECTED(j) && !HANGS(j) && j != lost -> sub[j]!what,state.seq,who,number :: else fi);
   lost = 0
 }
 
 inline renew(i, joins) {
   if
   :: listRun == server
-  :: else -> listRun = server; listAge = 0; expelled = 0; FOR_EACH(member[j] = NEVER)
+  :: else ->
+     listRun = server; listAge = 0; expelled = 0; FOR_EACH(member[j] = NEVER);
+#ifdef FAILBACK
+#ifndef NO_LOST_LAPSED
+     FOR_EACH(at[j].isLapsedLost = at[j].isLapsedLost || at[j].isLapsedListed)
+#endif
+#endif
   fi;
   at[i].isAbsent = !IS_LISTED(i) || (expelled & BIT(i));
   if
@@ -197,11 +255,15 @@ inline renew(i, joins) {
      member[i] = 2 * MEMBERSHIP; expelled = expelled & ~BIT(i); at[i].lapsedNow = 0;
 #ifdef FAILBACK
      leased = (at[i].lease > 0 -> leased | BIT(i) : leased & ~BIT(i)); at[i].isVouched = 0;
-     FOR_EACH(if :: j != i && member[j] > MEMBERSHIP && member[j] != NEVER && (leased & BIT(j) & ~expelled) -> at[i].isVouched = 1 :: else fi);
+     FOR_EACH(if :: j != i && IS_LISTED(j) && !HAS_LAPSED(j, i) && (leased & BIT(j)) -> at[i].isVouched = 1 :: else fi);
 #endif
      if :: at[i].lease > 0 -> FOR_EACH(if :: member[j] == 0 -> member[j] = NEVER :: else fi) :: else fi;
      FOR_EACH(if :: j < WRITERS && write[j].step == awaiting -> write[j].renewed = write[j].renewed | BIT(i) :: else fi);
-     FOR_EACH(if :: HAS_LAPSED(j) -> at[i].lapsedNow = at[i].lapsedNow | BIT(j) :: else fi)
+     FOR_EACH(if :: HAS_LAPSED(j, i) -> at[i].lapsedNow = at[i].lapsedNow | BIT(j) :: else fi);
+#ifdef FAILBACK
+     at[i].isLapsedListed = (at[i].lease == 0 && at[i].lapsedNow);
+     at[i].isLapsedLost = (at[i].lease == 0 && at[i].isLapsedLost)
+#endif
   fi
 }
 
@@ -211,7 +273,16 @@ inline renew(i, joins) {
 inline begin_era(i) {
   state.before = state.before | BIT(state.era); eras++; state.era = eras; publish(soften, i, 0)
 }
+/* Members that are missing from the list may have a lease of a different master. */
+inline distrust_list(i) {
+#ifndef NO_LIST_DISTRUST
+  if :: i < WRITERS -> at[i].listWait = LEASE_WAIT :: else fi
+#else
+  skip
+#endif
+}
 inline enter_era(i) {
+  at[i].silence = 0;
   if
   :: !state.era -> eras++; state.era = eras
 #ifndef NO_ERA
@@ -220,6 +291,7 @@ inline enter_era(i) {
   :: else
   fi;
   if :: at[i].era && at[i].era != state.era -> state.before = state.before | BIT(at[i].era) :: else fi;
+  if :: at[i].era && (at[i].era != state.era || !HAS_ENTERED(i)) -> distrust_list(i) :: else fi;
   at[i].era = state.era;
   if :: HAS_ENTERED(i) :: else -> distrust(i); at[i].knownRun = server fi
 }
@@ -233,8 +305,16 @@ inline enter_era(i) { skip }
 /* Ends the lease. The instance may then miss messages, because writers do not wait for it. */
 inline end_lease(i) {
   at[i].lease = 0;
-#ifndef NO_REREAD
+  start_over(i)
+}
+inline start_over(i) {
+#ifdef NO_REREAD
+  skip
+#else
   if :: at[i].link == entered || at[i].link == joined || at[i].link == linked -> at[i].link = subscribed; at[i].numberRead = 0 :: else fi
+#ifdef FAILBACK
+  ; at[i].knownRun = NONE
+#endif
 #endif
 }
 
@@ -291,6 +371,12 @@ inline report(i) {
 #define HAS_REPORTED(i) (at[i].pending == 0)
 #endif
 
+#ifdef FAILBACK
+#define ARE_MISSING(i) (at[i].lapsedNow || at[i].isLapsedLost)
+#else
+#define ARE_MISSING(i) (at[i].lapsedNow)
+#endif
+
 inline end_renewal(i) {
   if
   :: at[i].isAbsent -> at[i].lease = 0; distrust(i); disconnect(i)
@@ -312,13 +398,17 @@ inline end_renewal(i) {
      if
      :: at[i].lease == 0 && at[i].link != linked /* reads the message numbers first */
 #ifndef NO_WAIT_FOR_LAPSED
-     :: at[i].lease == 0 && at[i].link == linked && at[i].lapsedNow && at[i].returning > 0
+     :: at[i].lease == 0 && at[i].link == linked && ARE_MISSING(i) && at[i].returning > 0
 #endif
      :: else ->
 #ifdef FAILBACK
 #ifndef NO_ERA_OF_LOST
         /* The lapsed members may have been linked to a different master meanwhile. */
-        if :: at[i].lease == 0 && at[i].lapsedNow && !at[i].isVouched -> begin_era(i); at[i].era = state.era; at[i].known = state.seq; distrust(i) :: else fi;
+        if
+        :: at[i].lease == 0 && ARE_MISSING(i) && (at[i].isLapsedLost || !at[i].isVouched) ->
+           begin_era(i); at[i].era = state.era; at[i].known = state.seq; distrust(i); distrust_list(i)
+        :: else
+        fi;
 #endif
 #endif
         at[i].returning = NEVER;
@@ -393,6 +483,9 @@ inline not_published(i) { drop(i); at[i].fences = at[i].fences & ~BIT(i); at[i].
 
 inline publish_changed(i) {
   write[i].call++; write[i].acked = 0; write[i].others = 0;
+#ifdef FAILBACK
+  write[i].ofRun = server;
+#endif
   publish(changed, i, write[i].call); drop(i); at[i].fences = at[i].fences & ~BIT(i); write[i].step = published
 }
 
@@ -400,6 +493,9 @@ inline read_members(i) {
   FOR_EACH(if :: j != i && IS_LISTED(j) -> write[i].others = write[i].others | BIT(j) :: else fi);
 #ifndef NO_LIST_AGE
   write[i].listWait = (listRun != server -> LEASE_WAIT : LEASE_WAIT - listAge);
+#ifdef FAILBACK
+  write[i].listWait = (write[i].listWait > at[i].listWait -> write[i].listWait : at[i].listWait);
+#endif
 #endif
 #ifndef NO_WAIT_AFTER_READ
   write[i].wait = LEASE_WAIT;
@@ -452,10 +548,21 @@ inline acknowledge(i) {
   end_write(i)
 }
 
+#if defined(FAILBACK) && !defined(NO_CONFIRM)
+#define IS_CONFIRMED(i) (CAN_PUBLISH(i) && write[i].ofRun == server)
+#else
+#define IS_CONFIRMED(i) true
+#endif
+/* The barrier has not waited for members of a master that has replaced the one of the publication. */
+inline confirm(i) { if :: IS_CONFIRMED(i) -> acknowledge(i) :: else -> not_published(i) fi }
+
 inline end_write(i) {
   write[i].step = done; write[i].version = 0; write[i].isRaised = 0; write[i].sinceRenewal = 0; write[i].call = 0;
   write[i].ticketSeq = 0; write[i].ticketRun = 0; write[i].isAgain = 0; write[i].others = 0; write[i].acked = 0; write[i].renewed = 0; write[i].isUnread = 0;
   write[i].wait = 0; write[i].listWait = 0
+#ifdef FAILBACK
+  ; write[i].ofRun = 0
+#endif
 }
 
 /* Members that have renewed since the list was read, but have not acknowledged, have missed the message. */
@@ -468,7 +575,7 @@ inline end_of_round(i) {
 #ifdef NO_EXPEL
   :: true -> acknowledge(i)
 #else
-  :: IS_READ(i) && !write[i].others -> acknowledge(i)
+  :: IS_READ(i) && !write[i].others -> confirm(i)
   :: IS_READ(i) && write[i].others && !write[i].isAgain && CAN_PUBLISH(i) -> write[i].isAgain = 1; publish_changed(i)
   :: IS_READ(i) && write[i].others && write[i].isAgain && CAN_PUBLISH(i) ->
      expelled = expelled | write[i].others; write[i].wait = LEASE_WAIT; write[i].step = expelling
@@ -486,6 +593,8 @@ inline end_of_round(i) {
 #endif
 #ifdef FREEZE
 #define ALL_ARE_CUT_OFF (cut == BIT(N) - 1)
+#elif defined(DENY)
+#define ALL_ARE_CUT_OFF (isDenied)
 #else
 #define ALL_ARE_CUT_OFF false
 #endif
@@ -503,28 +612,33 @@ proctype Process(byte i) {
 #endif
   /* Reconnect: subscribe, enter the era, report and join, read the message number, report, renew. */
   :: atomic { RUNS(i) && at[i].link == down && !(cut & BIT(i)) -> at[i].link = subscribed }
-  :: atomic { RUNS(i) && at[i].link == subscribed && HAS_ROOM -> open_state(); enter_era(i); at[i].link = entered }
+  :: atomic { RUNS(i) && at[i].link == subscribed && !HANGS(i) && HAS_ROOM -> open_state(); enter_era(i); at[i].link = entered }
   :: atomic { RUNS(i) && CAN_PUBLISH(i) && at[i].pending && HAS_ROOM -> report(i) }
   :: atomic { RUNS(i) && at[i].link == entered && at[i].lease > 0 -> at[i].link = joined }
-  :: atomic { RUNS(i) && at[i].link == entered && at[i].lease == 0 && HAS_REPORTED(i) && !at[i].renewal ->
+  :: atomic { RUNS(i) && at[i].link == entered && at[i].lease == 0 && !HANGS(i) && MAY_RENEW && HAS_REPORTED(i) && !at[i].renewal ->
        renew(i, 1); at[i].isAbsent = 0; at[i].lapsedNow = 0; at[i].isVouched = 0;
        if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi;
        at[i].link = joined }
-  :: d_step { RUNS(i) && at[i].link == joined && !at[i].numberRead -> open_state(); at[i].numberRead = state.seq }
+  :: d_step { RUNS(i) && at[i].link == joined && !HANGS(i) && !at[i].numberRead -> open_state(); at[i].numberRead = state.seq }
   :: d_step { RUNS(i) && at[i].link == joined && at[i].numberRead ->
 #ifndef NO_NUMBERS
        if :: at[i].numberRead != at[i].known -> distrust(i) :: else fi;
 #endif
        at[i].known = at[i].numberRead; at[i].numberRead = 0; at[i].link = linked }
-  :: d_step { RUNS(i) && at[i].link == linked && HAS_REPORTED(i) && !at[i].renewal && !at[i].isRenewed && ( (delayed & BIT(i)) && nfull(sub[i]) || !(delayed & BIT(i)) && empty(sub[i])) ->
+  :: d_step { RUNS(i) && at[i].link == linked && HAS_REPORTED(i) && !at[i].renewal && !at[i].isRenewed && MAY_RENEW && MAY_SEND(i) && ( (delayed & BIT(i)) && nfull(sub[i]) || !(delayed & BIT(i)) && empty(sub[i])) ->
        if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi;
        if
-       :: delayed & BIT(i) -> at[i].renewal = 1; sub[i]!pong,0,0,0
+       :: HANGS(i) -> at[i].renewal = 1
+       :: !HANGS(i) && (delayed & BIT(i)) -> at[i].renewal = 1; sub[i]!pong,0,0,0
        :: else -> renew(i, 0); end_renewal(i)
        fi }
+#ifdef IN_FLIGHT
+  :: d_step { RUNS(i) && HANGS(i) && at[i].renewal == 1 && at[i].renewalAge >= LEASE ->
+       at[i].renewalAge = 0; if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi }
+#endif
   :: d_step { RUNS(i) && at[i].renewal == 2 && at[i].isPonged -> end_renewal(i) }
   /* Loads */
-  :: atomic { RUNS(i) && !at[i].load && loads < LOADS && write[0].step != idle -> begin_load(i) }
+  :: atomic { RUNS(i) && !at[i].load && loads < LOADS && MAY_LOAD(i) && write[0].step != idle -> begin_load(i) }
   :: atomic { RUNS(i) && at[i].load == 1 -> at[i].loaded = upstream; at[i].load = 2 }
   :: d_step { RUNS(i) && (at[i].load == 2 || at[i].load == 4) -> keep(i) }
   :: atomic { RUNS(i) && at[i].load == 3 -> if :: store(i) :: GIVES_UP(i) -> end_load(i) /* Redis is unreachable */ fi }
@@ -547,13 +661,13 @@ proctype Process(byte i) {
   :: d_step { RUNS(i) && STEP(i, published) && CAN_PUBLISH(i) -> read_members(i) }
   :: atomic { RUNS(i) && STEP(i, published) && GIVES_UP(i) -> write[i].isUnread = 1; write[i].wait = LEASE_WAIT; write[i].step = awaiting }
   :: atomic { RUNS(i) && STEP(i, awaiting) && HAS_WAITED(i) && HAS_ROOM -> end_of_round(i) }
-  :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> acknowledge(i) }
+  :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> confirm(i) }
   /* Acknowledges without Redis if all others know the fence or all are cut off. Otherwise the exception for
    * `redis.disconnectedWrites: wait` in the README applies. */
   :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
        if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
   /* Redis executes a renewal, even if the process no longer waits for it. */
-  :: d_step { at[i].renewal == 1 && !(cut & BIT(i)) ->
+  :: d_step { at[i].renewal == 1 && !(cut & BIT(i)) && !HANGS(i) ->
 #ifdef NO_LATENESS
        renew(i, 0);
 #else
@@ -569,7 +683,7 @@ proctype Process(byte i) {
 }
 
 /* Time advances after all instances without a delaying fault have received their messages and renewed. */
-#define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || (empty(sub[i]) && at[i].isRenewed && HAS_BEATEN(i)))
+#define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || HANGS(i) || (empty(sub[i]) && (at[i].isRenewed || !MAY_PUBLISH) && HAS_BEATEN(i)))
 
 proctype Clock() {
   byte i;
@@ -583,9 +697,20 @@ proctype Clock() {
 #endif
           DOWN_TO_0(member[i]);
 #ifdef FAILBACK
-          DOWN_TO_0(hungMember[i]);
+          DOWN_TO_0(hungMember[i]); hungRenewal[i] = (hungRenewal[i] < LATENESS + 1 -> hungRenewal[i] + 1 : NEVER);
+          if :: at[i].renewal -> UP_TO(at[i].renewalAge, LEASE_WAIT) :: else fi;
+          DOWN_TO_0(at[i].listWait);
+          if
+          :: HANGS(i) && at[i].lease == 0 && at[i].knownRun != NONE ->
+             UP_TO(at[i].silence, LEASE);
+#ifndef NO_SILENCE
+             if :: at[i].silence == LEASE -> at[i].silence = 0; start_over(i) :: else fi
 #endif
+          :: else -> at[i].silence = 0
+          fi;
+#else
           if :: at[i].renewal -> UP_TO(at[i].renewalAge, LEASE) :: else fi;
+#endif
           if
           :: RUNS(i) || IS_STOPPED(i) ->
              DOWN_TO_0(at[i].returning);
@@ -602,7 +727,8 @@ proctype Clock() {
        od;
        i = 0; UP_TO(listAge, LEASE_WAIT); DOWN_TO_0(state.entryLeft);
 #ifdef FAILBACK
-       DOWN_TO_0(hung.entryLeft)
+       DOWN_TO_0(hung.entryLeft);
+       if :: isHung && !isReturned -> UP_TO(hungFor, MEMBERSHIP) :: else fi
 #endif
      }
   od
@@ -613,12 +739,28 @@ inline lose_redis(i) {
   at[i].isAbsent = 0; at[i].isLate = 0
 }
 
+/* An instance that joins only after a former master has returned does not write: see the exceptions in the README. */
+#ifdef FAILBACK
+#define CAN_START(i) ((i) >= WRITERS || !isReturned)
+inline leave_hung(i) {
+  if :: at[i].renewal == 1 -> hungRenewal[i] = at[i].renewalAge :: else fi;
+  lose_redis(i); at[i].silence = 0; hanging = hanging & ~BIT(i)
+}
+#else
+#define CAN_START(i) true
+#endif
+
 proctype Faults() {
   byte i, j;
   do
   :: false
 #ifdef LATE
-  :: atomic { !at[N - 1].isUp && !wasStarted -> at[N - 1].isUp = 1; wasStarted = 1 }
+  :: atomic { wasStarted != BIT(N) - BIT(N - LATE) -> select_instance(i);
+       if
+       :: i >= N - LATE && !(wasStarted & BIT(i)) && CAN_START(i) -> at[i].isUp = 1; wasStarted = wasStarted | BIT(i)
+       :: else
+       fi;
+       i = 0 }
 #endif
 #ifdef DELAY
   :: atomic { faults > 0 -> faults--; if :: delayed = delayed | 1 :: delayed = delayed | 2 :: delayed = delayed | BIT(N - 1) fi }
@@ -636,7 +778,7 @@ proctype Faults() {
        if
        :: at[i].isUp ->
           faults--; disconnect(i); drop(i); at[i].isUp = 0; at[i].lease = 0; at[i].fences = 0; at[i].pending = 0;
-          at[i].watched = 0; at[i].known = 0; at[i].era = 0; at[i].returning = NEVER; end_load(i);
+          at[i].watched = 0; at[i].known = 0; at[i].era = 0; at[i].knownRun = NONE; at[i].returning = NEVER; end_load(i);
           if :: i < WRITERS -> end_write(i) :: else fi
        :: else
        fi;
@@ -676,14 +818,52 @@ proctype Faults() {
        copy_state(hung, state); state.ofRun = NONE; state.entry = NONE;
        hungLeased = leased; leased = 0;
        i = 0;
-       do :: i < N -> hungMember[i] = member[i]; lose_redis(i); i++ :: else -> break od;
+       do
+       :: i < N ->
+          hungMember[i] = member[i];
+          if :: (HANG & BIT(i)) && IS_CONNECTED(i) && at[i].era -> hanging = hanging | BIT(i) :: else -> lose_redis(i) fi;
+          i++
+       :: else -> break
+       od;
        i = 0 }
-  :: atomic { isHung && !isReturned ->
-       isReturned = 1; server--;
+  :: atomic { hanging && !isReturned -> select_instance(i); if :: HANGS(i) -> leave_hung(i) :: else fi; i = 0 }
+  :: atomic { isHung && !isReturned && hungFor == MEMBERSHIP ->
+       isReturned = 1; server--; hungFor = 0;
+#ifdef SET_BACK
+       if :: isSetBack = 1 :: true fi;
+#endif
        copy_state(state, hung); copy_state(hung, dump); listRun = server; listAge = LEASE_WAIT; leased = hungLeased; hungLeased = 0;
        i = 0;
-       do :: i < N -> member[i] = hungMember[i]; hungMember[i] = NEVER; lose_redis(i); i++ :: else -> break od;
-       i = 0 }
+       do
+       :: i < N ->
+          member[i] = hungMember[i]; hungMember[i] = NEVER;
+          if :: IS_LISTED(i) && isSetBack -> UP_TO(member[i], 2 * MEMBERSHIP) :: else fi;
+          if
+          :: hungRenewal[i] <= LATENESS + isSetBack && IS_LISTED(i) -> member[i] = 2 * MEMBERSHIP
+          :: else
+          fi;
+          hungRenewal[i] = NEVER;
+          i++
+       :: else -> break
+       od;
+       i = 0;
+       do
+       :: i < N ->
+          if
+          :: HANGS(i) && at[i].renewal == 1 ->
+             if :: at[i].renewalAge > LATENESS + isSetBack -> at[i].isLate = 1 :: else -> renew(i, 0) fi;
+             at[i].renewal = 2; sub[i]!pong,0,0,0
+          :: HANGS(i) && at[i].renewal != 1
+          :: !HANGS(i) -> lose_redis(i)
+          fi;
+          i++
+       :: else -> break
+       od;
+       hanging = 0; isSetBack = 0; i = 0 }
+#endif
+#ifdef DENY
+  :: atomic { faults > 0 -> faults--; isDenied = 1 }
+  :: isDenied -> isDenied = 0
 #endif
 #ifdef EVICT
   :: atomic { faults > 0 -> faults--; if :: state.ofRun = NONE :: listRun = NONE fi }
@@ -720,13 +900,11 @@ init {
     copy_state(dump, state);
     do
     :: i < N ->
-       at[i].returning = NEVER; at[i].memory = NONE; at[i].link = down;
+       at[i].returning = NEVER; at[i].memory = NONE; at[i].link = down; at[i].knownRun = NONE;
        if
-#ifdef LATE
-       :: i == N - 1
-#endif
+       :: i >= N - STARTS_LATE
        :: i < N - STARTS_LATE ->
-          at[i].isUp = 1; at[i].link = linked; at[i].known = 1; at[i].era = 1; at[i].lease = LEASE;
+          at[i].isUp = 1; at[i].link = linked; at[i].known = 1; at[i].era = 1; at[i].knownRun = 0; at[i].lease = LEASE;
           at[i].memory = 0; at[i].isFresh = 1; member[i] = 2 * MEMBERSHIP
        fi;
        if :: i < WRITERS -> write[i].step = idle :: else fi;

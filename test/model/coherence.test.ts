@@ -17,6 +17,15 @@ type Choice = Record<string, number>;
 
 const NO_LOADS = { LOADS: 0 };
 
+/** The reader stays connected to a former master that hangs, and whose clock is set back before it returns. */
+const SET_BACK = { FAILBACK: 1, HANG: 2, SET_BACK: 1, NUMBERS: 4, ...NO_LOADS };
+
+/**
+ * The writer has joined a master that hangs, without a lease yet, and the reader starts at its successor. Too large to visit
+ * every state: with the rule, no old record is served within the depth.
+ */
+const JOINED = { FAILBACK: 1, HANG: 1, LATE: 2, NUMBERS: 3, READER_LOADS: 1, DEPTH: 170 };
+
 /** Single faults, and pairs of faults in any order, under which the guarantee holds. */
 const HOLDS: [faults: string, choice: Choice][] = [
   ['no fault', {}],
@@ -32,10 +41,11 @@ const HOLDS: [faults: string, choice: Choice][] = [
   ['a frozen or unreachable Redis', { FREEZE: 1, ...NO_LOADS }],
   ['a Redis that restarts empty or from an old dump', { RESTART: 1, ...NO_LOADS }],
   ['an eviction', { EVICT: 1, ...NO_LOADS }],
+  ['a Redis that refuses to publish', { DENY: 1, ...NO_LOADS }],
 ];
 
 /** Faults with too many states to verify for three instances. */
-const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
+const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH', 'DENY'];
 
 /** Protocol rules without which Spin must find an old record. */
 const BREAKS: [rule: string, choice: Choice][] = [
@@ -56,12 +66,14 @@ const BREAKS: [rule: string, choice: Choice][] = [
   ['a pause is noticed', { STOP: 1, NO_PAUSE: 1, ...NO_LOADS }],
   ['a pause is noticed by the clock, before a timer fires', { STOP: 1, NO_PAUSE_CLOCK: 1, ...NO_LOADS }],
   ['a lease ends when the clocks move apart', { NO_CLOCK_SHIFT: 1, PAUSE: 1, ...NO_LOADS }],
+  ['no lease is renewed while Redis refuses to publish', { NO_RIGHT: 1, DENY: 1, ...NO_LOADS }],
 ];
 
 const LONG_HOLDS: [faults: string, choice: Choice][] = [
   ['a write, an authoritative load and an ordinary load', { AUTH: 1, WRITERS: 2 }],
   ['a lost message and a slow instance', { LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS }],
   ['a master that hangs and returns', { FAILBACK: 1, NUMBERS: 4, ...NO_LOADS }],
+  ['a master that hangs, and returns with its clock set back', SET_BACK],
   ['a disconnected instance and a load', { CUT: 1 }],
   ['a disconnected instance, a starting instance and a load', { CUT: 1, LATE: 1 }],
   ['a frozen Redis and a load', { FREEZE: 1 }],
@@ -72,6 +84,8 @@ const LONG_HOLDS: [faults: string, choice: Choice][] = [
 
 const LONG_BREAKS: [rule: string, choice: Choice][] = [
   ['no entry of a different era is fresh', { NO_ERA: 1, FAILBACK: 1, ...NO_LOADS }],
+  ['a member lapses early for a member without a lease', { NO_EARLY_LAPSE: 1, ...SET_BACK }],
+  ['a member without a lease starts over when Redis is silent', { NO_SILENCE: 1, ...JOINED }],
   [
     'a write waits when the member list cannot be read',
     { NO_READ: 1, LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS },
@@ -99,10 +113,20 @@ async function verify(choice: Choice): Promise<Found> {
   const optimization = isLong ? '-O2' : '-O0';
   await run(
     'gcc',
-    [optimization, '-w', '-DSAFETY', '-DNOREDUCE', '-DCOLLAPSE', '-o', 'verify', 'pan.c'],
+    [
+      optimization,
+      '-w',
+      ...(choice['DEPTH'] ? ['-DREACH'] : []),
+      '-DSAFETY',
+      '-DNOREDUCE',
+      '-DCOLLAPSE',
+      '-o',
+      'verify',
+      'pan.c',
+    ],
     inFolder,
   );
-  const { stdout } = await run('./verify', ['-m1000000', '-n', '-E'], inFolder);
+  const { stdout } = await run('./verify', [`-m${choice['DEPTH'] ?? 1_000_000}`, '-n', '-E'], inFolder);
   const numberOf = (pattern: RegExp): number => Number(pattern.exec(stdout)?.[1]);
   // A truncated search proves nothing.
   const isComplete = !/max search depth too small|Search not completed|out of memory/.test(stdout);
