@@ -100,7 +100,8 @@ const refused = new WeakSet<Duplex>();
 
 /** Writes to the bare socket, because no request exists. */
 export function answerParseError(error: ParserError, socket: Duplex): void {
-  if (error.code === 'ECONNRESET') {
+  // Also a client that has its error response, and does not close in the time for a request.
+  if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
   } else if (!refused.has(socket)) {
     refused.add(socket);

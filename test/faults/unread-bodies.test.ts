@@ -95,6 +95,20 @@ describe('the rest of a request after its response', () => {
     await closed;
   });
 
+  test('is not waited for after a parse error beyond the time for a request', async () => {
+    const proxy = await startProxy({
+      ...env,
+      ...fixed({ server: { headersTimeoutMs: 500, requestTimeoutMs: 500 } }),
+    });
+    const socket = await openNativeSocket(Number(new URL(proxy.url).port));
+    const closed = once(socket, 'close');
+    socket.resume().write('GET\r\n');
+    await once(socket, 'end');
+    await expect.poll(proxy.connections).toBe(0);
+    socket.end();
+    await closed;
+  });
+
   test('is not read to the end by the admin listener', async () => {
     const metrics = createMetrics();
     const server = createAdminServer(createAdminAlone({ metrics }), partial<Context>({ metrics }));
