@@ -7,9 +7,12 @@ import {
   lstatSync,
   openSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   statSync,
 } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { tryDecode } from '../handle/bytes.js';
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
@@ -24,9 +27,15 @@ export const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 export const isReplaceable = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
 
-/** Returns the file to replace by a rename, which is that of a link, such as /dev/stdout. */
-export const fileBehindLink = (path: string): string =>
-  existsSync(path) && lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
+/** Links to follow, as many as Linux follows. */
+const MAX_LINKS = 40;
+
+/** Returns the file to replace by a rename, which is that of a link, such as /dev/stdout, also if it does not exist yet. */
+export function fileBehindLink(path: string, maxLinks = MAX_LINKS): string {
+  if (existsSync(path)) return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
+  const target = maxLinks === 0 ? undefined : tryDecode((link) => readlinkSync(link), path);
+  return target === undefined ? path : fileBehindLink(resolve(dirname(path), target), maxLinks - 1);
+}
 
 /** Reads a regular file. @throws Error for any other: a named pipe has no end, and a reload would wait */
 export function readRegularFile(path: string): Buffer {

@@ -60,6 +60,25 @@ describe('snapshot file', () => {
     expect(readFileSync(target, 'latin1')).not.toBe('older');
   });
 
+  test('is created behind a link to a file that does not exist yet', async () => {
+    const [folder, disk] = [newFolder(), newFolder()];
+    const [link, next] = [join(folder, 'snapshot'), join(folder, 'next')];
+    symlinkSync('next', link);
+    symlinkSync(join(disk, 'kept'), next);
+    const proxy = await startLogged(link);
+    await proxy.close();
+    expect([readdirSync(folder), readdirSync(disk)]).toEqual([['next', 'snapshot'], ['kept']]);
+    expect([link, next].map((path) => lstatSync(path).isSymbolicLink())).toEqual([true, true]);
+  });
+
+  test('is rejected behind a link that leads to itself', async () => {
+    const link = join(newFolder(), 'snapshot');
+    symlinkSync('snapshot', link);
+    const proxy = await startLogged(link);
+    expect((await proxy.line('snapshot rejected'))['reason']).toContain('ELOOP');
+    await proxy.close();
+  });
+
   test('is readable only by its owner, and is the only file left after shutdown', async () => {
     const folder = newFolder();
     const file = join(folder, 'snapshot');
