@@ -27,7 +27,8 @@ export function createFolder(folder: string): void {
   const parent = dirname(folder);
   if (existsSync(folder) || parent === folder) return;
   createFolder(parent);
-  mkdirSync(folder);
+  // That has created the folder too, if its name is `..`.
+  if (!existsSync(folder)) mkdirSync(folder);
 }
 
 /** Prints a line; on a terminal without control characters, which a server or record may have written. */

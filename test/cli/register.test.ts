@@ -96,6 +96,11 @@ describe('register command', () => {
     ]);
   });
 
+  test('creates each folder of the path', async () => {
+    const output = await registerIn(`${folder()}/next/../several/folders`, await sameKeys());
+    expect(readdirSync(output)).toEqual(expect.arrayContaining(SITE_FILES));
+  });
+
   test('writes key files in CNRI’s layout, with private keys readable only by their owner', async () => {
     const output = await register();
     expect(readdirSync(output).sort()).toEqual([...KEY_FILES, ...SITE_FILES].sort());
