@@ -11,7 +11,7 @@ export class Live<T> {
     this.#listeners.push(listener);
   }
 
-  /** Returns what is made from the settings, and is made again by each reload. */
+  /** Derives a value from the settings; each reload derives it again. */
   derive<Made>(make: (settings: T) => Made): Live<Made> {
     const made = new Live(make(this.current));
     this.onReload(() => made.reload(make(this.current)));

@@ -25,9 +25,9 @@ export async function replaceFile(
   }
 }
 
-/** Syncs the folder, which some file systems cannot, so that a power loss restores no older file. */
+/** Syncs the folder, if this user may read it and its file system can, so that a power loss restores no older file. */
 async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  await handle.sync().catch(() => undefined);
-  await handle.close();
+  const handle = await open(folder, 'r').catch(() => undefined);
+  await handle?.sync().catch(() => undefined);
+  await handle?.close();
 }
