@@ -1,5 +1,5 @@
 // The steps of each request of the public listener before its handler: the log, CORS, and the checks.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Host } from '../host.js';
 import { ServiceError } from '../errors.js';
@@ -101,8 +101,7 @@ function createRequestLog(host: Host): Handler {
         status: res.statusCode,
         result,
         ms,
-        // A client that leaves causes no error of the response.
-        ...(res.errored !== null && { aborted: true }),
+        ...abortOf(res),
       };
       metrics.recent.countClient({
         // The address of a disconnected client may be unknown.
@@ -117,6 +116,9 @@ function createRequestLog(host: Host): Handler {
     });
   };
 }
+
+/** A client that leaves causes no error of the response. */
+const abortOf = ({ errored }: ServerResponse) => errored !== null && { aborted: true };
 
 function writeLine(
   { hits, log }: Host,
