@@ -40,7 +40,7 @@ function failSyncs(kept = 0): void {
     }
   });
   const blocking = vi.spyOn(fs, 'fsyncSync').mockImplementation(sync);
-  const promised = vi.spyOn(openFiles, 'sync').mockImplementation(async () => sync());
+  const promised = vi.spyOn(openFiles, 'sync').mockImplementation(() => Promise.resolve().then(sync));
   onTestFinished(() => {
     for (const spy of [sliced, blocking, promised]) spy.mockRestore();
   });
