@@ -23,7 +23,7 @@ export interface LoggedRequest {
   status: number;
   result: string;
   ms?: number;
-  /** Whether the response was aborted after its status was sent, but not by the client. */
+  /** Whether a forwarded response was cut after its status was sent, unless its client has left. */
   aborted?: boolean;
 }
 
