@@ -63,7 +63,6 @@ section p{margin:.25rem 0}
 .button{display:inline-block;font:inherit;font-weight:500;padding:.45rem .9rem;border-radius:.4rem;border:1px solid var(--line);background:var(--card);color:var(--link);text-decoration:none;cursor:pointer}
 .button.main{background:var(--accent);border-color:var(--link);color:var(--on-accent)}
 .button:hover{border-color:var(--link)}
-[hidden]{display:none}
 form{display:flex;flex-wrap:wrap;gap:.5rem}
 form label{flex-basis:100%;font-weight:600}
 input::placeholder{color:var(--quiet);opacity:1}
@@ -109,24 +108,26 @@ td.wide{min-width:6.25rem}
 `;
 
 /**
- * Script for the copy buttons. Uses execCommand over plain HTTP, where browsers do not offer
- * `navigator.clipboard`; it copies only a selection, which the event replaces.
+ * Script that replaces the link of the handle by the copy buttons; text browsers would show hidden ones. Uses execCommand
+ * over plain HTTP, where browsers do not offer `navigator.clipboard`; it copies only a selection, which the event replaces.
  */
 export const PAGE_SCRIPT = `
-for (const button of document.querySelectorAll('[data-copy],[data-copy-url]')) {
+const link = document.getElementById('link');
+const handle = document.getElementById('handle');
+function createButton(label, text) {
   const status = document.getElementById('copy-status');
-  const { copy, copyUrl } = button.dataset;
-  const text = copy ?? new URL(copyUrl, location.href).href;
+  const button = document.createElement('button');
+  button.className = 'button';
+  button.textContent = label;
   const putText = (event) => {
     event.clipboardData.setData('text/plain', text);
     event.preventDefault();
   };
   const copySelection = () => {
-    getSelection().selectAllChildren(document.getElementById('handle'));
+    getSelection().selectAllChildren(handle);
     document.addEventListener('copy', putText, { once: true });
     if (!document.execCommand('copy')) throw new Error('not copied');
   };
-  button.hidden = false;
   button.addEventListener('click', async () => {
     try {
       await (navigator.clipboard ? navigator.clipboard.writeText(text) : copySelection());
@@ -135,7 +136,9 @@ for (const button of document.querySelectorAll('[data-copy],[data-copy-url]')) {
       status.textContent = 'The browser did not allow copying.';
     }
   });
+  return button;
 }
+link?.replaceWith(createButton('Copy handle', handle.textContent), createButton('Copy link', link.href));
 `;
 
 /** The `/favicon.ico` image: two links of a chain. */

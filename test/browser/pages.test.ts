@@ -241,6 +241,8 @@ describeInBrowser('pages in a browser', (open) => {
     const { page } = await open({ javaScriptEnabled: false });
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
     expect(await page.getByRole('button', { name: 'Copy handle' }).isVisible()).toBe(false);
+    const link = page.getByRole('link', { name: 'Persistent link' });
+    expect(await link.getAttribute('href')).toBe('/21.T11998/DEMO');
     expect(await page.getByRole('row').count()).toBe(6);
     await page.getByRole('link', { name: 'Reload from the Handle server' }).click();
     await page.getByText('Handle server, on request').waitFor();

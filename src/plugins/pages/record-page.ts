@@ -14,7 +14,7 @@ export function* recordPage<F>(view: RecordView, render: (page: SitePage) => F):
 function pageOf(view: RecordView, values: Html): SitePage {
   return {
     title: view.handle,
-    main: html`<h1><span class="kind">Handle</span><bdi id="handle" dir="ltr">${view.handle}</bdi></h1>
+    main: html`<h1><span class="kind">Handle</span> <bdi id="handle" dir="ltr">${view.handle}</bdi></h1>
       ${renderAliases(view)} ${staleNote(view)} ${refusedNote(view.target)} ${actions(view)}
       <section aria-labelledby="target">
         <h2 id="target">Redirects to</h2>
@@ -74,8 +74,7 @@ function actions({ handle, target: { url } }: RecordView): Html {
         ? html`<a class="button main" href="${url.url}" rel="noreferrer nofollow">Open</a>`
         : undefined
     }
-    <button class="button" type="button" data-copy="${handle}" hidden>Copy handle</button>
-    <button class="button" type="button" data-copy-url="/${path}" hidden>Copy link</button>
+    <a class="button" id="link" href="/${path}" rel="nofollow">Persistent link</a>
     <a class="button" href="${jsonUrlOf(handle)}">JSON</a>
     <a class="button" href="/${path}?noredirect&amp;auth" rel="nofollow">Reload from the Handle server</a>
     <span id="copy-status" role="status" class="quiet"></span>

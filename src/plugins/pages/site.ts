@@ -79,7 +79,7 @@ function problemPage({
     the log`;
   return {
     title: heading,
-    main: html`<h1><span class="kind">${status}</span>${heading}</h1>
+    main: html`<h1><span class="kind">${status}</span> ${heading}</h1>
       ${event === undefined ? undefined : html`<p>${event}; try again ${retryTime(failure)}.</p>`}
       ${detail === undefined ? undefined : html`<p class="note bad"><bdi dir="ltr">${shorten(detail, MAX_DETAIL_CHARS)}</bdi></p>`}
       ${renderSteps([

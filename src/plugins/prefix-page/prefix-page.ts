@@ -48,7 +48,7 @@ function renderFigures({ prefix, month, instances, countedSince, ...figures }: F
   const { resolutions, found, failed, availability, compared, fresh } = figures;
   return {
     title: `Prefix ${prefix}`,
-    main: html`<h1><span class="kind">Prefix</span><bdi dir="ltr">${prefix}</bdi></h1>
+    main: html`<h1><span class="kind">Prefix</span> <bdi dir="ltr">${prefix}</bdi></h1>
       <section>
         <dl>
           <dt>Resolutions in ${month}</dt>

@@ -33,7 +33,7 @@ const chartTile = (id: string, title: string, label: string): Html =>
           <path class="area" />
           <path class="line" />
         </svg>
-        <span class="ends" aria-hidden="true"><span>a minute ago</span><span>now</span></span>
+        <span class="ends" aria-hidden="true"><span>a minute ago</span> <span>now</span></span>
       </div>`,
   );
 
