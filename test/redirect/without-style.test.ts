@@ -21,6 +21,16 @@ describe('pages without a style sheet', () => {
     },
   );
 
+  test('have a form without values of buttons, which lynx shows in front of their text', async () => {
+    mockUpstream();
+    const { ask } = await startProxy();
+    expect((await ask('/')).text).not.toMatch(/<button[^>]*value/);
+    expect((await ask('/?hdl=21.T11998/abc&noredirect=')).headers.location).toBe(
+      '/21.T11998/abc?noredirect=',
+    );
+    expect((await ask('/21.T11998/abc?noredirect=')).text).toContain('Persistent link');
+  });
+
   test('have such a space on the status page', async () => {
     const { app } = await startProxy();
     expect((await request(app.admin).get('/')).text).not.toMatch(JOINED_WORDS);

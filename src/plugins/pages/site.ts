@@ -45,7 +45,7 @@ const lookUpForm = ({ examplePrefix: prefix }: PageBranding, handle = ''): Html 
       maxlength="2048"
     />
     <button class="button main">Open</button>
-    <button class="button" name="noredirect" value="on">Show the record</button>
+    <button class="button" name="noredirect">Show the record</button>
   </form>`;
 
 const frontPage = (branding: PageBranding): SitePage => ({
