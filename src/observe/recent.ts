@@ -40,7 +40,8 @@ export function createRecent(now: () => number) {
     countClient({ network, agent, result, isRejected }: ClientRequest): void {
       if (!MISSES.includes(result) && !isRejected) return;
       if (network !== undefined) networks.add(network, 1);
-      agents.add(copyStart(agent), 1);
+      // Copied, because a substring would retain the whole string. Headers are Latin-1.
+      agents.add(Buffer.from(agent.slice(0, MAX_AGENT_LENGTH), 'latin1').toString('latin1'), 1);
     },
     addError(message: string): void {
       errors.unshift({ at: new Date(now()).toISOString(), message });
@@ -55,10 +56,6 @@ export function createRecent(now: () => number) {
     errors: () => [...errors],
   };
 }
-
-/** Copies the start, because a substring would retain the whole string. Headers are Latin-1. */
-const copyStart = (agent: string): string =>
-  Buffer.from(agent.slice(0, MAX_AGENT_LENGTH), 'latin1').toString('latin1');
 
 export interface Ranked {
   name: string;
