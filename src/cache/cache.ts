@@ -13,7 +13,7 @@ import type { ListName, MemoryBounds } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { addressKey, redisAddress } from './redis/connections.js';
-import { EVICTION_REMEDY, redisRemedy } from './redis/errors.js';
+import { EVICTION_REMEDY, SLOW_REMEDY, redisRemedy } from './redis/errors.js';
 import type { Era } from './redis/group-states.js';
 import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
@@ -170,8 +170,10 @@ export function createStateLog({ log, clock }: Context): CacheDeps['onRedisState
   function logLosses(): void {
     isPaused = losses > 0;
     if (losses === 0) return;
-    const remedy = 'look for a slow Redis or network, or raise redis.commandTimeout';
-    log.warn(losses > 1 ? { losses, remedy } : {}, 'redis unavailable, answering from memory and upstream');
+    log.warn(
+      losses > 1 ? { losses, remedy: SLOW_REMEDY } : {},
+      'redis unavailable, answering from memory and upstream',
+    );
     losses = 0;
     isEndDue = true;
     clock.after(LOG_INTERVAL_MS, () => {

@@ -15,6 +15,8 @@ describe('the remedy for an error of Redis', () => {
       "Hostname/IP does not match certificate's altnames: IP: 127.0.0.1",
       'use a name of its certificate in redis.url',
     ],
+    ['Command timed out', 'look for a slow Redis or network'],
+    ['Redis did not answer in time', 'look for a slow Redis or network'],
     ['ERR Unknown Redict command called from script', 'rename-command'],
   ])('for %s names the key to check', (reason, remedy) => {
     expect(redisRemedy(reason, 'redis.url')).toContain(remedy);

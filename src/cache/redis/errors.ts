@@ -136,6 +136,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   MISCONF: 'see the log of Redis: it cannot save its data',
 };
 
+export const SLOW_REMEDY = 'look for a slow Redis or network, or raise redis.commandTimeout';
+
 /** Remedies by a part of the reason; the first counts. */
 const REMEDIES_BY_PART: readonly (readonly [RegExp, string])[] = [
   [/cluster support disabled/, 'set redis.url instead of redis.cluster'],
@@ -152,6 +154,7 @@ const REMEDIES_BY_PART: readonly (readonly [RegExp, string])[] = [
     /\bE(?:CONNREFUSED|CONNRESET|TIMEDOUT|HOSTUNREACH|NETUNREACH)\b/,
     'check that Redis runs at {key}, and that this machine can reach it',
   ],
+  [/^(?:Command timed out|Redis did not answer in time)/, SLOW_REMEDY],
   [/self-signed certificate|unable to (?:get|verify) /, 'set redis.caFile'],
   [/certificate has expired/, 'renew the certificate of Redis'],
   [/certificate is not yet valid/, 'check the clocks'],
