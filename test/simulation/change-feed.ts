@@ -15,6 +15,8 @@ const POLL_MS = 250;
 const STAY_MS = 3000;
 const AWAY_MS = 10_000;
 const MAX_POST_MS = 50;
+/** The longest pause of the webhook after failures, its poll, and a post, in ms. */
+const DELIVERY_MS = 62_000;
 
 interface Recorded {
   /** The life of the process that recorded it. */
@@ -45,6 +47,7 @@ export class ChangeFeed {
   readonly #received = new Map<string, Line[]>();
   /** The time at which each era was first used. */
   readonly #eras = new Map<string, number>();
+  #receiverFails = true;
 
   constructor(world: World) {
     this.#world = world;
@@ -90,6 +93,14 @@ export class ChangeFeed {
   start(): void {
     this.#subscribe('a subscriber', 1000);
     this.#subscribe('a rare subscriber', AWAY_MS);
+  }
+
+  /** Ends the failures of the receiver, and waits for the webhook, which may pause after them. */
+  async settle(): Promise<void> {
+    this.#receiverFails = false;
+    const last = this.#changes.findLastIndex(({ keptAt }) => keptAt < Infinity);
+    const isDelivered = (): boolean => this.#received.get(RECEIVER)?.includes(last) ?? last < 0;
+    await this.#world.simulation.scheduler.runUntil(this.#world.now + DELIVERY_MS, isDelivered);
   }
 
   /** Checks that each subscriber and the receiver got each change, or a gap in its place. @throws Violation */
@@ -176,12 +187,13 @@ export class ChangeFeed {
   #post(process: Process, body: string): Promise<Response> {
     const random = this.#world.simulation.random.stream(`post at ${this.#world.now}`);
     const { changes } = JSON.parse(body) as { changes: Line[] };
-    const isLost = random.chance(0.1);
+    const isLost = this.#receiverFails && random.chance(0.1);
     return new Promise((resolve, reject) => {
       this.#world.after(random.between(0, MAX_POST_MS), 'the receiver of the webhook', () => {
         if (!isLost) this.#receive(RECEIVER, changes);
         process.post(random.between(0, MAX_POST_MS), 'is answered by the receiver', () => {
-          if (isLost || random.chance(0.1)) reject(new ServiceError('UPSTREAM_TIMEOUT', {}));
+          if (isLost || (this.#receiverFails && random.chance(0.1)))
+            reject(new ServiceError('UPSTREAM_TIMEOUT', {}));
           else resolve(new Response());
         });
       });

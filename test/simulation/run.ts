@@ -108,6 +108,7 @@ async function violationOf(world: World, driver: FaultDriver, ms: number): Promi
     workload.stop();
     while (world.requests.areOpen) await goOn(world.now + STEP_MS);
     await checkLiveness(world);
+    await world.changes?.settle();
     world.changes?.check();
     return undefined;
   } catch (error) {
