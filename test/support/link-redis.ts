@@ -20,6 +20,10 @@ interface LinkWorld {
   listCreatedAt: string;
   /** Lease in each renewal request: 0 for none, 1 for new, 2 for long-held. */
   leases: unknown[];
+  /** The clock of Redis (ms). */
+  redisTime: string;
+  /** Send time in each renewal request, by the clock of Redis (ms); 0 if it is unknown. */
+  sendTimes: unknown[];
   /** Last message number of every group. */
   number: string;
   /** ID of the server run. */
@@ -57,6 +61,8 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
     listAgeMs: 60_000,
     listCreatedAt: '0',
     leases: [],
+    redisTime: '0',
+    sendTimes: [],
     number: '1',
     run: 'run',
     era: 0,
@@ -81,15 +87,16 @@ export function createLinkRedis(): { commands: RedisCommands; world: LinkWorld }
       return ['era', `era of ${String(run)}${world.era || ''}`];
     },
     [CHANGE]: () => world.changed.then(() => ['2', 0]),
-    [RENEW](_keys, [, , , lease]) {
+    [RENEW](_keys, [, , , lease, , sendTime]) {
       world.leases.push(lease);
+      world.sendTimes.push(sendTime);
       if (world.isSilent) return new Promise(() => undefined);
       if (world.isRefused)
         return world.renewed.then(() => Promise.reject(new Error(`${NOT_PERMITTED} HSET`)));
-      const { was, lapsed, listCreatedAt } = world;
+      const { was, lapsed, listCreatedAt, redisTime } = world;
       world.was = 'listed';
-      const reply = [was, 1, lapsed, listCreatedAt, world.listAgeMs, '0', world.isVouched ? 1 : 0];
-      return world.renewed.then(() => (was === 'late' ? ['late', 0, [], '0', 0, '0', 0] : reply));
+      const reply = [was, 1, lapsed, listCreatedAt, world.listAgeMs, redisTime, world.isVouched ? 1 : 0];
+      return world.renewed.then(() => (was === 'late' ? ['late', 0, [], '0', 0, redisTime, 0] : reply));
     },
   };
   const names = new Map([

@@ -48,8 +48,8 @@ export interface OtherMembers {
 export class MemberList {
   /** Creation time of the list: its score (Redis clock), and its upper bound on the monotonic clock (ms). */
   #created = { score: '', at: Infinity };
-  /** The Redis clock in the last reply, and the monotonic clock at its arrival (both in ms). */
-  #redisClock: { now: number; at: number } | undefined;
+  /** The Redis clock in the last reply, and the monotonic clock at its arrival (both in ms). `mark`: that of its server run. */
+  #redisClock: { mark: string; now: number; at: number } | undefined;
   /** Send time (monotonic, ms) of the last renewal, which Redis may have executed unanswered, or this member's start. */
   renewedAt: number;
   /** Approximate number of members. */
@@ -80,8 +80,9 @@ export class MemberList {
 
   /** Renews the membership. @throws Error when Redis fails or runs the renewal too late, or after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
-    // The first renewal only reads the Redis clock, which is unknown before the first reply.
-    if (this.#redisClock === undefined) await this.#renew(how);
+    // The first renewal only reads the Redis clock, which is unknown before the first reply of a server run: by that of a
+    // former server, a renewal that a hung one runs later might not be late.
+    if (this.#redisClock?.mark !== this.#mark) await this.#renew(how);
     const renewed = await this.#renew(how);
     if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
     return renewed;
@@ -92,10 +93,11 @@ export class MemberList {
     const formerlyAt = this.renewedAt;
     const sentAt = this.clock.monotonic();
     this.renewedAt = sentAt;
+    const mark = this.#mark;
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
-    const times = [this.#redisTime(), MAX_RENEWAL_DELAY_MS];
+    const times = [this.#redisTime(mark), MAX_RENEWAL_DELAY_MS];
     const { publish, ofGroup } = this.commands.channels;
-    const args = [this.id, MEMBERSHIP_MS, ...flags, this.#mark, ...times, publish, ofGroup('bans')];
+    const args = [this.id, MEMBERSHIP_MS, ...flags, mark, ...times, publish, ofGroup('bans')];
     const reply = await this.commands.script(RENEW, [this.#name], args).catch((error: unknown) => {
       // Refused before the script has changed anything: otherwise a write would wait for as long as the right is missing. A
       // later renewal may have been executed.
@@ -108,7 +110,7 @@ export class MemberList {
       ...[string, number, string, number],
     ];
     const at = this.clock.monotonic();
-    this.#redisClock = { now: Number(now), at };
+    this.#redisClock = { mark, now: Number(now), at };
     if (lease !== 'none') this.#lapsed = { areListed: false, areLost: false };
     else if (was !== 'late') this.#noteLapsed(lapsed, score !== this.#created.score);
     // Not updated: the clock of Redis may be set while the list exists, and may have been set ahead before.
@@ -125,9 +127,9 @@ export class MemberList {
     this.#lapsed = { areListed: lapsed.length > 0, areLost: areLost || (isNewList && areListed) };
   }
 
-  /** Returns a lower bound of the Redis clock (ms); 0 before the first reply. */
-  #redisTime(): number {
-    if (this.#redisClock === undefined) return 0;
+  /** Returns a lower bound of the Redis clock (ms); 0 before the first reply of this server run. */
+  #redisTime(mark: string): number {
+    if (this.#redisClock?.mark !== mark) return 0;
     const { now, at } = this.#redisClock;
     return Math.floor(now + (this.clock.monotonic() - at) / MAX_DRIFT);
   }

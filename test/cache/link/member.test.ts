@@ -247,6 +247,19 @@ describe('cache coherence member', () => {
     expect(list.renewedAt).toBe(600);
   });
 
+  test('reads the clock of each server run before it tells the send time of a renewal by it', async () => {
+    const { commands, world } = createLinkRedis();
+    const list = new MemberList(commands, createManualClock(), 'one');
+    const renewal = { joins: false, lease: 'new' } as const;
+    world.redisTime = '7000';
+    await list.renew(renewal);
+    world.run = 'other';
+    world.redisTime = '3000';
+    await list.renew(renewal);
+    await list.renew(renewal);
+    expect(world.sendTimes).toEqual([0, 7000, 0, 3000, 3000]);
+  });
+
   test('measures the wait for Redis from its start when no renewal was sent', async () => {
     const { world, clock, member } = openMember();
     world.isConnected = false;
