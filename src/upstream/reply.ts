@@ -111,11 +111,13 @@ export function* readListAnswer(response: UpstreamResponse): Steps<ListAnswer> {
 
 /** Returns the values in a read response; undefined for a refusal. @throws ServiceError UPSTREAM_INVALID_RESPONSE */
 export function allValuesIn({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
-  if (status !== 200) return undefined;
+  if (status >= 300) return undefined;
+  const headers = { 'content-type': 'application/json' };
+  // As for a shared read: relayed as a refusal, such a status would report the success of a write that was not sent.
+  if (status !== 200) throw contradiction({ status, headers, body: '' }, responseCode);
   const { values } = members;
   if (responseCode === RESPONSE_CODE.valuesNotFound) return [];
   if (Array.isArray(values) && values.every(isCompleteValue)) return values;
-  const headers = { 'content-type': 'application/json' };
   throw invalidResponse('a record without a list of values', { status, headers, body: '' });
 }
 
@@ -158,7 +160,7 @@ function assertConsistent(
   if (isGood && handle !== undefined) assertHandle(response, members, { handle, caseSensitive });
 }
 
-const contradiction = (response: UpstreamResponse, responseCode: number): ServiceError =>
+const contradiction = (response: UpstreamResponse, responseCode: number | undefined): ServiceError =>
   invalidResponse(`response code ${responseCode} contradicts the status`, response);
 
 /** Parses Handle JSON. A 429 or 503 without it comes from a gateway and still signals a busy server. */

@@ -44,6 +44,8 @@ describe('conditional write (If-Match)', () => {
       502,
       { responseCode: 2, handle: HANDLE },
     ],
+    ['a record with 203', { ...recordOf(), status: 203 }, 502, { responseCode: 2, handle: HANDLE }],
+    ['an empty record with 206', { ...EMPTY, status: 206 }, 502, { responseCode: 2, handle: HANDLE }],
   ])(
     'returns an error and writes nothing when the read results in %s',
     async (_what, read, status, members) => {
