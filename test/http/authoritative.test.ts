@@ -53,6 +53,15 @@ describe('authoritative read (auth=true)', () => {
     expect((await proxy.ask(PATH)).status).toBe(404);
   });
 
+  test('with 404 stores nothing, so that a handle created afterwards is found', async () => {
+    const upstream = mockUpstream(notFound());
+    const proxy = await startProxy();
+    const { status, headers } = await proxy.ask(`${PATH}?auth`);
+    expect([status, headers['cache-status']]).toEqual([404, expect.not.stringContaining('stored')]);
+    upstream.answers(fresh);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
   test('evicts the cached record when the upstream refuses it', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();

@@ -49,6 +49,20 @@ describe('failure cache', () => {
       expect((await proxy.ask(PATH)).status).toBe(200);
     });
 
+    test.each<[string, Answer]>([
+      ['busy', { status: 503, body: 'busy' }],
+      ['unreachable', { status: 0, body: '', error: 'ECONNREFUSED' }],
+    ])('is not loaded again because an authoritative read found the server %s', async (_what, answer) => {
+      const proxy = await startProxy();
+      const upstream = mockUpstream(FAILED);
+      await proxy.ask(PATH);
+      upstream.answers(answer);
+      await proxy.ask(`${PATH}?auth=true`);
+      const { asked } = upstream;
+      expect((await proxy.ask(PATH)).status).toBe(500);
+      expect(upstream.asked).toBe(asked);
+    });
+
     test.each([{ handle: HANDLE }, { prefix: '21.' }, { prefix: '' }])(
       'is loaded again after a purge (%o)',
       async (target) => {

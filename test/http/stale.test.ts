@@ -23,6 +23,17 @@ describe('expired record', () => {
     expect(answer.headers.age).toBe('3602');
   });
 
+  test('is not served stale after a later response with TTL 0', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    proxy.pass(HOUR);
+    upstream.answers(recordOf([urlValue('https://example.org/later', 0)]));
+    expect((await proxy.ask(PATH)).text).toContain('/later');
+    upstream.answers(broken);
+    expect((await proxy.ask(PATH)).status).toBe(502);
+  });
+
   test('is not loaded again within upstream.retryAfter of a failure', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();

@@ -3,7 +3,15 @@ import { assert, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-import { type Answer, HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstream.js';
+import {
+  type Answer,
+  HANDLE,
+  PATH,
+  mockUpstream,
+  notFound,
+  recordOf,
+  urlValue,
+} from '../support/upstream.js';
 import { type Sent, mockWrites } from '../support/writes.js';
 import type { Asked } from '../support/ask.js';
 
@@ -11,14 +19,18 @@ useNock();
 
 const EMPTY: Answer = { status: 200, body: { responseCode: 200, handle: HANDLE } };
 
+const CASE = { UPSTREAM_CASE_SENSITIVE: 'true' };
+const SMALL = { UPSTREAM_MAX_RECORD_SIZE: '1KiB' };
+
 async function putIf(
   read: Answer,
   condition: Record<string, string>,
   path = PATH,
+  env: Record<string, string> = {},
 ): Promise<{ answer: Asked; sent: Sent[]; proxy: Proxy; targets: string[] }> {
   const { targets } = mockUpstream(read);
   const sent = mockWrites();
-  const proxy = await startProxy();
+  const proxy = await startProxy(env);
   const headers = { Authorization: 'Basic eDp5', 'Content-Type': 'application/json', ...condition };
   return { answer: await proxy.ask(path, { method: 'PUT', headers, body: '[]' }), sent, proxy, targets };
 }
@@ -101,6 +113,14 @@ describe('conditional write (If-Match)', () => {
     const other = { ...headers, 'If-Match': '"other"' };
     expect((await proxy.ask(PATH, { method: 'PUT', headers: other, body: '[]' })).status).toBe(412);
     expect(sent).toHaveLength(2);
+  });
+
+  test.each<[string, Answer, Record<string, string>]>([
+    ['has a different handle, on a case-sensitive server', recordOf(undefined, HANDLE.toUpperCase()), CASE],
+    ['is longer than upstream.maxRecordSize', recordOf([urlValue('x'.repeat(2000))]), SMALL],
+  ])('is not sent if the record %s', async (_what, read, env) => {
+    const { answer, sent } = await putIf(read, { 'If-Match': '*' }, PATH, env);
+    expect([answer.status, sent]).toEqual([502, []]);
   });
 
   test('treats a value of an empty record as missing', async () => {

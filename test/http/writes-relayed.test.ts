@@ -121,6 +121,12 @@ describe('response to a write', () => {
     expect(sent, 'a write is never sent twice').toHaveLength(1);
   });
 
+  test('with 204 has no Content-Length, which HTTP forbids there', async () => {
+    mockWrites({ status: 204, rawHeaders: ['Content-Length', '0'] });
+    const answer = await (await startProxy()).ask(PATH, { method: 'PUT', body: '[]' });
+    expect([answer.status, answer.headers['content-length']]).toEqual([204, undefined]);
+  });
+
   test('is readable by scripts (CORS), including its challenges', async () => {
     const credentials = ['Access-Control-Allow-Credentials', 'true'];
     mockWrites({ status: 401, rawHeaders: [...CHALLENGES, ...credentials] });

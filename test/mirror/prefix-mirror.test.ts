@@ -24,6 +24,8 @@ function startMirror({ trustedSince = 0 } = {}) {
   let reads = 0;
   let isAway = false;
   let isRefused = false;
+  let isWhole = true;
+  let isStale = false;
   let broken: string | undefined;
   let duringList = async (): Promise<void> => Promise.resolve();
   const failIfAway = (): void => {
@@ -33,7 +35,7 @@ function startMirror({ trustedSince = 0 } = {}) {
     failIfAway();
     if (isRefused) throw new ListRefused('status 401');
     await duringList();
-    return Promise.resolve({ names: NAMES, handles: [...NAMES], isWhole: true });
+    return Promise.resolve({ names: NAMES, handles: [...NAMES], isWhole });
   };
   const memory = {
     inspect: (key: string) => {
@@ -48,6 +50,8 @@ function startMirror({ trustedSince = 0 } = {}) {
       failIfAway();
       if (key === broken) throw new TypeError(key);
       const requestedAt = clock.now();
+      const known = entries.get(key);
+      if (isStale && known) return { kind: 'entry', entry: known, from: 'memory', readAt: requestedAt };
       const times = { requestedAt, staleAt: requestedAt, deleteAt: requestedAt };
       const entry = { kind: 'found' as const, values: toBytes('[]'), message: '', ...times };
       entries.set(key, entry);
@@ -82,6 +86,13 @@ function startMirror({ trustedSince = 0 } = {}) {
     },
     refuse: () => {
       isRefused = true;
+    },
+    setWhole: (whole: boolean) => {
+      isWhole = whole;
+    },
+    /** The server has just failed for a client: a refresh resolves to the stored entry. */
+    setStale: (stale: boolean) => {
+      isStale = stale;
     },
     setDuringList: (run: () => Promise<void>) => {
       duringList = run;
@@ -127,6 +138,40 @@ describe('mirrored prefix', () => {
     expect(clock.timers()).toBe(1);
     mirror.close();
     expect(clock.timers()).toBe(0);
+  });
+
+  it('has records as old as the list, although its walk ends later', async () => {
+    const { clock, mirror } = startMirror();
+    await clock.pass(1000);
+    expect(mirror.ages().records).toBe(1);
+    await clock.pass(INTERVAL_MS - 2000);
+    expect(mirror.ages()).toEqual({ list: 49, records: 49 });
+  });
+
+  it('has no age of its records while a list is not whole, or a handle cannot be read', async () => {
+    const { clock, mirror, breakHandle, setWhole } = startMirror();
+    setWhole(false);
+    breakHandle('21.T1/7');
+    await clock.pass(INTERVAL_MS / 4);
+    expect([mirror.handleCounts().failed, mirror.ages().records]).toEqual([1, Infinity]);
+    setWhole(true);
+    await clock.pass(INTERVAL_MS / 2);
+    expect([mirror.handleCounts().failed, mirror.ages().records]).toEqual([1, Infinity]);
+    setWhole(false);
+    breakHandle('');
+    await clock.pass(INTERVAL_MS / 2);
+    expect([mirror.handleCounts().failed, mirror.ages().records]).toEqual([0, Infinity]);
+    setWhole(true);
+    await clock.pass(INTERVAL_MS);
+    expect(mirror.ages().records).toBeLessThan(INTERVAL_MS / 1000);
+  });
+
+  it('counts a handle as failed if only its older record is served, because the server fails', async () => {
+    const { clock, mirror, setStale } = startMirror();
+    await clock.pass(1000);
+    setStale(true);
+    await clock.pass(INTERVAL_MS - 2000);
+    expect([mirror.handleCounts().failed, mirror.ages().records]).toEqual([NAMES.size, 99]);
   });
 
   it('spreads the reads after the first copy over the time until the next list', async () => {
