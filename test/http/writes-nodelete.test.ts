@@ -47,8 +47,17 @@ describe('DELETE (nodelete)', () => {
       const answer = await proxy.ask(target, { method: 'DELETE' });
       expect(answer.status).toBe(404);
       expect(JSON.parse(answer.text)).toEqual({ responseCode: 100, handle: HANDLE });
+      expect(answer.headers['cache-control'], 'the handle may be created').toBe('no-store');
     }
     expect(sent).toEqual([]);
+    const counts = async () =>
+      (await proxy.metrics()).find(({ name }) => name === 'handle_proxy_requests_total')?.values;
+    await expect.poll(counts).toContainEqual(
+      expect.objectContaining({
+        value: 2,
+        labels: { interface: 'record', result: 'refused', status: '404' },
+      }),
+    );
   });
 
   test('is rejected even when the existence check fails upstream', async () => {

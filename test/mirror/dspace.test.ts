@@ -12,10 +12,12 @@ const pageOf = (id: string): string => `https://ui.repository.test/${id}`;
 async function startDspace() {
   const pages = new Map(['123456/1', '123456/b', '123456/A'].map((name) => [name, pageOf(name)]));
   let isAway = false;
+  let lists = 0;
   const server = createServer((req, res) => {
     const [, kind, name = ''] = /^\/server\/(\w+)\/(.*)$/.exec(decodeURIComponent(req.url ?? '')) ?? [];
     const page = pages.get(name);
     const resolved = page === undefined ? null : [page];
+    if (kind === 'listhandles') lists++;
     res.writeHead(isAway ? 503 : 200, { 'Content-Type': 'application/json' });
     res.end(JSON.stringify(kind === 'listhandles' ? [...pages.keys()] : resolved));
   }).listen(0, '127.0.0.1');
@@ -28,17 +30,20 @@ async function startDspace() {
   const setAway = (): void => {
     isAway = true;
   };
-  return { pages, setAway, url };
+  return { pages, setAway, url, lists: () => lists };
 }
 
-async function startMirror({ url }: { url: string }) {
-  const proxy = await startProxy({
+const openMirror = ({ url }: { url: string }) =>
+  startProxy({
     UPSTREAMS: JSON.stringify([{ prefixes: '123456', kind: 'dspace', url }]),
     UPSTREAM_RETRY_AFTER: '0s',
     ...fixed({ upstream: { breaker: { openForMs: 10 } } }),
     MIRROR_PREFIXES: '123456',
     MIRROR_INTERVAL: '1s',
   });
+
+async function startMirror(dspace: { url: string }) {
+  const proxy = await openMirror(dspace);
   const ask = (path: string) => proxy.ask(`/api/handles${path}`);
   const list = async () => JSON.parse((await ask('?prefix=123456')).text) as { handles: string[] };
   const isCopied = async (): Promise<boolean> => {
@@ -59,6 +64,18 @@ describe('a mirrored DSpace', () => {
       '{"responseCode":1,"prefix":"123456","totalCount":"3","page":1,"pageSize":2,"handles":["123456/A"]}',
     );
     expect(headers['cache-status']).toBe('handle-resolver-proxy; hit; detail=mirror');
+  });
+
+  it('is listed in one request, however many handles it has', async () => {
+    const dspace = await startDspace();
+    for (let at = 0; at < 10_001; at++) dspace.pages.set(`123456/${at}`, pageOf('same'));
+    const proxy = await openMirror(dspace);
+    const listed = async () =>
+      (await proxy.metrics())
+        .find(({ name }) => name === 'handle_proxy_mirror_handles')
+        ?.values.find(({ labels }) => labels['state'] === 'listed')?.value;
+    await expect.poll(listed).toBe(dspace.pages.size);
+    expect(dspace.lists()).toBe(1);
   });
 
   it('shows a changed, a new and a deleted item after the interval', async () => {

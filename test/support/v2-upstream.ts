@@ -11,6 +11,8 @@ export interface Scripted {
   error?: string;
   /** Never responds; the request times out immediately. */
   hangs?: boolean;
+  /** Responds after this time (ms), which passes immediately. */
+  afterMs?: number;
 }
 
 export interface SentUpstream {
@@ -30,10 +32,19 @@ const TIME_LIMIT_MS = 60_000;
  * request.
  */
 function fakeTimeLimits(script: Scripted[]): void {
-  if (!script.some(({ hangs }) => hangs)) return;
+  if (!script.some(({ hangs, afterMs }) => hangs ?? afterMs)) return;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => {
     vi.useRealTimers();
+  });
+}
+
+/** Lets the time pass twice, because a timeout waits in two halves. */
+function passTime(ms: number, then: () => void): void {
+  vi.advanceTimersByTime(ms);
+  setImmediate(() => {
+    vi.advanceTimersByTime(ms);
+    then();
   });
 }
 
@@ -59,15 +70,14 @@ export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } 
     expect(headers).toMatchObject({ accept: 'application/json', 'user-agent': 'handle-resolver-proxy' });
     const next = rest.shift() ?? { status: 599 };
     if (next.hangs) {
-      vi.advanceTimersByTime(TIME_LIMIT_MS);
-      // A timeout waits in two halves.
-      setImmediate(() => vi.advanceTimersByTime(TIME_LIMIT_MS));
+      passTime(TIME_LIMIT_MS, () => undefined);
       return;
     }
     const text = typeof next.body === 'string' ? next.body : JSON.stringify(next.body ?? '');
-    if (next.error === undefined) {
-      callback(null, [next.status, next.body === undefined ? '' : text, next.headers ?? {}]);
-    } else callback(Object.assign(new Error(next.error), { code: next.error }), [500, '']);
+    const result: nock.ReplyFnResult = [next.status, next.body === undefined ? '' : text, next.headers ?? {}];
+    if (next.afterMs !== undefined) passTime(next.afterMs / 2, () => callback(null, result));
+    else if (next.error === undefined) callback(null, result);
+    else callback(Object.assign(new Error(next.error), { code: next.error }), [500, '']);
   };
   const scope = nock(UPSTREAM_URL).persist();
   for (const method of ['get', 'put', 'delete'] as const) scope[method](/.*/).optionally().reply(respond);

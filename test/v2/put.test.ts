@@ -30,6 +30,11 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
 }
 
 describe('ePIC v2 PUT of a missing handle', () => {
+  test('waits for its write for upstream.writeTimeout, which is longer than that of a read', async () => {
+    const { answer } = await answered([reply.missing, { ...reply.created, afterMs: 25_000 }]);
+    expect(answer.status).toBe(201);
+  });
+
   test('reads the handle and creates it with overwrite=false', async () => {
     const { answer, sent, url } = await answered([reply.missing, reply.created]);
     expect(sent).toEqual([GET, put('?overwrite=false')]);
