@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
-import { type Answer, HANDLE, PATH, mockUpstream, recordOf } from '../support/upstream.js';
+import { type Answer, HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
@@ -91,6 +91,17 @@ describe('failure cache', () => {
       expect((await proxy.ask(PATH)).status).toBe(502);
       expect(upstream.asked).toBe(1);
     });
+  });
+
+  test('forgets a failure after a later success, so that a record with a short TTL is loaded again', async () => {
+    const proxy = await startProxy();
+    const upstream = mockUpstream({ status: 503, body: 'busy' });
+    expect((await proxy.ask(PATH)).status).toBe(503);
+    upstream.answers(recordOf([urlValue('https://example.org/old', 1)]));
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    upstream.answers(recordOf([urlValue('https://example.org/new', 1)]));
+    proxy.pass(1500);
+    expect((await proxy.ask(PATH)).text).toContain('/new');
   });
 
   test('does not cache the failure of a busy or unreachable server', async () => {

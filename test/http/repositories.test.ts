@@ -148,8 +148,17 @@ describe('DSpace handle', () => {
         values: [VALUE],
       });
     }
+    expect((await ask('/api/handles/123456/1', { method: 'HEAD', headers: LOGIN })).status).toBe(200);
     const v2 = await ask('/api/v2/handles/123456/1', { headers: LOGIN });
     expect([v2.status, jsonOf(v2)]).toMatchObject([200, [{ idx: 100, type: 'URL', parsed_data: PAGE }]]);
+  });
+
+  it('is read again with auth=true for a request with a login', async () => {
+    const reads = nock(SITE).get('/server/resolve/123456/1').twice().reply(200, [PAGE]);
+    const { ask } = await start();
+    for (const query of ['', '?auth=true'])
+      expect((await ask(`/api/handles/123456/1${query}`, { headers: LOGIN })).status).toBe(200);
+    expect(reads.isDone()).toBe(true);
   });
 
   it('is resolved in a batch, next to a handle at a Handle server', async () => {

@@ -147,6 +147,20 @@ describe('conditional write (If-Match)', () => {
     expect([answer.status, answer.text]).toEqual([412, expect.stringContaining(reason)]);
   });
 
+  test.each([PATH, `${PATH}?pretty`])(
+    'is not sent if the ETag of GET %s is in If-None-Match',
+    async (path) => {
+      mockUpstream();
+      const sent = mockWrites();
+      const proxy = await startProxy();
+      const tag = (await proxy.ask(path)).headers.etag;
+      assert(tag);
+      const headers = { Authorization: 'Basic eDp5', 'If-None-Match': tag };
+      expect((await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' })).status).toBe(412);
+      expect(sent).toEqual([]);
+    },
+  );
+
   test('compares the ETag with that of an authoritative read, because a secondary may lag', async () => {
     const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
     expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
