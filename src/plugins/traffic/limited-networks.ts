@@ -140,9 +140,8 @@ export class LimitedNetworks {
   #put(entry: LimitEntry): void {
     const known = this.#entries.get(entry.network);
     const isOwn = entry.isOwn || known?.isOwn === true;
-    const isShared = entry.isShared || known?.isShared === true;
     const until = Math.max(entry.until, known?.until ?? 0);
-    this.#entries.set(entry.network, { ...entry, until, isOwn, isShared });
+    this.#entries.set(entry.network, { ...entry, until, isOwn });
     this.onLimited(entry.network);
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_NETWORKS && oldest !== undefined) this.#drop(oldest);
