@@ -76,6 +76,19 @@ test.each<[string, Kept]>([
       },
     },
   ],
+  [
+    'released locks',
+    {
+      chars: 2000,
+      start() {
+        const queue = new LockQueue(() => 0);
+        const writer = { client: '300:21.T1/USER', network: '192.0.2.0/24', prefix: '21.T1' };
+        return (name) => {
+          queue.enter(name, writer, () => undefined)?.();
+        };
+      },
+    },
+  ],
 ])('%s of long names take at most 40 MiB', (_what, { chars, start }) => {
   const keep = start();
   const before = heapMib();
