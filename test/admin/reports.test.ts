@@ -98,6 +98,19 @@ describe('resolution reports', () => {
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 4, robots: 3 });
   });
 
+  it('attribute hits to robots by a rule that does nothing else, and no rejected read', async () => {
+    mockUpstream(answerByHandle);
+    const rules = [
+      { name: 'rejected', match: { userAgent: 'Rude*' }, robot: true, answer: 403 },
+      { name: 'robots', match: { userAgent: '*bot*' }, robot: true },
+    ];
+    const proxy = await startProxy({ ...ON, TRAFFIC_RULES: JSON.stringify(rules) });
+    const RUDE = { 'User-Agent': 'RudeBot/1' };
+    for (const headers of [ROBOT, ROBOT, RUDE, ROBOT, ROBOT])
+      await proxy.ask('/api/handles/21.T1/a', { headers });
+    await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 4, robots: 4 });
+  });
+
   it('start again each month, and retain previous months', async () => {
     mockUpstream(answerByHandle);
     const proxy = await startProxy({ ...ON, REPORTS_FOLDER: folder() });

@@ -58,6 +58,25 @@ describe('traffic limit (rate limit)', () => {
     expect((await proxy.ask(PATH)).status).toBe(429);
   });
 
+  test('names the rule and its time in headers and errors, also with quotes in the name', async () => {
+    const rule = { name: 'all "bots" \\', limit: { perSecond: 3 } };
+    const proxy = await start({ TRAFFIC_RULES: JSON.stringify([rule]) });
+    const { headers } = await proxy.ask(PATH);
+    // A third of a second is less than the whole seconds of the header.
+    expect([headers['ratelimit-policy'], headers['ratelimit']]).toEqual([
+      String.raw`"all \"bots\" \\";q=3;w=1`,
+      String.raw`"all \"bots\" \\";r=2;t=1`,
+    ]);
+    for (let times = 0; times < 2; times++) await proxy.ask(PATH);
+    expect((await proxy.ask(PATH)).text).toContain('at most 3 in a second');
+  });
+
+  test('says in the error that the limit is for a minute', async () => {
+    const proxy = await start();
+    for (let times = 0; times < 2; times++) await proxy.ask(PATH);
+    expect((await proxy.ask(PATH)).text).toContain('rule all: at most 2 in a minute');
+  });
+
   test('allows a burst up to the token bucket capacity', async () => {
     const proxy = await start({}, { perSecond: 1, perMinute: undefined, burst: 3 });
     const statuses = async (times: number): Promise<number[]> => {

@@ -31,6 +31,7 @@ async function isMatched(match: object, target: string, question?: Question): Pr
 
 const from = (address: string): Question => ({ headers: { 'X-Forwarded-For': address } });
 const POST: Question = { method: 'POST' };
+const BATCH: Question = { method: 'POST', body: '{"handles":["21.T11998/page"]}' };
 const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'application/x-hdl-message' };
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
@@ -73,6 +74,7 @@ describe('traffic rules', () => {
       ['no other handle', { handle: '21.T11998/*x' }, PAGE, undefined, false],
       ['misses', { reads: 'misses' }, PAGE, undefined, true],
       ['no write as a miss', { reads: 'misses' }, PAGE, { method: 'PUT', body: '[]' }, false],
+      ['a batch as a miss', { reads: 'misses' }, '/api/resolve', BATCH, true],
       ['no miss when it is limited to hits', { reads: 'hits' }, PAGE, undefined, false],
       ['credentials', { credentials: true }, PAGE, { headers: { Authorization: 'Basic eDp4' } }, true],
       ['missing credentials', { credentials: false }, PAGE, undefined, true],
@@ -90,6 +92,14 @@ describe('traffic rules', () => {
       404, 403,
     ]);
     expect(await read('/hrls/handles/21.T11998')).not.toBe(403);
+  });
+
+  test('count a read with credentials as a miss, also while its record is in memory', async () => {
+    const proxy = await start([
+      { name: 'tested', match: { reads: 'misses', credentials: true }, answer: 403 },
+    ]);
+    expect((await proxy.ask(PAGE)).status).toBe(200);
+    expect((await proxy.ask(PAGE, { headers: { Authorization: 'Basic eDp4' } })).status).toBe(403);
   });
 
   test('match a POST of a native message as a redirect without the native protocol', async () => {
@@ -167,6 +177,12 @@ describe('traffic rules', () => {
         expect([answer.status, answer.headers['ratelimit']]).toEqual([200, undefined]);
       }
       expect(await countsOf(proxy)).toEqual({ 'tried matched': 1, 'tried shadowed': 2 });
+    });
+
+    test('without an action counts hits too, prepared or not', async () => {
+      const proxy = await start([{ name: 'watched', match: {}, shadow: true }]);
+      for (let times = 0; times < 4; times++) await proxy.ask(PAGE);
+      expect(await countsOf(proxy)).toEqual({ 'watched matched': 4 });
     });
 
     test('does not prevent the next rule from applying', async () => {

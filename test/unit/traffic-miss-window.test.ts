@@ -158,13 +158,14 @@ describe('miss-based network limit', () => {
     });
 
     test('is rejected with the remaining time until the limit expires', async () => {
-      const { clock, read, refused, asked } = start();
+      const { clock, read, networks, refused, asked } = start();
       for (let times = 0; times < 4; times++) await read('a');
       clock.now = 2500;
       await expect(read('a')).rejects.toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 8 });
       expect([asked(), refused]).toEqual([4, ['unknown-names']]);
       await read('b');
       clock.now = 10_000;
+      expect(networks.limits()).toEqual([]);
       await read('a');
       expect(asked()).toBe(6);
     });
