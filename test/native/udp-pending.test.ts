@@ -31,16 +31,18 @@ function startWaiting(resolve = vi.fn((): Promise<NativeOutcome> => new Promise(
   };
   const slicer = new TimeSlicer({ monotonic: () => 0, nextTurn: setImmediate });
   const host = partial<Host>({ ...context, slicer });
-  const { socket } = createUdpListener(partial<NativeConfig>(config), host, native, () => false);
+  const { socket, drain } = createUdpListener(partial<NativeConfig>(config), host, native, () => false);
+  let isOpen = true;
+  socket.once('close', () => (isOpen = false));
   onTestFinished(() => {
-    socket.close();
+    if (isOpen) socket.close();
   });
   const codes: number[] = [];
   vi.spyOn(socket, 'send').mockImplementation(
     (packet: unknown) => void codes.push(codeOf(readResponse(packet as Buffer))),
   );
   const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };
-  return { resolve, limited, codes, send: (packet: Buffer) => socket.emit('message', packet, peer) };
+  return { resolve, limited, codes, drain, send: (packet: Buffer) => socket.emit('message', packet, peer) };
 }
 
 describe('pending UDP requests', () => {
@@ -79,5 +81,25 @@ describe('pending UDP requests', () => {
     });
     send(long);
     expect(resolve.mock.calls).toHaveLength(length + 1);
+  });
+
+  test('are not sent an answer after a stop has closed the socket', async () => {
+    const gates = [gate(), gate()] as const;
+    const answerAfter = async (opened: Promise<void>): Promise<NativeOutcome> => {
+      await opened;
+      return refusalMessage(100, 'miss');
+    };
+    const resolve = vi.fn<() => Promise<NativeOutcome>>();
+    for (const { opened } of gates) resolve.mockImplementationOnce(() => answerAfter(opened));
+    const { codes, drain, send } = startWaiting(resolve);
+    send(REQUEST);
+    const closed = drain(60_000);
+    // Received during the stop, which waits only for the first request.
+    send(REQUEST);
+    gates[0].open();
+    await closed;
+    gates[1].open();
+    await new Promise(setImmediate);
+    expect(codes).toEqual([100]);
   });
 });

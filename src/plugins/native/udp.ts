@@ -102,9 +102,10 @@ export function createUdpListener(
   socket.on('message', receive);
   return {
     socket,
-    /** Closes the socket when all received requests are answered, or after the timeout. */
+    /** Closes the socket when the requests received before are answered, or after the timeout. */
     drain: async (timeoutMs: number): Promise<void> => {
       await Promise.race([Promise.all(pending), pause(timeoutMs, undefined, { ref: false })]);
+      pending.clear();
       await new Promise<void>((resolve) => socket.close(resolve));
     },
   };
@@ -148,7 +149,7 @@ function createResponder(
   send: SendPacket,
   judge: (peer: Peer) => LimitVerdict,
   report: ReportMessage,
-): { respond: Respond; pending: ReadonlySet<Promise<unknown>> } {
+): { respond: Respond; pending: Set<Promise<unknown>> } {
   const pending = new Set<Promise<unknown>>();
   const sendAll = (peer: Peer, { reply }: AnsweredMessage): void => {
     for (const packet of toPackets(reply.envelope, reply.message)) send(packet, peer);
@@ -160,7 +161,8 @@ function createResponder(
       return;
     }
     const sent = answered.then((later) => {
-      pending.delete(sent);
+      // A stop has closed the socket, whose `send` would throw and end the process.
+      if (!pending.delete(sent)) return;
       // Responses to requests that arrived together are counted only now; clients resend what is dropped.
       if (judge(peer) === 'answer') sendAll(peer, later);
     });
