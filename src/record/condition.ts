@@ -90,9 +90,9 @@ const WHOLE: Selection = { indexes: [], types: [] };
 const namesTags = (header: string | undefined): boolean => header !== undefined && header.trim() !== '*';
 
 function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
-  const { status, responseCode, body, members } = response;
+  const { responseCode, body, members, values } = response;
   if (responseCode === RESPONSE_CODE.handleNotFound) return undefined;
-  const record = status === 200 ? yield* recordOf(body, members) : undefined;
+  const record = values && (yield* recordOf(body, members));
   if (record === undefined) throw refusedRead(response);
   return record;
 }
@@ -103,7 +103,7 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
   return new ServiceError('UPSTREAM_FAILED', {
     detail: 'it did not return the record',
     upstreamAnswer: {
-      status: status === 200 ? 502 : status,
+      status,
       members: responseCode === undefined ? { responseCode: RESPONSE_CODE.authenticationFailed } : others,
       namesHandle: handle !== undefined,
       retryAfter,

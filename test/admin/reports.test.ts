@@ -98,16 +98,20 @@ describe('resolution reports', () => {
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 4, robots: 3 });
   });
 
-  it('attribute hits to robots by a rule that does nothing else, and no rejected read', async () => {
+  const ROBOTS = { name: 'robots', match: { userAgent: '*bot*' }, robot: true };
+  const REJECTED = { name: 'rejected', match: { userAgent: 'Rude*' }, robot: true, answer: 403 };
+
+  it.each([
+    ['hits to robots by a rule that does nothing else', [ROBOTS], [ROBOT, ROBOT, ROBOT, ROBOT]],
+    [
+      'no rejected read to a robot',
+      [REJECTED, ROBOTS],
+      [ROBOT, ROBOT, { 'User-Agent': 'RudeBot/1' }, ROBOT, ROBOT],
+    ],
+  ])('attribute %s', async (_what, rules, requests) => {
     mockUpstream(answerByHandle);
-    const rules = [
-      { name: 'rejected', match: { userAgent: 'Rude*' }, robot: true, answer: 403 },
-      { name: 'robots', match: { userAgent: '*bot*' }, robot: true },
-    ];
     const proxy = await startProxy({ ...ON, TRAFFIC_RULES: JSON.stringify(rules) });
-    const RUDE = { 'User-Agent': 'RudeBot/1' };
-    for (const headers of [ROBOT, ROBOT, RUDE, ROBOT, ROBOT])
-      await proxy.ask('/api/handles/21.T1/a', { headers });
+    for (const headers of requests) await proxy.ask('/api/handles/21.T1/a', { headers });
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 4, robots: 4 });
   });
 

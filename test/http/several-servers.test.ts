@@ -146,8 +146,8 @@ describe('proxy with several upstream servers', () => {
     expect(list.body.toString()).toContain('20.500.99/USER');
     expect(asked()).toEqual([0, 1, 0]);
     expect((await ask('/api/sessions', { method: 'POST' })).status).toBe(201);
-    await ask('/api/site?prefix=20.500.99');
-    expect(asked()).toEqual([2, 1, 0]);
+    for (const query of ['', '?prefix=20.500.99']) await ask(`/api/site${query}`);
+    expect(asked()).toEqual([3, 1, 0]);
   });
 
   const sessionOf = (sessionId: string) => ({

@@ -56,6 +56,12 @@ describe('conditional write (If-Match)', () => {
       502,
       { responseCode: 2, handle: HANDLE },
     ],
+    [
+      'a refusal with the code of an empty record',
+      { status: 404, body: { responseCode: 200, handle: HANDLE } },
+      404,
+      { responseCode: 200, handle: HANDLE },
+    ],
     ['a record with 203', { ...recordOf(), status: 203 }, 502, { responseCode: 2, handle: HANDLE }],
     ['an empty record with 206', { ...EMPTY, status: 206 }, 502, { responseCode: 2, handle: HANDLE }],
   ])(

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { concernsOneCommand, redisReason, redisRemedy, serverVersion } from '../../src/cache/redis/errors.js';
+import {
+  concernsOneCommand,
+  redisReason,
+  redisRemedy,
+  serverVersion,
+  timeoutError,
+} from '../../src/cache/redis/errors.js';
 
 describe('the remedy for an error of Redis', () => {
   it.each([
@@ -16,7 +22,7 @@ describe('the remedy for an error of Redis', () => {
       'use a name of its certificate in redis.url',
     ],
     ['Command timed out', 'look for a slow Redis or network'],
-    ['Redis did not answer in time', 'look for a slow Redis or network'],
+    [timeoutError().message, 'look for a slow Redis or network'],
     ['ERR Unknown Redict command called from script', 'rename-command'],
   ])('for %s names the key to check', (reason, remedy) => {
     expect(redisRemedy(reason, 'redis.url')).toContain(remedy);
