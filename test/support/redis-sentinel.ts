@@ -34,6 +34,8 @@ export async function startGuardedRedis(): Promise<Guarded> {
   const sentinel = await launchSentinel(join(folder, 'sentinel.conf'), { port, masterPort: first.port });
   const client = new Redis(port, '127.0.0.1');
   client.on('error', () => undefined);
+  // After a pause of the machine of two seconds, a Sentinel does nothing for half a minute (TILT mode). Redis 6 has no such setting.
+  await client.call('SENTINEL', 'DEBUG', 'TILT-TRIGGER', '600000').catch(() => undefined);
   const master = async (): Promise<RedisServer> => {
     const [, masterPort] = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)) as string[];
     return servers.find((server) => server.port === Number(masterPort))!;
