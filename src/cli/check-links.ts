@@ -2,15 +2,17 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { Agent } from 'undici';
+import { Agent, Pool } from 'undici';
 import { tryDecode } from '../handle/bytes.js';
+import { outgoingProxy } from '../config/outgoing-proxy.js';
 import { VERSION } from '../config/package-files.js';
 import { replaceFile } from '../config/replace-file.js';
 import { matchesInSequence } from '../handle/handle.js';
 import { hasShortHost } from '../handle/url.js';
 import type { HandleValue } from '../handle/value.js';
 import { createConnector } from '../upstream/connections.js';
-import { codeOf, isBeforeRequest } from '../upstream/failure.js';
+import { codeOf, isBeforeRequest, PROXY_LOGIN } from '../upstream/failure.js';
+import { proxyLogin } from '../upstream/hosts.js';
 import { callExport, failureReason, readBytes, streamBody, streamExport } from './client.js';
 import { readRecordLines } from './handle-net.js';
 import { sendPaced } from './paced-requests.js';
@@ -78,14 +80,19 @@ export async function checkLinks(file: string | undefined, options: CheckLinksOp
   const counter = startCounter('link', due.length);
   const request = createPoliteRequest(options);
   const queue = urlsByHost(due).values();
+  let failure: Failure | undefined;
   const isInterrupted = await sendPaced({
     concurrency: options.hosts,
     rate: 0,
-    next: () => queue.next().value,
+    next: () => (failure === undefined ? queue.next().value : undefined),
     async send(urls, signal) {
       for (const url of urls) {
-        if (signal.aborted) return;
+        if (signal.aborted || failure !== undefined) return;
         const check = await checkLink(url, checks.get(url), request);
+        if (check instanceof Failure) {
+          failure = check;
+          return;
+        }
         checks.set(url, check);
         appendFileSync(state, `${JSON.stringify(check)}\n`);
         counter.add(1);
@@ -95,6 +102,7 @@ export async function checkLinks(file: string | undefined, options: CheckLinksOp
   counter.stop();
   await replaceState(state, checks);
   printChecks(handles, checks, options);
+  if (failure !== undefined) throw failure;
   if (isInterrupted) throw new Failure('interrupted; run the same command to continue');
 }
 
@@ -147,15 +155,22 @@ type IsAllowed = (path: string) => boolean;
 function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteRequest {
   const hosts = new Map<string, { previous: Promise<unknown>; nextAt: number }>();
   const robots = new LRUCache<string, Promise<IsAllowed>>({ max: MAX_ROBOTS });
-  const agent = new Agent({ connect: createConnector({}, {}), connections: 1 });
-  const dispatcher = agent as unknown as NonNullable<RequestInit['dispatcher']>;
+  const dispatchOf = createDispatch();
+  let hasAnswered = false;
   const send = (url: URL, init: RequestInit): Promise<Response> => {
     const host = hosts.get(url.origin) ?? { previous: Promise.resolve(), nextAt: 0 };
     hosts.set(url.origin, host);
     const request = host.previous.then(async () => {
       await sleep(Math.max(0, host.nextAt - performance.now()));
       const signal = AbortSignal.timeout(timeout * 1000);
-      return fetch(url, { headers: HEADERS, signal, dispatcher, ...init });
+      const dispatcher = { dispatch: dispatchOf(url) } as unknown as NonNullable<RequestInit['dispatcher']>;
+      try {
+        const response = await fetch(url, { headers: HEADERS, signal, dispatcher, ...init });
+        hasAnswered ||= requestProxy(url) !== undefined;
+        return response;
+      } catch (error) {
+        throw proxyFailure(error, url, hasAnswered) ?? error;
+      }
     });
     const onEnd = (): number => (host.nextAt = performance.now() + 60_000 / rate);
     host.previous = request.then(onEnd, onEnd);
@@ -163,20 +178,76 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
   };
   return async function requestPolitely(url, method) {
     const isAllowed =
-      robots.get(url.origin) ?? readRobots(() => send(new URL('/robots.txt', url), {}), timeout);
+      robots.get(url.origin) ??
+      readRobots(() => send(new URL('/robots.txt', url), {}), timeout, requestProxy(url) !== undefined);
     robots.set(url.origin, isAllowed);
     if (!(await isAllowed)(url.pathname + url.search)) throw new Error(DISALLOWED);
     return send(url, { method, redirect: 'manual' });
   };
 }
 
+/** The proxy of http URLs that gets whole requests. By default, squid and tinyproxy open tunnels to port 443 only. */
+function requestProxy(url: URL): URL | undefined {
+  const proxy = url.protocol === 'http:' ? outgoingProxy(url) : undefined;
+  return proxy?.protocol === 'http:' ? proxy : undefined;
+}
+
+function createDispatch(): (url: URL) => Agent['dispatch'] {
+  const agent = new Agent({ connect: createConnector({}, {}), connections: 1 });
+  let pool: Pool | undefined;
+  return function dispatchOf(url) {
+    const proxy = requestProxy(url);
+    if (proxy === undefined) return (options, handler) => agent.dispatch(options, handler);
+    const requests = (pool ??= new Pool(proxy.origin));
+    // RFC 9112 §3.2.2: a proxy gets the whole URL.
+    return (options, handler) => {
+      const path = `${String(options.origin)}${options.path}`;
+      const headers = { ...(options.headers as object), host: url.host, ...proxyLogin(proxy) };
+      return requests.dispatch({ ...options, origin: proxy.origin, path, headers }, handler);
+    };
+  };
+}
+
+/** Error of a connection, or of a tunnel with the `reason` of its failure. */
+type ConnectionError = Error & { code?: string; reason?: string };
+
+/** Returns the failure of the outgoing proxy, which fails for every URL and tells nothing about this one. */
+function proxyFailure(error: unknown, url: URL, hasAnswered: boolean): Failure | undefined {
+  const { cause } = error as { cause?: ConnectionError };
+  const text = cause && proxyProblem(cause, requestProxy(url)?.host, hasAnswered);
+  return text === undefined
+    ? undefined
+    : new Failure(`no link can be checked through the outgoing proxy: ${text}`);
+}
+
+function proxyProblem(
+  cause: ConnectionError,
+  proxyHost: string | undefined,
+  hasAnswered: boolean,
+): string | undefined {
+  const { code, reason, message } = cause;
+  if (reason !== undefined)
+    return code === PROXY_LOGIN || isBeforeRequest({ code: reason }) ? message : undefined;
+  if (proxyHost === undefined) return undefined;
+  if (isBeforeRequest(cause)) return `${proxyHost}, ${code}`;
+  // So `fetch` reports a 407, in Node.js 20 and in later versions. After a first answer of the proxy it is of the server,
+  // which could otherwise end each run.
+  const isLoginRequired = ['', 'proxy authentication required'].includes(message);
+  return isLoginRequired && !hasAnswered ? `${proxyHost}, HTTP 407` : undefined;
+}
+
 /** RFC 9309 §2.3.1: without a file everything is allowed; while the server fails, nothing. */
-async function readRobots(load: () => Promise<Response>, timeout: number): Promise<IsAllowed> {
+async function readRobots(
+  load: () => Promise<Response>,
+  timeout: number,
+  isProxied: boolean,
+): Promise<IsAllowed> {
   try {
     const response = await load();
     const body = streamBody(response, AbortSignal.timeout(timeout * 1000));
     const text = (await readBytes(body, MAX_ROBOTS_BYTES)).toString();
-    if (response.status >= 500) return () => false;
+    // A proxy that does not reach the server sends such a status too.
+    if (response.status >= 500) return () => isProxied;
     return parseRobots(response.ok ? text : '');
   } catch {
     // The check of the URL then fails for the same reason.
@@ -236,13 +307,22 @@ async function checkLink(
   url: string,
   before: LinkCheck | undefined,
   request: PoliteRequest,
-): Promise<LinkCheck> {
+): Promise<LinkCheck | Failure> {
   const checkedAt = new Date().toISOString();
-  const found = await requestLink(url, request).catch((error: unknown) => failureReason(error));
+  const found = await requestLink(url, request).catch(foundInstead);
+  if (found instanceof Failure) return found;
   const isKnown = found !== DISALLOWED;
   const isAlive = typeof found === 'number' && (found < 400 || RESTRICTED.includes(found));
   const deadSince = isKnown ? (before?.deadSince ?? checkedAt) : before?.deadSince;
   return { url, result: String(found), checkedAt, ...(!isAlive && deadSince !== undefined && { deadSince }) };
+}
+
+/** Returns what an error tells of a URL. A status of the outgoing proxy counts as for an http URL. */
+function foundInstead(error: unknown): Failure | number | string {
+  if (error instanceof Failure) return error;
+  const { reason } = ((error as Error).cause ?? {}) as ConnectionError;
+  if (reason === undefined) return failureReason(error);
+  return RESTRICTED.find((status) => reason === `HTTP ${status}`) ?? `outgoing proxy ${failureReason(error)}`;
 }
 
 /** Follows redirects; sends a GET if the server does not answer a HEAD with a page. */

@@ -50,7 +50,7 @@ function requestTunnel(
   opened: buildConnector.Callback,
 ): void {
   const fail = (code: string, reason: string): void =>
-    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code }), null);
+    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code, reason }), null);
   const onError = (error: Error): void => fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
   const request = (proxy.protocol === 'https:' ? https : http).request({
     ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
@@ -74,7 +74,7 @@ function requestTunnel(
   request.end();
 }
 
-function proxyLogin({ username, password }: URL): http.OutgoingHttpHeaders {
+export function proxyLogin({ username, password }: URL): Record<string, string> {
   if (username === '') return {};
   const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { 'Proxy-Authorization': `Basic ${Buffer.from(login).toString('base64')}` };

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startConnectProxy } from '../support/connect-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { freePort } from '../support/free-port.js';
 import { builtCli, cli, withoutProgress } from '../support/cli.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { fileOf, recordLine } from '../support/record-files.js';
@@ -94,14 +95,67 @@ describe('check-links', () => {
     expect(site.asked).toEqual(['GET /robots.txt', 'HEAD /cut', 'GET /cut']);
   });
 
-  test('requests URLs through the outgoing proxy', async () => {
+  test('sends http URLs to the outgoing proxy, which opens tunnels to the https port only', async () => {
     const site = await startSite({ '/page': 200 });
     const outgoing = await startConnectProxy();
     const place = site.url.replace('127.0.0.1', 'web.test');
-    const args = [exportOf({ '21.T1/a': `${place}/page` }), '--state', stateFile()];
-    const { dead } = await check(args, { HTTP_PROXY: outgoing.url });
-    expect(dead).toEqual([]);
-    expect(new Set(outgoing.tunnels)).toEqual(new Set([new URL(place).host]));
+    const file = exportOf({
+      '21.T1/a': `${place}/page`,
+      '21.T1/b': `${place}/gone`,
+      '21.T1/c': `http://away.test:${await freePort()}/`,
+      '21.T1/d': `https://tls.test:${await freePort()}/`,
+      '21.T1/e': `${site.url}/page`,
+    });
+    const proxy = outgoing.url.replace('//', '//user:pass%40@');
+    const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy };
+    const { code, dead } = await check([file, '--state', stateFile()], env);
+    expect(code).toBe(0);
+    expect(dead.map(({ handle, result }) => [handle, result])).toEqual([
+      ['21.T1/b', '404'],
+      ['21.T1/c', '500'],
+      ['21.T1/d', `outgoing proxy ${new URL(outgoing.url).host}, HTTP 503`],
+    ]);
+    expect(outgoing.requests).toContain(`HEAD ${place}/page`);
+    expect(outgoing.tunnels.every((host) => host.startsWith('tls.test:'))).toBe(true);
+    expect(new Set(outgoing.logins)).toEqual(new Set([`Basic ${btoa('user:pass@')}`]));
+    expect(site.asked.filter((line) => line === 'HEAD /page')).toHaveLength(2);
+  });
+
+  test.each([
+    ['http', 'is down', undefined, 'ECONNREFUSED'],
+    ['https', 'is down', undefined, 'ECONNREFUSED'],
+    ['http', 'requires a login', 407, 'HTTP 407'],
+    ['https', 'requires a login', 407, 'HTTP 407'],
+  ])('calls no %s URL dead when the outgoing proxy %s', async (scheme, _what, status, reason) => {
+    const url =
+      status === undefined ? `http://127.0.0.1:${await freePort()}` : (await startConnectProxy(status)).url;
+    const state = stateFile();
+    const proxy = url.replace('//', '//user:hunter2@');
+    const { code, stderr, dead } = await check(
+      [exportOf({ '21.T1/a': `${scheme}://web.test/` }), '--state', state],
+      { HTTP_PROXY: proxy, HTTPS_PROXY: proxy },
+    );
+    const { host } = new URL(url);
+    expect([code, dead]).toEqual([1, []]);
+    expect(stderr).toContain(`no link can be checked through the outgoing proxy: ${host}, ${reason}`);
+    expect(stderr).not.toContain('hunter2');
+    expect(readFileSync(state, 'utf8')).toBe('');
+  });
+
+  test('continues when a server behind the outgoing proxy answers 407', async () => {
+    const site = await startSite({ '/page': 200, '/login': 407 });
+    const place = site.url.replace('127.0.0.1', 'web.test');
+    const file = exportOf({ '21.T1/a': `${place}/login`, '21.T1/b': `${place}/page` });
+    const { url } = await startConnectProxy();
+    const { code, stderr } = await check([file, '--state', stateFile()], { HTTP_PROXY: url });
+    expect([code, stderr]).toEqual([0, '2 links: 1 dead, 1 not, 0 left\n']);
+  });
+
+  test('does not call a URL dead that the outgoing proxy forbids', async () => {
+    const { url } = await startConnectProxy(403);
+    const file = exportOf({ '21.T1/a': 'http://web.test/', '21.T1/b': 'https://web.test/' });
+    const { code, dead } = await check([file, '--state', stateFile()], { HTTP_PROXY: url, HTTPS_PROXY: url });
+    expect([code, dead]).toEqual([0, []]);
   });
 
   test('obeys robots.txt: the longest rule of its group', async () => {
