@@ -1,6 +1,7 @@
 // Rejected and unanswered writes: they do not evict a hot record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startConnectedProxy, useBuiltProxies } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -38,20 +39,31 @@ interface Figures {
   p99: number;
 }
 
-/** Sends reads in sequence while each write of `attack` is in flight. Returns hits and latencies. */
+async function readHit(url: string): Promise<boolean> {
+  const { headers } = await ask(url, PATH);
+  return /; hit; ttl=\d+$/.test(String(headers['cache-status']));
+}
+
+/**
+ * Sends reads in sequence while each write of `attack` is in flight. Returns hits and latencies, of a time in which the machine
+ * did not stand still: an instance that has missed the renewal of its lease has no hits, also without an attack.
+ */
 async function readDuring(url: string, attack: (() => Promise<unknown>) | undefined): Promise<Figures> {
+  await expect.poll(() => readHit(url)).toBe(true);
   const waits: number[] = [];
-  let hits = 0;
+  let [hits, lastAt, longestMs] = [0, performance.now(), 0];
   for (let round = 0; round < ROUNDS; round++) {
     const attacking = attack?.();
     for (let read = 0; read < READS_PER_WRITE; read++) {
       const askedAt = performance.now();
-      const { headers } = await ask(url, PATH);
+      if (await readHit(url)) hits++;
       waits.push(performance.now() - askedAt);
-      if (/; hit; ttl=\d+$/.test(String(headers['cache-status']))) hits++;
+      longestMs = Math.max(longestMs, performance.now() - lastAt);
+      lastAt = performance.now();
     }
     await attacking;
   }
+  if (longestMs > LEASE_MS / 2) return readDuring(url, attack);
   waits.sort((one, other) => one - other);
   const at = (share: number): number => Number(waits[Math.floor(share * waits.length)]!.toFixed(2));
   return { hits, reads: waits.length, p50: at(0.5), p99: at(0.99) };
