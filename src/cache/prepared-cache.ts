@@ -20,25 +20,28 @@ interface PreparedCacheParts extends WatchParts {
 /** A pinned entry in memory, and its times. */
 interface WatchedEntry extends EntryPin, Times {
   key: string;
-  /** Whether the resolver has handled a read near the end of the TTL, and may have started a refresh. */
-  isRefreshOffered: boolean;
+  /** When the resolver last handled a read near the end of the TTL, and may have started a refresh (ms). */
+  refreshOfferedAt: number;
 }
+
+/** Time after which another read goes to the resolver, because a refresh may have failed (ms). */
+const OFFER_EVERY_MS = 5000;
 
 /** Pins an entry; undefined if memory no longer holds it. */
 export function watchEntry(key: string, entry: Entry, { memory }: WatchParts): WatchedEntry | undefined {
   const pin = memory.pin(key, entry);
   if (pin === undefined) return undefined;
   const { requestedAt, staleAt } = entry;
-  return { key, ...pin, requestedAt, staleAt, isRefreshOffered: false };
+  return { key, ...pin, requestedAt, staleAt, refreshOfferedAt: -Infinity };
 }
 
 /** Returns whether the resolver would serve the same entry now. Counts as a use of the entry. */
 export function isCurrent(watched: WatchedEntry, now: number, { memory, trustedSince }: WatchParts): boolean {
   // An invalidated, replaced or distrusted entry no longer matches its pin.
   if (!memory.touchIfCurrent(watched.key, watched) || !isFresh(watched, now, trustedSince())) return false;
-  if (!isNearEnd(watched, now) || watched.isRefreshOffered) return true;
-  // One read near the end of the TTL goes to the resolver, which may refresh the entry ahead.
-  watched.isRefreshOffered = true;
+  if (!isNearEnd(watched, now) || now < watched.refreshOfferedAt + OFFER_EVERY_MS) return true;
+  // Near the end of the TTL a read goes to the resolver, which may refresh the entry ahead.
+  watched.refreshOfferedAt = now;
   return false;
 }
 

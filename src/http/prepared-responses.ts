@@ -61,7 +61,7 @@ const newResponse = ({ family, target, handle, entry, made }: Hit, start: Prepar
   stamp: start.stamp,
   requestedAt: start.requestedAt,
   staleAt: start.staleAt,
-  isRefreshOffered: start.isRefreshOffered,
+  refreshOfferedAt: start.refreshOfferedAt,
   dependency: start.dependency,
   bytes: start.bytes,
   // A redirect request for JSON (`action=api`) gets those of the record interface, which never redirects.

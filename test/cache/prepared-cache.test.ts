@@ -30,16 +30,17 @@ function cacheOf(bounds = ON): PreparedCache {
 
 const nameOf = (name: string): PreparedName<Answer> => name as PreparedName<Answer>;
 
-const prepare = (cache: PreparedCache, name: string, dependency?: Prepared['dependency']): Answer =>
-  cache.prepare(
-    nameOf(name),
-    { handle: handleRef(KEY, false), entry: ENTRY, dependency },
-    (start, known) => ({
-      ...start,
-      bytes: ANSWER_BYTES,
-      text: `${known?.text ?? ''}+`,
-    }),
-  )!;
+const prepare = (
+  cache: PreparedCache,
+  name: string,
+  dependency?: Prepared['dependency'],
+  entry = ENTRY,
+): Answer =>
+  cache.prepare(nameOf(name), { handle: handleRef(KEY, false), entry, dependency }, (start, known) => ({
+    ...start,
+    bytes: ANSWER_BYTES,
+    text: `${known?.text ?? ''}+`,
+  }))!;
 function textOf(cache: PreparedCache, name: string, now = 1): string | undefined {
   const prepared = cache.find(nameOf(name));
   return prepared && cache.use(prepared, now) ? prepared.text : undefined;
@@ -95,9 +96,11 @@ describe('prepared response cache', () => {
     expect(prepare(cache, 'x').text).toBe('+');
   });
 
-  test('passes one read to the resolver near the end of the TTL (refresh ahead)', () => {
+  test('passes a read to the resolver near the end of the TTL, and the next after five seconds (refresh ahead)', () => {
     const cache = cacheOf();
-    prepare(cache, 'x');
-    expect([899, 901, 902].map((now) => textOf(cache, 'x', now))).toEqual(['+', undefined, '+']);
+    prepare(cache, 'x', undefined, { ...ENTRY, staleAt: 60_000 });
+    expect([53_999, 54_001, 54_002, 59_000, 59_001, 59_002].map((now) => textOf(cache, 'x', now))).toEqual([
+      ...['+', undefined, '+', '+', undefined, '+'],
+    ]);
   });
 });

@@ -48,4 +48,25 @@ describe('refresh ahead', () => {
     await expect.poll(() => upstream.asked).toBe(2);
     expect((await proxy.ask(PATH)).headers['cache-status']).toMatch(/; hit; ttl=\d+$/);
   });
+
+  test('tries again some seconds after a failure, and not before', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    for (let times = 0; times < 4; times++) await proxy.ask(PATH);
+    upstream.answers({ status: 200, body: '', error: 'ECONNREFUSED' });
+    proxy.pass(0.95 * HOUR);
+    await proxy.ask(PATH);
+    const failedReads = async (): Promise<number | undefined> =>
+      (await proxy.metric('handle_proxy_upstream_requests_total')).values.find(
+        ({ labels }) => labels['outcome'] === 'UPSTREAM_UNREACHABLE',
+      )?.value;
+    await expect.poll(failedReads).toBe(1);
+    // No response to any of these is prepared.
+    for (let index = 1; index < 5; index++) await proxy.ask(`${PATH}?index=${index}`);
+    expect(await failedReads()).toBe(1);
+    upstream.answers(recordOf([urlValue('https://example.org/ahead')]));
+    proxy.pass(5000);
+    await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/ahead');
+    expect(await failedReads()).toBe(1);
+  });
 });
