@@ -45,6 +45,7 @@ export class Resolver {
   readonly #loader: Loader;
   /** Loads that ask only configured servers, if others ask more. */
   readonly #configuredLoader: Loader;
+  readonly #loaders: readonly Loader[];
   readonly #rechecks = new SerialFlight();
   /** Runs a read that misses in memory inside the hooks of plugins, which add theirs before the first read. */
   aroundMiss: AroundMiss = (caller, read, isUnknown) => {
@@ -61,9 +62,10 @@ export class Resolver {
     this.#hooks = context.hooks;
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
+    this.#loaders = [this.#loader, this.#configuredLoader];
     this.#hooks.invalidated.push((key) => this.#detachLoads(key));
     this.#hooks.banned.push((prefix) => {
-      for (const loader of this.#loaders()) loader.detachUnder(prefix);
+      for (const loader of this.#loaders) loader.detachUnder(prefix);
     });
     this.#hooks.purged.push((prefix) => this.parts.upstream.preferPrimary?.({ prefix }));
   }
@@ -175,13 +177,8 @@ export class Resolver {
 
   /** Detaches the loads in flight and the failure of an invalidated key, so that later callers start a new load. */
   #detachLoads(key: string): void {
-    for (const loader of this.#loaders()) loader.detach(key);
+    for (const loader of this.#loaders) loader.detach(key);
     this.parts.upstream.preferPrimary?.({ key });
-  }
-
-  /** Returns the loaders that are in use. */
-  #loaders(): readonly Loader[] {
-    return this.#hooks.read.length === 0 ? [this.#loader] : [this.#loader, this.#configuredLoader];
   }
 
   /** Reads from the upstream without joining a load in flight, which may predate a change; nor do later callers. */

@@ -118,6 +118,25 @@ describe('hooks of servers', () => {
     expect(read).toHaveBeenCalledOnce();
   });
 
+  it.each<[string, boolean, { handles: string[] } | { prefix: string }]>([
+    ['with other servers, after the purge of a handle', false, { handles: [FOREIGN] }],
+    ['with configured servers only, after the purge of a handle', true, { handles: [FOREIGN] }],
+    ['with configured servers only, after the purge of a prefix', true, { prefix: '99.FAR' }],
+  ])('read: callers share a load %s, but start a new load', async (_what, noFallback, purged) => {
+    const loads: ((outcome: Outcome) => void)[] = [];
+    const proxy = await startWith({ read: () => new Promise((resolve) => void loads.push(resolve)) }, env);
+    const { host, operations } = proxy.app;
+    const read = () =>
+      host.resolver.resolve(host.refOf(FOREIGN), { authoritative: false, noFallback, caller: undefined });
+    const before = [read(), read()];
+    expect(loads).toHaveLength(1);
+    await operations.purge({ ...purged, isSoft: false });
+    const after = read();
+    expect(loads).toHaveLength(2);
+    for (const load of loads) load({ kind: 'not-found' });
+    for (const { kind } of await Promise.all([...before, after])) expect(kind).toBe('entry');
+  });
+
   it('read: a prefix without a server is read with a login too, and not written', async () => {
     const none = JSON.stringify([
       { prefixes: '99.FILE', kind: 'none' },
