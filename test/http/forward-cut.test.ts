@@ -2,10 +2,11 @@
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { get } from 'node:http';
+import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { ask } from '../support/ask.js';
-import { startHostileServer } from '../support/hostile-server.js';
+import { startHostileServer, writeForEver } from '../support/hostile-server.js';
 import { startProxy } from '../support/proxy.js';
 
 /** Starts a proxy before the server at `url`; returns its log line of `/api/site`. */
@@ -44,4 +45,16 @@ test('the request log does not mark a response whose client leaves', async () =>
   await once(sent, 'response');
   sent.socket?.resetAndDestroy();
   expect(await proxy.logged()).not.toHaveProperty('aborted');
+});
+
+test('a record that is longer than upstream.maxRecordSize is read no further', async () => {
+  const sockets: Socket[] = [];
+  const url = await startHostileServer((socket) => {
+    sockets.push(socket);
+    socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n');
+    writeForEver(socket, ' '.repeat(1024));
+  });
+  const proxy = await startProxy({ UPSTREAM_URL: url, UPSTREAM_MAX_RECORD_SIZE: '1KiB' });
+  expect((await ask(proxy.url, '/api/handles/21.T1/LONG?publicOnly=false')).status).toBe(502);
+  await expect.poll(() => sockets.map(({ destroyed }) => destroyed)).toEqual([true]);
 });

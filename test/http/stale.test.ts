@@ -68,6 +68,25 @@ describe('expired record', () => {
     expect(upstream.asked).toBe(2);
   });
 
+  test('is served stale to later readers too once upstream.staleAfter has passed since the load began', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ UPSTREAM_STALE_AFTER: '5m', UPSTREAM_TIMEOUT: '10m' });
+    await proxy.ask(PATH);
+    let release: (value: unknown) => void = () => undefined;
+    const after = new Promise((resolve) => {
+      release = resolve;
+    });
+    upstream.answers({ ...later, after });
+    proxy.pass(HOUR);
+    const first = proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(2);
+    proxy.pass(300_000);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('detail=timeout');
+    release(undefined);
+    expect((await first).text).toContain('/later');
+    expect(upstream.asked).toBe(2);
+  });
+
   test('is served stale only within cache.staleIfError', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: '1m', UPSTREAM_RETRY_AFTER: '0s' });
