@@ -118,25 +118,6 @@ describe('hooks of servers', () => {
     expect(read).toHaveBeenCalledOnce();
   });
 
-  it.each<[string, boolean, { handles: string[] } | { prefix: string }]>([
-    ['with other servers, after the purge of a handle', false, { handles: [FOREIGN] }],
-    ['with configured servers only, after the purge of a handle', true, { handles: [FOREIGN] }],
-    ['with configured servers only, after the purge of a prefix', true, { prefix: '99.FAR' }],
-  ])('read: callers share a load %s, but start a new load', async (_what, noFallback, purged) => {
-    const loads: ((outcome: Outcome) => void)[] = [];
-    const proxy = await startWith({ read: () => new Promise((resolve) => void loads.push(resolve)) }, env);
-    const { host, operations } = proxy.app;
-    const read = () =>
-      host.resolver.resolve(host.refOf(FOREIGN), { authoritative: false, noFallback, caller: undefined });
-    const before = [read(), read()];
-    expect(loads).toHaveLength(1);
-    await operations.purge({ ...purged, isSoft: false });
-    const after = read();
-    expect(loads).toHaveLength(2);
-    for (const load of loads) load({ kind: 'not-found' });
-    for (const { kind } of await Promise.all([...before, after])) expect(kind).toBe('entry');
-  });
-
   it('read: a prefix without a server is read with a login too, and not written', async () => {
     const none = JSON.stringify([
       { prefixes: '99.FILE', kind: 'none' },
@@ -280,7 +261,8 @@ describe('hooks of reads', () => {
   it('stalePeriod: a stale record of the prefix is served for longer while the server fails', async () => {
     const upstream = mockUpstream();
     const stalePeriod = { prefixes: ['21.T11998'], ms: 7_200_000 };
-    const proxy = await startWith({ stalePeriod }, { CACHE_STALE_IF_ERROR: '1m', CACHE_FOUND_MAX_TTL: '1m' });
+    const shorter = { CACHE_STALE_IF_ERROR: '{default: 1m, 21.T11998: 1m}', CACHE_FOUND_MAX_TTL: '1m' };
+    const proxy = await startWith({ stalePeriod }, shorter);
     await askTimes(1, proxy);
     upstream.answers({ status: 500, body: { responseCode: 2 } });
     proxy.pass(3_600_000);

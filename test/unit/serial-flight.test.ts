@@ -39,6 +39,7 @@ it('does not add a caller to a run that has begun, whether it is the first or a 
   ends[0]?.();
   await expect.poll(() => ends.length).toBe(2);
   runs.push(join());
+  expect(ends).toHaveLength(2);
   ends[1]?.();
   await expect.poll(() => ends.length).toBe(3);
   ends[2]?.();
