@@ -158,6 +158,19 @@ describe('batch endpoint', () => {
       expect([refused.status, refused.headers['retry-after'], upstream.asked]).toEqual([429, '6', 0]);
       expect((await postBatch(proxy, { handles: numbered(9) })).status).toBe(200);
       expect((await postBatch(proxy, { handles: [A] })).status).toBe(429);
+      const { values } = await proxy.metric('handle_proxy_traffic_rule_requests_total');
+      expect(values.find(({ labels }) => labels['result'] === 'limited')?.value).toBe(2);
+    });
+
+    test('is not charged a second time by a rule of prefixes that matches none of the handles', async () => {
+      mockUpstream(answerByHandle);
+      const rules = [
+        { name: 'secret', match: { prefix: '21.SECRET' }, answer: 403 },
+        { name: 'all', limit: { perMinute: 10 } },
+      ];
+      const proxy = await startProxy({ TRAFFIC_RULES: JSON.stringify(rules) });
+      const answers = elementsOf(await postBatch(proxy, { handles: [...numbered(9), '21.SECRET/a'] }));
+      expect(answers.map(({ status }) => status)).toEqual([...Array<number>(9).fill(200), 403]);
     });
   });
 
