@@ -86,11 +86,6 @@ export class Loader {
     this.#failures.deleteUnder(prefix);
   }
 
-  /** Whether the last load of the key has failed a moment ago. */
-  hasFailed(key: string): boolean {
-    return this.#failures.has(key);
-  }
-
   start(task: LoadTask): EntryLoad {
     const startedAt = this.context.clock.now();
     const kept = this.parts.cache.store.get(task.handle.key);

@@ -10,6 +10,7 @@ import { type HandleRef, upperAscii } from '../handle/handle.js';
 import type { Hooks } from '../hooks.js';
 import { type AroundMiss, type Caller, OWN_WORK } from '../upstream/caller.js';
 import type { ResolveOptions } from '../upstream/contract.js';
+import { ExpiringMap } from '../upstream/expiring-map.js';
 import type { RefOf } from '../upstream/routing.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { type EntryLoad, Loader, type LoaderParts, type LoadTask, exceptServiceError } from './loader.js';
@@ -36,6 +37,9 @@ export interface ResolverRead {
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
+/** Maximum keys whose refresh waits; above it, the oldest may be requested again. */
+const MAX_NOT_REFRESHED = 100_000;
+
 /** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
 
@@ -47,6 +51,8 @@ export class Resolver {
   readonly #configuredLoader: Loader;
   readonly #loaders: readonly Loader[];
   readonly #rechecks = new SerialFlight();
+  /** Keys whose early refresh has just failed, was refused, or could not be stored: each hit would request it again. */
+  readonly #notRefreshed: ExpiringMap<true>;
   /** Runs a read that misses in memory inside the hooks of plugins, which add theirs before the first read. */
   aroundMiss: AroundMiss = (caller, read, isUnknown) => {
     this.aroundMiss = composeAroundMiss(this.#hooks.aroundMiss);
@@ -63,6 +69,11 @@ export class Resolver {
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
     this.#loaders = [this.#loader, this.#configuredLoader];
+    this.#notRefreshed = new ExpiringMap({
+      ttlMs: settings.current.upstream.retryAfterMs,
+      maxEntries: MAX_NOT_REFRESHED,
+      now: context.clock.now,
+    });
     this.#hooks.invalidated.push((key) => this.#detachLoads(key));
     this.#hooks.banned.push((prefix) => {
       for (const loader of this.#loaders) loader.detachUnder(prefix);
@@ -223,8 +234,12 @@ export class Resolver {
   #refreshAhead(handle: HandleRef, { requestedAt: newerThan }: Entry): void {
     const { memory } = this.parts.cache;
     const { minHits } = this.settings.current.cache.refreshAhead;
-    if (minHits === 0 || memory.hits(handle.key) < minHits || this.#loader.hasFailed(handle.key)) return;
-    void this.refresh(handle, newerThan);
+    const { key } = handle;
+    if (minHits === 0 || memory.hits(key) < minHits || this.#notRefreshed.has(key)) return;
+    const note = (): void => {
+      if (memory.inspect(key)?.entry.requestedAt === newerThan) this.#notRefreshed.set(key, true);
+    };
+    this.refresh(handle, newerThan).then(note, note);
   }
 }
 

@@ -69,4 +69,21 @@ describe('refresh ahead', () => {
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/ahead');
     expect(await failedReads()).toBe(1);
   });
+
+  test('does not request a record again with each hit after the server has refused it', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    for (let times = 0; times < 4; times++) await proxy.ask(PATH);
+    upstream.answers({ status: 403, body: '{"responseCode":400,"handle":"21.T11998/page"}' });
+    proxy.pass(0.95 * HOUR);
+    await proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(2);
+    // No response to any of these is prepared.
+    for (let index = 1; index < 5; index++)
+      expect((await proxy.ask(`${PATH}?index=${index}`)).headers['cache-status']).toContain('hit');
+    expect(upstream.asked).toBe(2);
+    proxy.pass(5000);
+    await proxy.ask(`${PATH}?index=1`);
+    await expect.poll(() => upstream.asked).toBe(3);
+  });
 });
