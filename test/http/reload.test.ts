@@ -125,6 +125,16 @@ describe('configuration reload', () => {
     expect(await asked()).toEqual([200, 200, 200]);
   });
 
+  test('a client that has used up a limit may continue after the limit is raised', async () => {
+    const limited = (limit: object) => ({ TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit }]) });
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...limited({ perMinute: 1, burst: 3 }) });
+    const asked = async (): Promise<number> => (await ask(proxy.url, PAGE)).status;
+    for (let times = 0; times < 3; times++) expect(await asked()).toBe(200);
+    expect(await asked()).toBe(429);
+    reload(proxy, limited({ perSecond: 100 }));
+    expect(await asked()).toBe(200);
+  });
+
   test('applies a new cache.found.maxTtl to later loads only', async () => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url });
     const life = async (handle: string): Promise<unknown> => {

@@ -28,8 +28,8 @@ export type TakeTokens = (
  * Takes tokens. A bucket is a single number, the time at which it is full (generic cell rate algorithm, ITU-T
  * I.371). ARGV: refill interval of a token (ms), tokens in a full bucket, tokens to take. Returns whether
  * they were taken, and the time until the bucket is full (ms). The Redis clock is used, because the clocks of
- * instances may differ. A bucket that needs longer than from empty to full is from before that clock was set back; the
- * millisecond is for rounding.
+ * instances may differ. A bucket that needs longer than from empty to full is from before that clock was set back, or from
+ * before a reload that raised its limit; the millisecond is for rounding.
  */
 const TAKE_TOKENS = `
 local time = redis.call('TIME')
@@ -52,7 +52,10 @@ export function createTokenBuckets(now: () => number, shared: RedisCommands | un
 
   function takeHere(name: string, limit: BucketLimit, tokens: number): BucketState {
     const at = now();
-    const taken = takeFrom(Math.max(0, (fullAt.get(name) ?? 0) - at), limit, tokens);
+    const debtMs = Math.max(0, (fullAt.get(name) ?? 0) - at);
+    // A bucket that needs longer than from empty to full is from before a reload that raised its limit.
+    const isFormer = debtMs > limit.intervalMs * limit.burst + 1;
+    const taken = takeFrom(isFormer ? 0 : debtMs, limit, tokens);
     if (taken.isTaken) fullAt.set(name, at + taken.fullInMs);
     return taken;
   }
