@@ -1,7 +1,7 @@
 // Moved handles: a table of new URLs that answers before the repository, for every interface.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import nock from 'nock';
 import { expect, describe, it, vi } from 'vitest';
@@ -164,6 +164,16 @@ describe('a changed file', () => {
     await proxy.lineOf('moved handles loaded', 2);
     // Each line is parsed, indexed by its cache key, and compared in both directions.
     expect(stepsSoFar()).toBeGreaterThan(4 * 999);
+  });
+
+  it('counts once it can be read, and the log says once that it cannot', async () => {
+    const proxy = await startWith([`123456/1,${NEW}`]);
+    const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+    for (let times = 0; times < 3; times++) vi.mocked(readFile).mockRejectedValueOnce(denied);
+    write(proxy.file, ['123456/1,https://other.test/']);
+    await proxy.lineOf('moved handles loaded', 2);
+    expect(await locationOf(proxy, '/123456/1')).toBe('https://other.test/');
+    await proxy.lineOf('moved handles rejected, keeping the current table', 1);
   });
 
   it('of more than 16 MiB is not read', async () => {

@@ -1,7 +1,7 @@
 // Answers for moved handles before their repository, and reads the table again when its file has changed.
 import { readFileSync, statSync, type Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import { oneAtATime, repeat } from '../../clock.js';
+import { onceAMinute, oneAtATime, repeat } from '../../clock.js';
 import { errorText } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { HandleRef } from '../../handle/handle.js';
@@ -26,13 +26,18 @@ interface PreparedTable {
 
 const NO_TABLE: PreparedTable = { table: { handles: new Map(), prefixes: new Map() }, urlOf: new Map() };
 
-/** A table that replaces the one in use, or the reason why it does not. */
-type NextTable = (PreparedTable & { changes: TableChanges }) | { reason: string };
+/** A table that replaces the one in use, or the reason why it does not. `isUnread`: the file could not be read. */
+type NextTable = (PreparedTable & { changes: TableChanges }) | { reason: string; isUnread: boolean };
 
 export function start(host: Host, settings: MovedConfig): Started {
   const { file = '', everyMs } = settings.moved;
   const table = createUsedTable(host, settings);
-  let version = versionOf(statSync(file, { throwIfNoEntry: false }));
+  /** The last version that was read; undefined if that failed, so that the next check reads it again. */
+  let version: string | undefined;
+  const use = (next: NextTable, found: Stats | undefined): void => {
+    version = 'reason' in next && next.isUnread ? undefined : versionOf(found);
+    void table.use(next);
+  };
   // The file is read once at a time, so that the last one counts; purges may wait for Redis.
   let reading = Promise.resolve();
   const reload = (): Promise<void> => (reading = reading.then(readAgain));
@@ -40,11 +45,11 @@ export function start(host: Host, settings: MovedConfig): Started {
   async function readAgain(): Promise<void> {
     // Before the file is read: a change while it is read is noticed later. `watchFile` would miss a change before its first check.
     const found = await stat(file).catch(() => undefined);
-    version = versionOf(found);
-    void table.use(await table.readInSlices(found));
+    use(await table.readInSlices(found), found);
   }
 
-  void table.use(table.readNow());
+  const present = statSync(file, { throwIfNoEntry: false });
+  use(table.readNow(), present);
   host.settings.onReload(() => void reload());
   let before: string | undefined;
   // One check at a time, because a network drive may not respond.
@@ -65,14 +70,17 @@ export function start(host: Host, settings: MovedConfig): Started {
   };
 }
 
-function createUsedTable({ log, operations, refOf, slicer }: Host, settings: MovedConfig) {
+function createUsedTable({ log, clock, operations, refOf, slicer }: Host, settings: MovedConfig) {
   const { file = '' } = settings.moved;
+  const logRejected = ({ reason }: { reason: string }): void =>
+    log.warn({ file, reason }, 'moved handles rejected, keeping the current table');
+  const logUnread = onceAMinute(clock, (_count, next: { reason: string }) => logRejected(next));
   const readText = createTableReader(settings);
   let current = NO_TABLE;
 
   function* prepare(text: string): Steps<NextTable> {
     const table = yield* readText(text);
-    if (typeof table === 'string') return { reason: table };
+    if (typeof table === 'string') return { reason: table, isUnread: false };
     const urlOf = new Map<string, string>();
     for (const [name, url] of table.handles) {
       urlOf.set(refOf(name).key, url);
@@ -87,24 +95,25 @@ function createUsedTable({ log, operations, refOf, slicer }: Host, settings: Mov
       try {
         return runToEnd(prepare(readFileSync(file, 'utf8')));
       } catch (error) {
-        return { reason: errorText(error) };
+        return { reason: errorText(error), isUnread: true };
       }
     },
     async readInSlices(found: Stats | undefined): Promise<NextTable> {
       // Reading a named pipe would wait for ever.
-      if (found?.isFile() === false) return { reason: 'it is not a regular file' };
+      if (found?.isFile() === false) return { reason: 'it is not a regular file', isUnread: false };
       const reason = sizeProblem(found?.size ?? 0);
-      if (reason !== undefined) return { reason };
+      if (reason !== undefined) return { reason, isUnread: false };
       try {
         return await slicer.run(prepare(await readFile(file, 'utf8')), { client: 'background' });
       } catch (error) {
-        return { reason: errorText(error) };
+        return { reason: errorText(error), isUnread: true };
       }
     },
     /** Replaces the table, and then purges what was cached before; at the start, all that other instances left in Redis. */
     async use(next: NextTable): Promise<void> {
       if ('reason' in next) {
-        log.warn({ file, reason: next.reason }, 'moved handles rejected, keeping the current table');
+        if (next.isUnread) logUnread(next);
+        else logRejected(next);
         return;
       }
       current = next;
