@@ -149,6 +149,9 @@ const orFail =
     else use(socket);
   };
 
+/** Responses with 100 discarded for a request; a server could send them without end. undici refuses the next one. */
+const MAX_CONTINUES = 1000;
+
 /**
  * Discards responses with 100, which a client must accept unasked (RFC 9110 §15.2): undici would close the connection
  * (its issue 197). Only bytes between a request and its response are examined, because a body may look the same.
@@ -156,11 +159,12 @@ const orFail =
 function discardContinue(socket: Socket): void {
   const write = socket.write.bind(socket) as (...given: unknown[]) => boolean;
   const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
+  let left = MAX_CONTINUES;
   const readFirst = (size?: number): Buffer | null => {
     let chunk = read(size);
     while (chunk !== null) {
       const end = chunk.toString('latin1', 0, 12) === 'HTTP/1.1 100' ? chunk.indexOf('\r\n\r\n') : -1;
-      if (end === -1) {
+      if (end === -1 || left-- === 0) {
         socket.read = read;
         return chunk;
       }
@@ -170,6 +174,7 @@ function discardContinue(socket: Socket): void {
   };
   socket.write = (...given: unknown[]) => {
     socket.read = readFirst;
+    left = MAX_CONTINUES;
     return write(...given);
   };
 }

@@ -32,14 +32,17 @@ test('a record in thousands of chunks of a few bytes is an invalid response', as
   expect(JSON.parse(text)).toMatchObject({ responseCode: 2 });
 });
 
-const INTERIM = 'HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n';
+const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n';
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
 test.each([
-  [10, 200],
-  [5000, 502],
-])('a record after %i interim responses has status %i', async (count, expected) => {
+  [10, '103', 200, HINTS],
+  [5000, '103', 502, HINTS],
+  [10, '100', 200, CONTINUE],
+  [2000, '100', 502, CONTINUE],
+])('a record after %i interim responses %s has status %i', async (count, _status, expected, interim) => {
   const url = await startHostileServer((socket) => {
-    socket.end(`${INTERIM.repeat(count)}${HEAD}${RECORD.length.toString(16)}\r\n${RECORD}\r\n0\r\n\r\n`);
+    socket.end(`${interim.repeat(count)}${HEAD}${RECORD.length.toString(16)}\r\n${RECORD}\r\n0\r\n\r\n`);
   });
   const { ask } = await startProxy({ UPSTREAM_URL: url });
   expect((await ask('/api/handles/21.T1/a')).status).toBe(expected);
