@@ -1,7 +1,7 @@
 // Resolves handles from the cache or the upstream, and invalidates them.
 import { type Clock, untilDeadline } from '../clock.js';
 import type { Entry } from '../cache/entry.js';
-import { isNearEnd, judge } from '../cache/policy.js';
+import { isFresh, isNearEnd, judge } from '../cache/policy.js';
 import type { KeptEntry } from '../cache/store.js';
 import type { Live } from '../config/live.js';
 import type { Config } from '../config/schema.js';
@@ -136,6 +136,13 @@ export class Resolver {
     for (const onHit of this.#hooks.hit) onHit(handle, entry);
     if (isDue) this.#refreshAhead(handle, entry);
     return { kind: 'entry', entry, from: 'memory', readAt: now };
+  }
+
+  /** Whether memory has a fresh entry. Does not count as a hit or a use, and reads no text. */
+  hasFresh({ key }: HandleRef): boolean {
+    const { memory, trustedSince } = this.parts.cache;
+    const times = memory.times(key);
+    return times !== undefined && isFresh(times, this.#clock.now(), trustedSince());
   }
 
   #load(task: LoadTask, entry: Entry | undefined): Promise<Resolution> {

@@ -45,6 +45,19 @@ describe('traffic limit (rate limit)', () => {
     expect(demo.asked).toBe(0);
   });
 
+  test('a request above the limit is no use of the record in memory', async () => {
+    const proxy = await start();
+    const hits = async (): Promise<number | undefined> => {
+      const [copy] = await proxy.app.operations.inspect('21.T11998/page');
+      return copy?.hits;
+    };
+    for (let count = 0; count < 2; count++) await proxy.ask(PATH);
+    const before = await hits();
+    for (let index = 1; index < 5; index++)
+      expect((await proxy.ask(`${PATH}?index=${index}`)).status).toBe(429);
+    expect(await hits()).toBe(before);
+  });
+
   test('counts hits as well as misses, and refills tokens one by one', async () => {
     const proxy = await start();
     expect((await proxy.ask(PATH)).headers['ratelimit']).toBe('"all";r=1;t=30');

@@ -12,7 +12,7 @@ import { testContext } from './context.js';
 export function admissionWith(rules: TrafficRule[], takeTokens: TakeTokens): Admission {
   const context = testContext();
   const parts = {
-    resolver: { fromMemory: () => undefined },
+    resolver: { hasFresh: () => false },
     refOf: (text: string) => handleRef(text, false),
   };
   const host = partial<Host>({ ...context, ...parts });

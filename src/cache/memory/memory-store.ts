@@ -4,7 +4,7 @@ import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
 import type { KeyChange } from '../coherence/message.js';
-import { type Entry, type KeyedEntry, asStale, isSame } from '../entry.js';
+import { type Entry, type KeyedEntry, type Times, asStale, isSame } from '../entry.js';
 import type { EntryPin, Lookup } from '../store.js';
 import { LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
 import { ROW_BYTES, RowStore } from './row-store.js';
@@ -80,6 +80,13 @@ export class MemoryStore {
     if (this.#rows.touchIfUnchanged(pin, { tick, checkedFrom: this.#checkedFrom })) return true;
     const at = this.#use(key);
     return at !== undefined && this.#rows.pin(at).stamp === pin.stamp;
+  }
+
+  /** Returns the times of the entry, without its text, which may be slow to read. Does not count as a use. */
+  times(key: string): Times | undefined {
+    this.#expireFences(key);
+    const at = this.#index.peek(key);
+    return at !== undefined && this.#applyBans(key, at) ? this.#rows.times(at) : undefined;
   }
 
   hits(key: string): number {

@@ -254,7 +254,7 @@ function readsOf(
   if (place.route?.interface === 'batch') return 'misses';
   if (method !== 'GET' && method !== 'HEAD') return undefined;
   if (headers.authorization !== undefined || of === 'list' || needsServer(place)) return 'misses';
-  return handle !== undefined && resolver.fromMemory(handle) !== undefined ? 'hits' : 'misses';
+  return handle !== undefined && resolver.hasFresh(handle) ? 'hits' : 'misses';
 }
 
 /** Whether a read is authoritative, or about a prefix. */
