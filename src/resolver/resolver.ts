@@ -37,8 +37,8 @@ export interface ResolverRead {
 /** A single handle, or all handles with the prefix; an empty prefix matches every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
-/** Maximum keys whose refresh waits; above it, the oldest may be requested again. */
-const MAX_NOT_REFRESHED = 100_000;
+/** Maximum keys of early refreshes; above it, the oldest may be requested again. */
+const MAX_REFRESHING = 100_000;
 
 /** The rejection reason of a wait that times out. */
 const LATE = new Error('the load is late');
@@ -51,8 +51,8 @@ export class Resolver {
   readonly #configuredLoader: Loader;
   readonly #loaders: readonly Loader[];
   readonly #rechecks = new SerialFlight();
-  /** Keys whose early refresh has just failed, was refused, or could not be stored: each hit would request it again. */
-  readonly #notRefreshed: ExpiringMap<true>;
+  /** Keys whose early refresh has begun, until it replaces the entry: each hit after a refusal would begin another. */
+  readonly #refreshing: ExpiringMap<true>;
   /** Runs a read that misses in memory inside the hooks of plugins, which add theirs before the first read. */
   aroundMiss: AroundMiss = (caller, read, isUnknown) => {
     this.aroundMiss = composeAroundMiss(this.#hooks.aroundMiss);
@@ -69,9 +69,9 @@ export class Resolver {
     this.#loader = new Loader(settings, context, parts);
     this.#configuredLoader = new Loader(settings, context, parts);
     this.#loaders = [this.#loader, this.#configuredLoader];
-    this.#notRefreshed = new ExpiringMap({
+    this.#refreshing = new ExpiringMap({
       ttlMs: settings.current.upstream.retryAfterMs,
-      maxEntries: MAX_NOT_REFRESHED,
+      maxEntries: MAX_REFRESHING,
       now: context.clock.now,
     });
     this.#hooks.invalidated.push((key) => this.#detachLoads(key));
@@ -242,11 +242,12 @@ export class Resolver {
     const { memory } = this.parts.cache;
     const { minHits } = this.settings.current.cache.refreshAhead;
     const { key } = handle;
-    if (minHits === 0 || memory.hits(key) < minHits || this.#notRefreshed.has(key)) return;
-    const note = (): void => {
-      if (memory.inspect(key)?.entry.requestedAt === newerThan) this.#notRefreshed.set(key, true);
+    if (minHits === 0 || memory.hits(key) < minHits || this.#refreshing.has(key)) return;
+    this.#refreshing.set(key, true);
+    const end = (): void => {
+      if (memory.times(key)?.requestedAt !== newerThan) this.#refreshing.delete(key);
     };
-    this.refresh(handle, newerThan).then(note, note);
+    this.refresh(handle, newerThan).then(end, end);
   }
 }
 
