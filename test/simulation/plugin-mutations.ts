@@ -90,7 +90,7 @@ export const PLUGIN_MUTATIONS: Record<string, Mutation> = {
   },
   'a cache in front is told of a write while older responses are on their way to it': {
     ...withFront({ settleMs: 1 }),
-    seed: 2,
+    seed: 5,
   },
   'a write is acknowledged although a cache in front has not confirmed it': withFront({
     unconfirmedWrites: 'accept',
