@@ -1,9 +1,6 @@
 // A map that evicts the least recently used entry above a number of entries, without preallocating memory.
 import { LRUCache } from 'lru-cache';
-import { CHARS_PER_ENTRY } from '../handle/handle.js';
-
-/** Returns the number of entries that a key counts as: anyone may send long names. */
-export const entriesOf = ({ length }: string): number => 1 + Math.floor(length / CHARS_PER_ENTRY);
+import { entriesOf } from '../handle/handle.js';
 
 interface Options<Value> {
   /** Life of an entry (ms), by `now`; unlimited if it is missing. */

@@ -149,6 +149,9 @@ const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 /** Characters of a name that count as one entry of a bound: usual names are shorter, but anyone may send kilobytes. */
 export const CHARS_PER_ENTRY = 256;
 
+/** Returns the number of entries that a name counts as. */
+export const entriesOf = ({ length }: string): number => 1 + Math.floor(length / CHARS_PER_ENTRY);
+
 /** Upper-cases ASCII letters only. */
 export function upperAscii(text: string): string {
   // Most handles are ASCII, for which the built-in function is equivalent and faster.

@@ -1,7 +1,5 @@
 // Bounded map with a fixed TTL; the oldest entries are evicted first.
-import { CHARS_PER_ENTRY } from '../handle/handle.js';
-
-const weightOf = ({ length }: string): number => 1 + Math.floor(length / CHARS_PER_ENTRY);
+import { entriesOf } from '../handle/handle.js';
 
 /** A long key counts as several entries. `ttlMs`: 0 disables the map. */
 export class ExpiringMap<Value> {
@@ -17,7 +15,7 @@ export class ExpiringMap<Value> {
     this.delete(key);
     if (ttlMs === 0) return false;
     this.#entries.set(key, { value, expiresAt: now() + ttlMs });
-    this.#count += weightOf(key);
+    this.#count += entriesOf(key);
     let isEvicted = false;
     for (const [oldest, { expiresAt }] of this.#entries) {
       if (expiresAt > now() && this.#count <= maxEntries) break;
@@ -43,7 +41,7 @@ export class ExpiringMap<Value> {
   }
 
   delete(key: string): void {
-    if (this.#entries.delete(key)) this.#count -= weightOf(key);
+    if (this.#entries.delete(key)) this.#count -= entriesOf(key);
   }
 
   deleteUnder(prefix: string): void {

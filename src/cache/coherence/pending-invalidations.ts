@@ -1,6 +1,6 @@
 // Invalidations that could not be published while Redis was unavailable. They are published before the next lease.
 import { PrefixMap } from '../../handle/prefix-map.js';
-import { entriesOf } from '../bounded-map.js';
+import { entriesOf } from '../../handle/handle.js';
 import { MAX_BANNED } from './bans.js';
 import { type BanChange, type Change, banAll } from './message.js';
 
