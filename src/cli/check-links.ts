@@ -186,7 +186,7 @@ function createPoliteRequest({ rate, timeout }: CheckLinksOptions): PoliteReques
   };
 }
 
-/** The proxy of http URLs that gets whole requests. By default, squid and tinyproxy open tunnels to port 443 only. */
+/** The proxy of http URLs that gets whole requests. By default, squid opens tunnels to port 443 only. */
 function requestProxy(url: URL): URL | undefined {
   const proxy = url.protocol === 'http:' ? outgoingProxy(url) : undefined;
   return proxy?.protocol === 'http:' ? proxy : undefined;
@@ -208,8 +208,8 @@ function createDispatch(): (url: URL) => Agent['dispatch'] {
   };
 }
 
-/** Error of a connection, or of a tunnel with the `reason` of its failure. */
-type ConnectionError = Error & { code?: string; reason?: string };
+/** Error of a connection, or of a tunnel with the `proxyReason` of its failure; OpenSSL gives its errors a `reason`. */
+type ConnectionError = Error & { code?: string; proxyReason?: string };
 
 /** Returns the failure of the outgoing proxy, which fails for every URL and tells nothing about this one. */
 function proxyFailure(error: unknown, url: URL, hasAnswered: boolean): Failure | undefined {
@@ -225,9 +225,9 @@ function proxyProblem(
   proxyHost: string | undefined,
   hasAnswered: boolean,
 ): string | undefined {
-  const { code, reason, message } = cause;
-  if (reason !== undefined)
-    return code === PROXY_LOGIN || isBeforeRequest({ code: reason }) ? message : undefined;
+  const { code, proxyReason, message } = cause;
+  if (proxyReason !== undefined)
+    return code === PROXY_LOGIN || isBeforeRequest({ code: proxyReason }) ? message : undefined;
   if (proxyHost === undefined) return undefined;
   if (isBeforeRequest(cause)) return `${proxyHost}, ${code}`;
   // So `fetch` reports a 407, in Node.js 20 and in later versions. After a first answer of the proxy it is of the server,
@@ -320,9 +320,11 @@ async function checkLink(
 /** Returns what an error tells of a URL. A status of the outgoing proxy counts as for an http URL. */
 function foundInstead(error: unknown): Failure | number | string {
   if (error instanceof Failure) return error;
-  const { reason } = ((error as Error).cause ?? {}) as ConnectionError;
-  if (reason === undefined) return failureReason(error);
-  return RESTRICTED.find((status) => reason === `HTTP ${status}`) ?? `outgoing proxy ${failureReason(error)}`;
+  const { proxyReason } = ((error as Error).cause ?? {}) as ConnectionError;
+  if (proxyReason === undefined) return failureReason(error);
+  return (
+    RESTRICTED.find((status) => proxyReason === `HTTP ${status}`) ?? `outgoing proxy ${failureReason(error)}`
+  );
 }
 
 /** Follows redirects; sends a GET if the server does not answer a HEAD with a page. */

@@ -41,9 +41,15 @@ export function createSender() {
       timeoutMs: number,
     ): Promise<Response> {
       const signal = AbortSignal.timeout(timeoutMs);
-      const response = await globalThis.fetch(url, { ...init, redirect: 'error', signal, dispatcher });
-      await response.body?.cancel();
-      return response;
+      try {
+        const response = await globalThis.fetch(url, { ...init, redirect: 'error', signal, dispatcher });
+        await response.body?.cancel();
+        return response;
+      } catch (error) {
+        const proxy = signal.aborted ? outgoingProxy(new URL(url)) : undefined;
+        if (proxy === undefined) throw error;
+        throw new Error(`no response in time through the outgoing proxy ${proxy.host}`);
+      }
     },
     close: destroy,
   };

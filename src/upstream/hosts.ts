@@ -50,14 +50,18 @@ function requestTunnel(
   opened: buildConnector.Callback,
 ): void {
   const fail = (code: string, reason: string): void =>
-    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code, reason }), null);
+    opened(Object.assign(new Error(`${proxy.host}, ${reason}`), { code, proxyReason: reason }), null);
   const onError = (error: Error): void => fail(PROXY_UNREACHABLE, codeOf(error) ?? error.message);
   const request = (proxy.protocol === 'https:' ? https : http).request({
     ...{ host: withoutBrackets(proxy.hostname), port: portOf(proxy), method: 'CONNECT', path: authority },
     headers: { Host: authority, Connection: 'keep-alive', ...proxyLogin(proxy) },
     ...{ agent: false, lookup: lookupHost, ...(signal && { signal }) },
   });
-  const late = setTimeout(() => request.destroy(new Error('no response in time')), timeoutMs);
+  const late = setTimeout(() => {
+    // A connected proxy may wait for the server.
+    const isConnected = request.socket?.connecting === false;
+    request.destroy(new Error(isConnected ? 'no response in time' : 'UND_ERR_CONNECT_TIMEOUT'));
+  }, timeoutMs);
   request.once('close', () => clearTimeout(late));
   request.once('error', onError);
   request.once('connect', ({ statusCode: status = 0 }, socket: Socket, head) => {

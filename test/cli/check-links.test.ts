@@ -151,6 +151,14 @@ describe('check-links', () => {
     expect([code, stderr]).toEqual([0, '2 links: 1 dead, 1 not, 0 left\n']);
   });
 
+  test('names no outgoing proxy for a TLS error of a server', async () => {
+    const site = await startSite({});
+    const file = exportOf({ '21.T1/a': site.url.replace('http:', 'https:') });
+    const { dead } = await check([file, '--state', stateFile()], { HTTPS_PROXY: 'http://127.0.0.1:1' });
+    expect(dead).toMatchObject([{ result: expect.stringContaining('wrong version number') as string }]);
+    expect(dead[0]?.result).not.toContain('outgoing proxy');
+  });
+
   test('does not call a URL dead that the outgoing proxy forbids', async () => {
     const { url } = await startConnectProxy(403);
     const file = exportOf({ '21.T1/a': 'http://web.test/', '21.T1/b': 'https://web.test/' });

@@ -15,7 +15,7 @@ export interface ConnectProxy {
   logins: (string | undefined)[];
 }
 
-/** Starts the proxy. With a `status` other than 200 it refuses tunnels and requests. */
+/** Starts the proxy. With a `status` other than 200 it refuses tunnels and requests; with 0 it never responds. */
 export async function startConnectProxy(status = 200, tls?: Certificate): Promise<ConnectProxy> {
   const tunnels: string[] = [];
   const requests: string[] = [];
@@ -27,6 +27,7 @@ export async function startConnectProxy(status = 200, tls?: Certificate): Promis
     tunnels.push(url);
     logins.push(headers['proxy-authorization']);
     client.on('error', () => undefined);
+    if (status === 0) return;
     if (status !== 200) {
       client.end(`HTTP/1.1 ${status} No\r\nContent-Length: 2\r\n\r\nno`);
       return;
@@ -43,6 +44,7 @@ export async function startConnectProxy(status = 200, tls?: Certificate): Promis
   server.on('request', ({ method, url = '', headers }: http.IncomingMessage, res: http.ServerResponse) => {
     requests.push(`${method} ${url}`);
     logins.push(headers['proxy-authorization']);
+    if (status === 0) return;
     if (status !== 200) {
       res.writeHead(status).end();
       return;

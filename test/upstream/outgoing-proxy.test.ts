@@ -1,5 +1,6 @@
 // HTTPS_PROXY, HTTP_PROXY and NO_PROXY: every connection to a host that is not loopback goes through the proxy.
 import '../support/real-sockets.js';
+import dns from 'node:dns';
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -7,7 +8,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { textValue } from '../../src/dev-server/seed.js';
 import { outgoingProxy } from '../../src/config/outgoing-proxy.js';
-import { createConnector, createPools } from '../../src/upstream/connections.js';
+import { createConnector, createPools, createSender } from '../../src/upstream/connections.js';
 import { exchange } from '../../src/upstream/exchange.js';
 import { keysAt } from '../../src/upstream/failure.js';
 import { pingQuestion, presentedCertificate, probeServer } from '../../src/upstream/probe.js';
@@ -211,6 +212,18 @@ describe('failed outgoing proxy', () => {
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
+  const failureToConnect = (): Promise<unknown> =>
+    new Promise((resolve) => {
+      const to = { protocol: 'http:', hostname: 'handle.test', host: 'handle.test:80', port: '80' };
+      createConnector(
+        {},
+        {},
+        200,
+      )(to, (...[error]) => {
+        resolve(error);
+      });
+    });
+
   test('names no certificate of a server whose TLS handshake trickles in', async () => {
     // The header of a TLS record (RFC 8446, section 5.1) of 16,384 bytes.
     const url = `https://${await startTrickle('\x16\x03\x03\x40\x00')}`;
@@ -219,14 +232,29 @@ describe('failed outgoing proxy', () => {
 
   test('is left when its response trickles in beyond the timeout', async () => {
     vi.stubEnv('HTTP_PROXY', `http://${await startTrickle('HTTP/1.1 200 OK\r\nX-Slow: ')}`);
-    const connect = createConnector({}, {}, 200);
-    const to = { protocol: 'http:', hostname: 'handle.test', host: 'handle.test:80', port: '80' };
-    const failure = await new Promise((resolve) => {
-      connect(to, (...[error]) => {
-        resolve(error);
-      });
+    expect(await failureToConnect()).toMatchObject({
+      message: expect.stringContaining('no response in time') as string,
     });
-    expect(failure).toMatchObject({ message: expect.stringContaining('no response in time') as string });
+  });
+
+  test('is told from a slow proxy when there is no connection to it in time', async () => {
+    vi.stubEnv('HTTP_PROXY', 'http://proxy.test:3128');
+    const lookup = vi.spyOn(dns, 'lookup').mockReturnValue();
+    onTestFinished(() => {
+      lookup.mockRestore();
+    });
+    expect(await failureToConnect()).toMatchObject({ message: 'proxy.test:3128, UND_ERR_CONNECT_TIMEOUT' });
+  });
+
+  test('is named, without its password, to a sender that gets no response in time', async () => {
+    const outgoing = await startConnectProxy(0);
+    vi.stubEnv('HTTP_PROXY', outgoing.url.replace('//', '//user:hunter2@'));
+    const sender = createSender();
+    onTestFinished(() => sender.close());
+    const { host } = new URL(outgoing.url);
+    await expect(sender.send('http://hook.test/', {}, 200)).rejects.toMatchObject({
+      message: `no response in time through the outgoing proxy ${host}`,
+    });
   });
 
   test('is named when it is down, and writes are known to be unsent', async () => {
