@@ -72,9 +72,12 @@ export function createForwardRead(host: Host, forward: Forward): Handler {
     };
     // A client that disconnects early learns nothing, so the result does not count.
     const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
-    return resolver.aroundMiss(context.caller, forwardWhole, () =>
-      isAnswered() ? res.statusCode === 404 : undefined,
-    );
+    return resolver.aroundMiss({
+      handle,
+      caller: context.caller,
+      read: forwardWhole,
+      isUnknown: () => (isAnswered() ? res.statusCode === 404 : undefined),
+    });
   };
 }
 

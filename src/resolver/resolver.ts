@@ -54,9 +54,9 @@ export class Resolver {
   /** Keys whose early refresh has begun, until it replaces the entry: each hit after a refusal would begin another. */
   readonly #refreshing: ExpiringMap<true>;
   /** Runs a read that misses in memory inside the hooks of plugins, which add theirs before the first read. */
-  aroundMiss: AroundMiss = (caller, read, isUnknown) => {
+  aroundMiss: AroundMiss = (miss) => {
     this.aroundMiss = composeAroundMiss(this.#hooks.aroundMiss);
-    return this.aroundMiss(caller, read, isUnknown);
+    return this.aroundMiss(miss);
   };
 
   constructor(
@@ -111,7 +111,7 @@ export class Resolver {
     // Otherwise memory has not changed since it was read.
     const task = { handle, authoritative, noFallback, onlyIfCached, caller, newerThan: 0 };
     const read = authoritative ? () => this.#readAuthoritatively(task) : () => this.#load(task, entry);
-    return this.aroundMiss(caller, read, isUnknown);
+    return this.aroundMiss({ handle, caller, read, isUnknown });
   }
 
   /**
@@ -253,12 +253,8 @@ export class Resolver {
 
 /** Returns a single function for all of a list, the first outermost. */
 function composeAroundMiss([first, ...others]: readonly AroundMiss[]): AroundMiss {
-  if (first === undefined) return (_caller, read) => read();
-  return others.reduce(
-    (outer, inner) => (caller, read, isUnknown) =>
-      outer(caller, () => inner(caller, read, isUnknown), isUnknown),
-    first,
-  );
+  if (first === undefined) return ({ read }) => read();
+  return others.reduce((outer, inner) => (miss) => outer({ ...miss, read: () => inner(miss) }), first);
 }
 
 const isUnknown = (resolution: Resolution): boolean =>

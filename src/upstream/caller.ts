@@ -1,5 +1,6 @@
 // The caller of an upstream request, which determines its share of the slots.
 import { randomBytes } from 'node:crypto';
+import type { HandleRef } from '../handle/handle.js';
 
 /** Priority classes, highest first. Refresh-ahead and requests for many handles run in the background. */
 export const CLASSES = ['preferred', 'normal', 'background'] as const;
@@ -37,10 +38,14 @@ export const UNKNOWN_CLIENTS: Caller = { class: 'normal', client: 'unknown' };
 
 export const OWN_WORK: Caller = { class: 'background', client: undefined };
 
-/** Runs a read that misses in memory, or rejects it. @throws ServiceError */
-export type AroundMiss = <T>(
-  caller: Caller | undefined,
-  read: () => Promise<T>,
+/** A read that misses in memory. */
+export interface Miss<T> {
+  handle: HandleRef;
+  caller: Caller | undefined;
+  read: () => Promise<T>;
   /** Whether the handle is unknown; undefined if the result does not show it. */
-  isUnknown: (answer: T) => boolean | undefined,
-) => Promise<T>;
+  isUnknown: (answer: T) => boolean | undefined;
+}
+
+/** Runs a miss, or rejects it. @throws ServiceError */
+export type AroundMiss = <T>(miss: Miss<T>) => Promise<T>;

@@ -74,7 +74,7 @@ export function createOriginOf(upstreams: Upstreams, resolver: Resolver): Origin
       identity,
       async get(options) {
         const read = (): Promise<RecordRead> => readAtServers(servers, handle, { ...options, ...login });
-        const answer = await resolver.aroundMiss(caller, read, showsUnknown);
+        const answer = await resolver.aroundMiss({ handle, caller, read, isUnknown: showsUnknown });
         if (answer.responseCode === RESPONSE_CODE.handleNotFound)
           await resolver.learn(handle, { exists: false });
         return answer;

@@ -85,7 +85,7 @@ describe('hooks of admission', () => {
     const upstream = mockUpstream();
     const seen: string[] = [];
     const around = (name: string): Started => ({
-      async aroundMiss(_caller, read, isUnknown) {
+      async aroundMiss({ read, isUnknown }) {
         seen.push(`${name} begins`);
         const answer = await read();
         seen.push(`${name}: ${isUnknown(answer) ? 'unknown' : 'known'}`);

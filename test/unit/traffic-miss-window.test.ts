@@ -9,9 +9,13 @@ import { createMetrics } from '../../src/observe/metrics.js';
 import { LIMIT_REASONS, type TrafficConfig } from '../../src/plugins/traffic/plugin.js';
 import { createMissLimit, MissWindow, judgeMisses } from '../../src/plugins/traffic/traffic.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
+import type { OriginServer } from '../../src/upstream/contract.js';
+import { foldedRef, type HandleRef } from '../../src/handle/handle.js';
 import { testContext } from '../support/context.js';
 
 const PER_MINUTE = 300;
+/** The prefix whose server is idle. */
+const IDLE = '21.T11999';
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
 
 describe('miss-based network limit', () => {
@@ -131,19 +135,31 @@ describe('miss-based network limit', () => {
       const networks = new LimitedNetworks(context);
       const idle = { waiting: 0, limit: 1, running: 0 };
       const usage = () => ({ read: { ...idle, waiting: isUnderPressure() ? 1 : 0 }, forwarded: idle });
+      const [idleServer, server] = [
+        partial<OriginServer>({ usage: () => ({ read: idle, forwarded: idle }) }),
+        partial<OriginServer>({ usage }),
+      ];
+      // The pressed server is the second of its handles.
+      const findServers = ({ prefix }: HandleRef) => (prefix === IDLE ? [idleServer] : [idleServer, server]);
       const enumeration = { perMinute: 3, forMs: 10_000 };
       const settings = { current: { traffic: { enumeration } } };
       const limitMiss = createMissLimit(
-        partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [partial({ usage })] } }),
+        partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { findServers } }),
         networks,
       );
-      const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
+      const read = async (
+        network: string | undefined,
+        given: CallerClass = 'normal',
+        isUnknown = true,
+        prefix = '21.T11998',
+      ) => {
         const caller = { class: given, client: network, network };
         const count = (): Promise<void> => {
           asked++;
           return Promise.resolve();
         };
-        await limitMiss(caller, count, () => isUnknown);
+        const handle = foldedRef(`${prefix}/page`);
+        await limitMiss({ handle, caller, read: count, isUnknown: () => isUnknown });
       };
       return { clock, read, networks, refused, asked: () => asked };
     }
@@ -186,6 +202,13 @@ describe('miss-based network limit', () => {
       await read('polite', 'normal', false);
     });
 
+    test('spares a network whose handles have an idle server', async () => {
+      const { read, networks } = start({ isUnderPressure: () => true });
+      await read('polite', 'normal', false);
+      for (let times = 0; times < 20; times++) await read('elsewhere', 'normal', false, IDLE);
+      expect(networks.limits()).toEqual([]);
+    });
+
     test('never includes background callers, which already yield under pressure', async () => {
       const { read, networks } = start({ isUnderPressure: () => true });
       await read('polite', 'normal', false);
@@ -199,16 +222,13 @@ describe('miss-based network limit', () => {
       const enumeration = { perMinute: 1, forMs: 1000 };
       const settings = { current: { traffic: { enumeration } } };
       const limitMiss = createMissLimit(
-        partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { servers: [] } }),
+        partial<Host<TrafficConfig>>({ ...context, settings, upstreams: { findServers: () => [] } }),
         networks,
       );
       const caller = { class: 'normal', client: 'a', network: 'a' } as const;
       for (let times = 0; times < 5; times++) {
-        const failing = limitMiss(
-          caller,
-          () => Promise.reject(new Error('down')),
-          () => true,
-        );
+        const read = () => Promise.reject(new Error('down'));
+        const failing = limitMiss({ handle: foldedRef(IDLE), caller, read, isUnknown: () => true });
         await expect(failing).rejects.toThrow('down');
       }
       expect(networks.limits()).toEqual([]);

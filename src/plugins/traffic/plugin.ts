@@ -142,7 +142,7 @@ const rule = mapping({
 
 const enumeration = section({
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
-    'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses while a Handle server is under pressure; above it, the network\'s misses get 429. `0` limits no network. See "Networks that enumerate handles".',
+    'Maximum misses per minute of one network (IPv4 /24, IPv6 /56), if most are for missing handles, or if the network causes most misses of handles whose server is under pressure; above it, the network\'s misses get 429. `0` limits no network. See "Networks that enumerate handles".',
   ),
   // A limited network is measured again after this time (ms).
   forMs: fixed(10 * 60_000),

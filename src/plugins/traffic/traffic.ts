@@ -3,11 +3,12 @@ import { boundedMap } from '../../cache/bounded-map.js';
 import type { Started } from '../../plugin.js';
 import type { Host } from '../../host.js';
 import { ServiceError } from '../../errors.js';
+import type { HandleRef } from '../../handle/handle.js';
 import { restOf } from '../../http/route-table.js';
 import { type AdminHandler, callOf, decodeParameter } from '../../http/router.js';
 import type { Ranked } from '../../observe/recent.js';
 import { networkNamed } from '../../http/client-address.js';
-import type { AroundMiss } from '../../upstream/caller.js';
+import type { AroundMiss, Miss } from '../../upstream/caller.js';
 import { createLimitedNetworks, type LimitedNetworks } from './limited-networks.js';
 import {
   ERRORS,
@@ -101,15 +102,18 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 
 /** Creates the miss limit. It reads the settings at each miss, because a reload may change them. */
 export function createMissLimit(
-  { settings, metrics, upstreams: { servers }, clock: { now } }: Host<TrafficConfig>,
+  { settings, metrics, upstreams, clock: { now } }: Host<TrafficConfig>,
   networks: LimitedNetworks,
 ): AroundMiss {
   const window = new MissWindow();
   const countLimited = metrics.counterOf(METRICS.limitedMisses);
   metrics.readGauge(METRICS.limitedNetworks, () => networks.limits().length);
   // Pressure means that the queue is at least as long as the concurrency limit for reads.
-  const isUnderPressure = (): boolean =>
-    servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
+  const isUnderPressure = (handle: HandleRef): boolean =>
+    upstreams
+      .findServers(handle)
+      .map(({ usage }) => usage().read)
+      .some(({ waiting, limit }) => waiting >= limit);
   // Misses count from zero when a limit ends, even if a different instance has set it.
   networks.onLimited = (network) => window.forget(network);
 
@@ -130,14 +134,10 @@ export function createMissLimit(
     if (reason !== undefined) networks.limit({ network, until: at + forMs, reason });
   }
 
-  async function judge<T>(
-    { network, isInBackground }: { network: string; isInBackground: boolean },
-    read: () => Promise<T>,
-    isUnknown: (answer: T) => boolean | undefined,
-  ): Promise<T> {
+  async function judge<T>(network: string, { handle, caller, read, isUnknown }: Miss<T>): Promise<T> {
     assertNotLimited(network);
     // Background requests already yield to all others.
-    if (!isInBackground && isUnderPressure()) {
+    if (caller?.class !== 'background' && isUnderPressure(handle)) {
       count(network, { pressed: 1 });
       assertNotLimited(network);
     }
@@ -147,11 +147,11 @@ export function createMissLimit(
     return answer;
   }
 
-  return function limitMiss(caller, read, isUnknown) {
-    const network = caller?.network;
+  return function limitMiss(miss) {
+    const network = miss.caller?.network;
     // A reload may have disabled limits since the request was admitted.
-    if (network === undefined || settings.current.traffic.enumeration.perMinute === 0) return read();
-    return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
+    if (network === undefined || settings.current.traffic.enumeration.perMinute === 0) return miss.read();
+    return judge(network, miss);
   };
 }
 
