@@ -234,6 +234,16 @@ describe('a bad table', () => {
     ['quotes', `"20.1/1",${NEW}`, 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*'],
     ['more characters than a handle and a URL', 'x'.repeat(16_385), 'it has more than 16384 characters'],
     ['a handle that is given twice', `20.1/1,${NEW}\n20.1/1,${NEW}`, '20.1/1 is given twice'],
+    [
+      'a slash in a prefix',
+      `20.1//*,${NEW}`,
+      'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*',
+    ],
+    [
+      'characters of another encoding',
+      Buffer.from(`20.1/1,${NEW}\n20.1/2,https://new.test/M\xfcller`, 'latin1').toString(),
+      'it is not UTF-8, or has U+FFFD: save the file in UTF-8',
+    ],
   ])('names the line with %s', (_, text, problem) => {
     const lines = text.split('\n').length;
     expect(readText(`# moved in 2026\n${text}`)).toBe(`line ${lines + 1}: ${problem}`);

@@ -66,9 +66,12 @@ function addLine(
 }
 
 function lineProblem(name: string, url: string, isOnlyRead: IsOnlyRead): string | undefined {
-  if (!/^[^/"]+\/./.test(name)) return 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*';
+  if (!/^[^/"]+\/(?!.*\/\*$)./.test(name))
+    return 'give a handle, such as 20.500.1/1, or a prefix, such as 20.500.1/*';
   if (url.length > MAX_URL || !isWebAddress(url))
     return `give an http or https URL of at most ${MAX_URL} characters`;
+  // A redirect to such a URL, or a handle with such a name, would be another one.
+  if (`${name}${url}`.includes('\uFFFD')) return 'it is not UTF-8, or has U+FFFD: save the file in UTF-8';
   return isOnlyRead(name) ? undefined : 'no server of the kind dspace or template has this prefix';
 }
 
