@@ -370,14 +370,27 @@ function parseLink(text: string, base?: URL): URL {
   return url;
 }
 
-/** Reads the last check of each URL. A line that is cut off is checked again. */
+/** How each check begins, also the last one of a killed process, which may be cut off. */
+const CHECK_START = '{"url":"';
+
+function readCheck(json: string): LinkCheck {
+  const check = JSON.parse(json) as LinkCheck;
+  if (typeof check.url !== 'string' || typeof check.checkedAt !== 'string') throw new TypeError('no check');
+  return check;
+}
+
+/** Reads the last check of each URL. A last line that is cut off is checked again. @throws Failure for a file of another kind */
 async function readChecks(state: string): Promise<Map<string, LinkCheck>> {
   const checks = new Map<string, LinkCheck>();
   try {
     if (!existsSync(state)) writeFileSync(state, '', { mode: 0o600 });
-    for (const line of readFileSync(state, 'utf8').split('\n')) {
-      const check = tryDecode((json) => JSON.parse(json) as LinkCheck, line);
+    const lines = readFileSync(state, 'utf8').split('\n');
+    for (const [at, line] of lines.entries()) {
+      const check = tryDecode(readCheck, line);
+      const isCut = at === lines.length - 1 && line.startsWith(CHECK_START.slice(0, line.length));
       if (check !== undefined) checks.set(check.url, check);
+      else if (!isCut)
+        throw new Error(`line ${at + 1} is no check of a link: give another file, or remove the line`);
     }
     await replaceState(state, checks);
   } catch (error) {

@@ -308,6 +308,26 @@ describe('check-links', () => {
     expect(readFileSync(state, 'utf8').trim().split('\n')).toHaveLength(2);
   });
 
+  test.each([
+    ['an export', `${recordLine('21.T1/a', [urlValue('http://127.0.0.1/')])}\n`],
+    ['a list of handles', '21.T1/b\n'],
+    ['text without a line end', 'notes'],
+    ['JSON without a URL', 'null\n'],
+  ])('leaves a state file as it is that is %s', async (_, text) => {
+    const site = await startSite({ '/a': 200 });
+    const state = stateFile();
+    const known = { url: `${site.url}/b`, result: '200', checkedAt: new Date().toISOString() };
+    const before = `${JSON.stringify(known)}\n${text}`;
+    writeFileSync(state, before);
+    const { code, stderr } = await check([exportOf({ '21.T1/a': `${site.url}/a` }), '--state', state]);
+    expect(stderr).toBe(
+      `cannot use the state file: line 2 is no check of a link: give another file, or remove the line\n`,
+    );
+    expect(code).toBe(2);
+    expect(readFileSync(state, 'utf8')).toBe(before);
+    expect(site.asked).toEqual([]);
+  });
+
   test('sends one request at a time to a host, at the given rate', async () => {
     let open = 0;
     let most = 0;
