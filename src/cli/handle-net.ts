@@ -64,9 +64,7 @@ async function firstLine(file: string): Promise<string> {
 
 async function* numberLines(file: string): AsyncGenerator<SourceLine> {
   let number = 0;
-  // Spreadsheet programs start a file with a byte order mark.
-  for await (const text of readFileLines(file))
-    yield { text: number === 0 ? text.replace(/^\uFEFF/, '') : text, number: ++number };
+  for await (const text of readFileLines(file)) yield { text, number: ++number };
 }
 
 /** Formats a record as stale since now, because only its server knows whether it has changed. */

@@ -3,7 +3,6 @@ import { on } from 'node:events';
 import { constants, createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type Duplex, PassThrough, type Readable, type Transform, pipeline } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
 import zlib, { createGunzip } from 'node:zlib';
 import { appendChunk } from './bytes.js';
 
@@ -81,10 +80,11 @@ const AHEAD = { highWaterMark: 16, lowWaterMark: 1 };
 
 /** Splits at line feeds: `node:readline` holds lines of any length, and since Node.js 24 splits JSON at U+2028. */
 async function* splitLines(pieces: AsyncIterable<[Buffer]>, maxChars: number): AsyncGenerator<string> {
-  const decoder = new StringDecoder();
+  // It removes a byte order mark, with which editors and spreadsheet programs start a file.
+  const decoder = new TextDecoder();
   let line = '';
   for await (const [piece] of pieces) {
-    const [first = '', ...others] = decoder.write(piece).split('\n');
+    const [first = '', ...others] = decoder.decode(piece, { stream: true }).split('\n');
     line = assertLineLength(line + first, maxChars);
     for (const next of others) {
       yield withoutReturn(line);

@@ -131,6 +131,13 @@ describe('proxy with a seed file and no upstream', () => {
     expect(notReady()).toEqual(['records']);
   });
 
+  test('serves the first record of a seed file that an editor saved with a byte order mark', async () => {
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`\uFEFF${recordLine(HANDLE)}\n`) });
+    proxy.app.addStartChecks();
+    await expect.poll(() => proxy.app.readiness.report().notReady).not.toContain('seed');
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
   test('serves the records before a line that is longer than a record', async () => {
     const long = '21.T11998/LONG';
     const lines = [recordLine(HANDLE), recordLine(long, [urlValue('x'.repeat(20_000))])];
