@@ -158,6 +158,11 @@ describe('a bad file', () => {
     ['a location that is not opened', listed('21.T1', '</location>'), 'it has no location'],
     ['a long list', listed('21.T1', CONNEG.repeat(100)), 'it has more than 10000 characters'],
     [
+      'another encoding',
+      Buffer.from(listed('21.T1', '<location href="https://data.test/\xfc"/>'), 'latin1').toString(),
+      'the list of 21.T1: it is not UTF-8, or has U+FFFD: save the file in UTF-8',
+    ],
+    [
       'many attributes',
       listed('21.T1', `<location ${'a="" '.repeat(101)}/>`),
       'a tag is misspelt or not closed',

@@ -75,6 +75,7 @@ export function readLocationsFile(content: string): ReadonlyMap<string, string> 
 
 function problemOfList(xml: string): string | undefined {
   if (xml.length > MAX_LIST_CHARS) return `it has more than ${MAX_LIST_CHARS} characters`;
+  if (xml.includes('\uFFFD')) return 'it is not UTF-8, or has U+FFFD: save the file in UTF-8';
   const names = [...xml.matchAll(TAG)].flatMap(([, name]) => name?.toLowerCase() ?? []);
   const [between = ''] = /[<>]/.exec(xml.replace(TAG, '')) ?? [];
   if (between !== '') return `a tag is misspelt or not closed, or ${between} is not escaped`;
