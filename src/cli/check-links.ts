@@ -118,7 +118,7 @@ async function handlesByUrl(
   const lines =
     file === undefined
       ? streamExport(await callExport({ admin }, prefix ?? ''))
-      : readRecordLines(file, { hidden: 0, reject });
+      : readRecordLines(file, { hidden: 0, replaced: 0, reject });
   for await (const line of lines)
     for (const { handle, url } of tryDecode(readUrls, line) ?? []) appendToList(handles, url, handle);
   if (handles.size === 0) throw new Failure('There are no URLs to check.', EXIT.usage);

@@ -20,6 +20,8 @@ export interface Conversion {
   reject: (line: number, reason: string) => void;
   /** Number of values left out because they are not public. */
   hidden: number;
+  /** Number of lines with U+FFFD, which replaces bytes of another encoding. */
+  replaced: number;
 }
 
 interface SourceLine {
@@ -51,9 +53,9 @@ async function* convertLines(file: string, conversion: Conversion): AsyncGenerat
   if (first.startsWith('{') || first === '') yield* readFileLines(file);
   else if (operationOf(first) !== undefined) yield* convertBatch(file, conversion);
   else if (columnsOf(first) !== undefined) {
-    const lines = numberLines(file);
+    const lines = numberLines(file, conversion);
     yield* convertTable(first.includes('\t') ? lines : joinRows(lines), conversion);
-  } else if (HANDLE_LINE.test(first)) yield* convertList(numberLines(file), conversion);
+  } else if (HANDLE_LINE.test(first)) yield* convertList(numberLines(file, conversion), conversion);
   else throw new Error(`unknown format; ${FORMATS}`);
 }
 
@@ -62,9 +64,12 @@ async function firstLine(file: string): Promise<string> {
   return '';
 }
 
-async function* numberLines(file: string): AsyncGenerator<SourceLine> {
+async function* numberLines(file: string, counts?: { replaced: number }): AsyncGenerator<SourceLine> {
   let number = 0;
-  for await (const text of readFileLines(file)) yield { text, number: ++number };
+  for await (const text of readFileLines(file)) {
+    if (counts !== undefined && text.includes('\uFFFD')) counts.replaced++;
+    yield { text, number: ++number };
+  }
 }
 
 /** Formats a record as stale since now, because only its server knows whether it has changed. */
@@ -144,7 +149,7 @@ interface BatchRecord {
 /** Keeps only the records in memory that other operations of the file change. */
 async function* convertBatch(file: string, conversion: Conversion): AsyncGenerator<string> {
   const batch = new BatchFile(await changedHandles(file), conversion);
-  for await (const line of numberLines(file)) {
+  for await (const line of numberLines(file, conversion)) {
     const finished = batch.add(line);
     if (finished !== undefined) yield formatBatch(finished, conversion);
   }

@@ -171,6 +171,7 @@ export async function importCommand(file: string, { skip, output, admin }: Impor
   let rejected = 0;
   const conversion: Conversion = {
     hidden: 0,
+    replaced: 0,
     reject(line, reason) {
       if (++rejected <= MAX_REJECTIONS) printNote(`line ${line}: ${reason}`);
     },
@@ -178,6 +179,9 @@ export async function importCommand(file: string, { skip, output, admin }: Impor
   const lines = readRecordLines(file, conversion);
   const records =
     output === undefined ? await sendLines(lines, { skip, admin }) : await writeSeed(lines, output);
+  const { replaced } = conversion;
+  if (replaced > 0)
+    printNote(`lines that are not UTF-8, or have U+FFFD for a letter: ${replaced}; save the file in UTF-8`);
   if (conversion.hidden > 0) printNote(`${countText(conversion.hidden, 'value')} left out: not public`);
   if (records === 0) throw new Failure(`${file} has no records`, EXIT.usage);
   if (rejected > 0) throw new Failure(`${countText(rejected, 'line')} of ${file} rejected`);

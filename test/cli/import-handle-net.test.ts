@@ -171,6 +171,24 @@ describe('a batch file', () => {
   });
 });
 
+describe('a file in Latin-1', () => {
+  const row = (name: string): string =>
+    `21.T1/${name},1,URL,https://example.org/${name},0,86400,0,,1,1,1,0\n`;
+
+  test.each([
+    ['hdl-dblist -v', listed('21.T1/ü', [urlOf('https://example.org/ü')]), 2],
+    ['a batch file', 'CREATE 21.T1/ü\n1 URL 86400 1110 UTF8 https://example.org/ü\n', 2],
+    ['a table', `${HEADER}\n${row('a')}${row('ü')}`, 1],
+  ])('of %s is imported, and the lines whose letters are lost are counted', async (_, text, lines) => {
+    const { code, stderr, records } = await convert(Buffer.from(text, 'latin1'));
+    expect(stderr).toBe(
+      `lines that are not UTF-8, or have U+FFFD for a letter: ${lines}; save the file in UTF-8\n`,
+    );
+    expect(code).toBe(0);
+    expect(records.at(-1)?.handle).toBe('21.T1/\uFFFD');
+  });
+});
+
 describe('the table of an SQL database', () => {
   test('becomes records with the JSON that the Handle server would send', async () => {
     const { code, records } = await convert(
