@@ -107,6 +107,9 @@ function reloadOnHangup(starting: Promise<Service>, sources: ConfigSources): voi
 /** Time for responses in flight after an uncaught exception, which leaves the process in an unknown state. */
 const AFTER_EXCEPTION_MS = 1000;
 
+/** Time in which plugins close that ask for no more, a second, and then the cache: a Redis that hangs takes it two leases. */
+const CACHE_CLOSE_MS = 5500;
+
 /** Time for closing connections and writing the log after the last response. */
 const SHUTDOWN_SPARE_MS = 1500;
 
@@ -119,7 +122,7 @@ const maxStopMs = (config: Config): number =>
   config.server.shutdownDelayMs +
   config.server.shutdownTimeoutMs +
   // Plugins close concurrently.
-  Math.max(0, ...PLUGINS.map((plugin) => plugin.shutdownMs?.(config) ?? 0)) +
+  Math.max(CACHE_CLOSE_MS, ...PLUGINS.map((plugin) => plugin.shutdownMs?.(config) ?? 0)) +
   SHUTDOWN_SPARE_MS;
 
 /** Stops the process on a signal, except those to `skip`, as SIGHUP if it reloads, and after an uncaught exception. */

@@ -4,8 +4,10 @@ import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
-import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
+import { startOtlpReceiver } from '../support/otlp-receiver.js';
+import { startRedis } from '../support/redis-server.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
@@ -113,6 +115,26 @@ describe('shutdown', () => {
     await expect.poll(() => demo.asked).toBe(1);
     expect((await proxy.stop()).code).toBe(0);
     await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  test('exits with code 0 although requests, a trace collector and Redis use up their time', async () => {
+    const [collector, redis] = [await startOtlpReceiver(), await startRedis()];
+    onTestFinished(redis.stop);
+    const release = collector.hold();
+    onTestFinished(release);
+    const proxy = await startConnectedProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_TIMEOUT: NEVER,
+      SERVER_SHUTDOWN_TIMEOUT: '200ms',
+      TRACING_ENDPOINT: collector.endpoint,
+      REDIS_URL: redis.url,
+    });
+    demo.fail('hang');
+    ask(proxy.url, PATH).catch(() => undefined);
+    await expect.poll(() => demo.asked).toBe(1);
+    redis.freeze();
+    expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+    expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
   });
 
   test('ignores the duplicate signal that npm forwards after the process group received it', async () => {
