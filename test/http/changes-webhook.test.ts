@@ -97,7 +97,12 @@ describe('change webhook', () => {
     const receiver = await startWebhookReceiver();
     const formatGap = (): string => '{"operation":"gap"}';
     const cache = { commands: undefined, era: () => undefined };
-    const feed = createChangeLog(partial(cache), 10, () => 1000, formatGap);
+    const feed = createChangeLog(
+      partial(cache),
+      { maxEntries: 10, maxChars: Infinity },
+      () => 1000,
+      formatGap,
+    );
     const webhook = createWebhook(
       { url: receiver.url, secret: undefined },
       feed,

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import request from 'supertest';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { MAX_SUBSCRIBERS } from '../../src/plugins/changes/changes.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
@@ -307,6 +307,24 @@ describe('change feed', () => {
     const [gap, ...kept] = late.events;
     expect(gap).toMatchObject({ id: start, event: 'gap', data: { operation: 'gap', dropped: 200 } });
     expect(kept).toEqual(reader.events.slice(-kept.length));
+  });
+
+  it('retains fewer changes if their names are long, so that it has a maximum size in memory', async () => {
+    const maxChars = 20_000;
+    const { adminUrl, proxy } = await startRecorded({
+      CHANGES_ENABLED: 'true',
+      ...fixed({ changes: { maxChars } }),
+    });
+    demo.fail('error');
+    onTestFinished(() => demo.heal());
+    // Without a login: the outcome is unknown.
+    const names = Array.from({ length: 40 }, (_, at) => `21.T11998/${at}${'%01'.repeat(500)}`);
+    for (const name of names) await proxy.ask(`/api/handles/${name}`, { method: 'PUT', body: '[]' });
+    const { events, lastId } = await readFeed(adminUrl, '0-0');
+    await expect.poll(lastId).toMatch(/-41$/);
+    expect(events[0]).toMatchObject({ event: 'gap' });
+    expect(events.length).toBeGreaterThan(2);
+    expect(JSON.stringify(events.map(({ data }) => data)).length).toBeLessThan(1.2 * maxChars);
   });
 
   it('starts with a gap for an id from an earlier process', async () => {

@@ -13,7 +13,7 @@ const GAP = 'gap 0';
 const createLog = (cache: Cache): ChangeLog =>
   createChangeLog(
     cache,
-    100,
+    { maxEntries: 100, maxChars: Infinity },
     () => 1000,
     (count) => `gap ${count}`,
   );

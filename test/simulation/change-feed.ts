@@ -9,7 +9,7 @@ import { Violation } from './violation.js';
 import type { World } from './world.js';
 
 /** Few, so that a subscriber that is away finds changes trimmed. */
-const MAX_ENTRIES = 30;
+const BOUNDS = { maxEntries: 30, maxChars: Infinity };
 const POLL_MS = 250;
 /** Time for which a subscriber reads through one instance, and may be away afterwards, in ms. */
 const STAY_MS = 3000;
@@ -69,7 +69,7 @@ export class ChangeFeed {
       onFailing: nothing,
       onRecovered: nothing,
     };
-    const log = createChangeLog(cache, MAX_ENTRIES, clock.wall, callbacks.formatGap);
+    const log = createChangeLog(cache, BOUNDS, clock.wall, callbacks.formatGap);
     const deliver = async (lines: readonly string[]): Promise<void> => {
       const sent = lines.flatMap((line) => this.#changes[Number(line)] ?? []);
       for (const change of sent) change.sent++;

@@ -56,16 +56,43 @@ function toBatch(after: string, entries: LogEntry[], formatGap: FormatGap): LogB
   return { missed, entries: missed > 0 ? [{ id: after, line: formatGap(missed) }, ...entries] : entries };
 }
 
-function createLocalChangeLog(maxEntries: number, now: () => number, formatGap: FormatGap): ChangeLog {
+export const lineChars = (lines: readonly string[]): number =>
+  lines.reduce((sum, { length }) => sum + length, 0);
+
+/** Bounds of retained lines. */
+interface LineBounds {
+  maxEntries: number;
+  maxChars: number;
+}
+
+/** Returns how many of the oldest lines, which have `chars` characters together, exceed the bounds. */
+export function countExcess(
+  lines: readonly string[],
+  chars: number,
+  { maxEntries, maxChars }: LineBounds,
+): number {
+  let excess = Math.max(0, lines.length - maxEntries);
+  let left = chars - lineChars(lines.slice(0, excess));
+  while (left > maxChars) left -= lines[excess++]?.length ?? 0;
+  return excess;
+}
+
+function createLocalChangeLog(bounds: LineBounds, now: () => number, formatGap: FormatGap): ChangeLog {
   const epoch = now();
   const lines = [formatGap(0)];
+  let chars = lineChars(lines);
   let removed = 0;
   let cursor = START;
   return {
     append(added) {
       lines.push(...added);
+      chars += lineChars(added);
       // Removes a tenth at a time, because each removal shifts all remaining lines.
-      if (lines.length > 1.1 * maxEntries) removed += lines.splice(0, lines.length - maxEntries).length;
+      if (lines.length > 1.1 * bounds.maxEntries || chars > 1.1 * bounds.maxChars) {
+        const oldest = lines.splice(0, countExcess(lines, chars, bounds));
+        chars -= lineChars(oldest);
+        removed += oldest.length;
+      }
       return Promise.resolve();
     },
     read(after) {
@@ -181,10 +208,10 @@ function createSharedChangeLog(
 
 export const createChangeLog = (
   { commands, era }: Cache,
-  maxEntries: number,
+  bounds: LineBounds,
   now: () => number,
   formatGap: FormatGap,
 ): ChangeLog =>
   commands
-    ? createSharedChangeLog(maxEntries, formatGap, commands, era)
-    : createLocalChangeLog(maxEntries, now, formatGap);
+    ? createSharedChangeLog(bounds.maxEntries, formatGap, commands, era)
+    : createLocalChangeLog(bounds, now, formatGap);

@@ -22,10 +22,10 @@ const CLOSE_MS = 1000;
 
 export function start(host: Host, settings: ChangesConfig): Started {
   const { metrics, clock, cache } = host;
-  const { file, webhook: hook, maxEntries } = settings.changes;
+  const { file, webhook: hook } = settings.changes;
   const { stampNow, callbacksFor } = createDeliveryCallbacks(host);
   const feed = hasFeed(settings)
-    ? createChangeLog(cache, maxEntries, clock.wall, callbacksFor('feed').formatGap)
+    ? createChangeLog(cache, settings.changes, clock.wall, callbacksFor('feed').formatGap)
     : undefined;
   const queues = new Map<string, DeliveryQueue>();
   if (file !== undefined)

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { type Clock, backoffMs, untilDeadline, waitAtMost } from '../../clock.js';
 import { SerialFlight } from '../../resolver/single-flight.js';
 import { createSender } from '../../upstream/connections.js';
-import type { ChangeLog, LogEntry } from './change-log.js';
+import { type ChangeLog, type LogEntry, countExcess, lineChars } from './change-log.js';
 import type { ChangesConfig } from './plugin.js';
 
 /** Shorter than the reader lease (`READER_MS`), so that an instance does not post after losing it. */
@@ -117,9 +117,8 @@ export interface DeliveryCallbacks {
   onRecovered: (dropped: number) => void;
 }
 
-const MAX_QUEUED = 10_000;
 /** A line has some 300 characters; names and invented logins make some of them longer. */
-const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
+const QUEUE_BOUNDS = { maxEntries: 10_000, maxChars: 8 * 1024 * 1024 };
 const BATCH = 100;
 const RETRY_MS = 500;
 const WAIT_MS = 500;
@@ -166,12 +165,9 @@ export class DeliveryQueue {
   }
 
   #dropOldest(): void {
-    let excess = Math.max(0, this.#queued.length - MAX_QUEUED);
-    let chars = this.#queuedChars - lineChars(this.#queued.slice(0, excess));
-    while (chars > MAX_QUEUED_CHARS) chars -= this.#queued[excess++]?.length ?? 0;
+    const excess = countExcess(this.#queued, this.#queuedChars, QUEUE_BOUNDS);
     if (excess === 0) return;
-    this.#queued.splice(0, excess);
-    this.#queuedChars = chars;
+    this.#queuedChars -= lineChars(this.#queued.splice(0, excess));
     this.#dropped += excess;
     this.callbacks.onDropped(excess);
   }
@@ -218,5 +214,3 @@ export class DeliveryQueue {
     this.#isFailing = true;
   }
 }
-
-const lineChars = (lines: readonly string[]): number => lines.reduce((sum, { length }) => sum + length, 0);
