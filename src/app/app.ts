@@ -146,7 +146,7 @@ function createCore(
     records: { maxChars: upstream.maxRecordBytes, refuse: refuseLargeRecord },
   });
   const isTrustedProxy = createProxyTrust(settings);
-  const findClient = createFindClient(isTrustedProxy, context);
+  const findClient = createFindClient(isTrustedProxy, context, settings);
   const refOf = createRefOf(servers, upstream.caseSensitive);
   const staleIfErrorMs = createStalePeriod(settings, context.hooks);
   const upstreams = createUpstreams(config.upstream, servers, unservedPrefixes(config), context, {

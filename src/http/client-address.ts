@@ -66,9 +66,17 @@ function forwardedProperty(element: string, property: string): string {
 /** Returns the client of a request, even behind trusted proxies. */
 export type FindClient = (req: IncomingMessage) => Client;
 
-/** Warns once if a peer that is no trusted proxy sends `X-Forwarded-For` or `Forwarded`. */
-export function createFindClient(isTrusted: IsTrustedProxy, { log }: Context): FindClient {
+/** Warns once, and once after each reload, if a peer that is no trusted proxy sends `X-Forwarded-For` or `Forwarded`. */
+export function createFindClient(
+  isTrusted: IsTrustedProxy,
+  { log }: Context,
+  settings: Pick<Live<unknown>, 'onReload'>,
+): FindClient {
   let hasWarned = false;
+  // The operator may have named another proxy that is not the peer.
+  settings.onReload(() => {
+    hasWarned = false;
+  });
   return function findClient(req) {
     // A disconnected client has no address (RFC 7239 §6.2).
     const { remoteAddress = '' } = req.socket;

@@ -3,7 +3,7 @@ import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { testContext } from '../support/context.js';
 import { startDemoServer } from '../support/demo.js';
-import { problemsFrom } from '../support/load-config.js';
+import { configFrom, problemsFrom } from '../support/load-config.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 const PAGE = '/api/handles/21.T11998/page';
@@ -69,6 +69,18 @@ describe('wrong trust in proxies', () => {
         remedy: expect.stringContaining('http.trustedProxies') as string,
       },
     ]);
+  });
+
+  test('is logged again after a reload that names another wrong proxy', async () => {
+    const { log, lines } = testContext();
+    const proxy = await start('10.0.0.0/8', log);
+    const claim = () => proxy.ask(PAGE, { headers: { 'X-Forwarded-For': '192.0.2.7' } });
+    await claim();
+    expect(warnings(lines)).toHaveLength(1);
+    proxy.app.reload(configFrom({ env: { UPSTREAM_URL: demo.url, HTTP_TRUSTED_PROXIES: '10.0.0.1' } }));
+    await claim();
+    await claim();
+    expect(warnings(lines)).toHaveLength(2);
   });
 
   test.each(['0.0.0.0/0', '10.0.0.0/8, ::/0'])(

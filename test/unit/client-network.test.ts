@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { Live } from '../../src/config/live.js';
 import { createFindClient, networkOf } from '../../src/http/client-address.js';
 import { testContext } from '../support/context.js';
 
@@ -19,7 +20,8 @@ describe('client network', () => {
   function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
     let count = 0;
     const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };
-    const findClient = createFindClient((one) => ++count > 0 && isTrusted(one), testContext());
+    const isChecked = (one: string): boolean => ++count > 0 && isTrusted(one);
+    const findClient = createFindClient(isChecked, testContext(), new Live({}));
     return [findClient(req as never).address, count];
   }
 
