@@ -1,6 +1,7 @@
 // The change webhook of the app: signed batches, retried until the receiver acknowledges them.
 import { partial } from '../support/partial.js';
 import { createHmac } from 'node:crypto';
+import request from 'supertest';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createWebhook } from '../../src/plugins/changes/webhook.js';
@@ -81,6 +82,18 @@ describe('change webhook', () => {
     receiver.respond(200);
     await expect.poll(received).toEqual(file.lines());
     expect(await metric(proxy, 'handle_proxy_changes_dropped_total')).toBe(0);
+  });
+
+  it('posts long changes in bodies that usual web servers accept', async () => {
+    const { receiver, received, proxy, file } = await startHooked();
+    receiver.respond(503);
+    // Any client may cause such changes while the Handle server fails, and its names are escaped in JSON.
+    const handles = Array.from({ length: 50 }, (_, at) => `21.T11998/${at}${'\u0001'.repeat(2000)}`);
+    await request(proxy.app.admin).post('/purge').send({ handles }).expect(200);
+    receiver.respond(200);
+    await expect.poll(received).toEqual(file.lines());
+    const sizes = receiver.deliveries.map(({ body }) => body.length);
+    expect(Math.max(...sizes)).toBeLessThan(100_000);
   });
 
   it('delivers the remaining changes when the process stops', async () => {

@@ -10,6 +10,8 @@ import type { ChangesConfig } from './plugin.js';
 const TIMEOUT_MS = 5000;
 const POLL_MS = 500;
 const CLOSE_MS = 1000;
+/** Express accepts JSON of 100 KB, nginx bodies of 1 MiB. A receiver that refuses a body would never get a later change. */
+const MAX_BODY_BYTES = 64 * 1024;
 
 /** With Redis, one instance posts for all. What left the feed before is reported as dropped. */
 export function createWebhook(
@@ -27,8 +29,9 @@ export function createWebhook(
   async function postAfter(cursor: string): Promise<string | undefined> {
     const batch = await feed.read(cursor);
     if (batch === undefined || batch.entries.length === 0) return undefined;
+    const posted = fitInBody(batch.entries);
     try {
-      const request = signedPost(batch.entries, secret, clock.wall());
+      const request = signedPost(posted, secret, clock.wall());
       const { ok, status } = await outgoing.send(url, request, TIMEOUT_MS);
       if (!ok) throw new Error(`the webhook responded with ${status}`);
     } catch (error) {
@@ -39,7 +42,7 @@ export function createWebhook(
     if (failures > 0) onRecovered(batch.missed);
     failures = 0;
     if (batch.missed > 0) onDropped(batch.missed);
-    return batch.entries.at(-1)?.id;
+    return posted.at(-1)?.id;
   }
 
   async function run(): Promise<void> {
@@ -89,6 +92,15 @@ function createPauses({ after }: Clock) {
       endPause();
     },
   };
+}
+
+/** Returns the first entries, at least one, that do not exceed the maximum together. */
+function fitInBody(entries: readonly LogEntry[]): readonly LogEntry[] {
+  let bytes = 0;
+  const end = entries.findIndex(
+    ({ line }, at) => (bytes += Buffer.byteLength(line)) > MAX_BODY_BYTES && at > 0,
+  );
+  return end === -1 ? entries : entries.slice(0, end);
 }
 
 /** Creates the POST of a batch, signed with HMAC-SHA256 (Standard Webhooks 1.0.0). `secret`: Base64. */
