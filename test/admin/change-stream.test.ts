@@ -76,6 +76,15 @@ describe('a slow subscriber of the change feed', () => {
     expect(received).toEqual(received.map((_, at) => at + 1));
   });
 
+  it('is awaited without derived signals, which Node.js 20 keeps for as long as their source', async () => {
+    const derive = vi.spyOn(AbortSignal, 'any');
+    const { read, whenFull } = createEndlessFeed();
+    const { res } = await subscribe(read);
+    await whenFull();
+    expect(res.writableNeedDrain).toBe(true);
+    expect(derive).not.toHaveBeenCalled();
+  });
+
   it('is disconnected when it does not read for ten seconds', async () => {
     let deadline = new AbortController();
     const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => {

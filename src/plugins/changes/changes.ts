@@ -1,5 +1,4 @@
 // Records this instance's changes in the change file and in the feed, which subscribers read as server-sent events.
-import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { appendFile, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -11,7 +10,7 @@ import { onceAMinute, waitAtMost } from '../../clock.js';
 import { APPEND } from '../../config/given-files.js';
 import { ServiceError } from '../../errors.js';
 import type { LoggedChange } from '../../handle/outcome.js';
-import { signalOfLeaving, startEvents } from '../../http/request-work.js';
+import { startEvents } from '../../http/request-work.js';
 import { fetchRemedy } from '../../upstream/failure.js';
 import { type ChangeLog, createChangeLog, type LogEntry } from './change-log.js';
 import { createWebhook, DeliveryQueue, type DeliveryCallbacks } from './webhook.js';
@@ -151,7 +150,6 @@ function readLastId({ headers }: Request): string | undefined {
 async function sendChanges(res: Response, feed: ChangeLog, lastId: string | undefined): Promise<void> {
   let after = lastId;
   let sentAt = performance.now();
-  const leaving = signalOfLeaving(res);
   // `closed` is false until the event, and a further batch would be read for a closed connection.
   while (!res.destroyed) {
     const { id, text } = after === undefined ? startAt(await feed.tail()) : await readEvents(feed, after);
@@ -160,16 +158,29 @@ async function sendChanges(res: Response, feed: ChangeLog, lastId: string | unde
     if (isIdle && performance.now() - sentAt < HEARTBEAT_MS) await sleep(POLL_MS, undefined, { ref: false });
     else {
       sentAt = performance.now();
-      if (!res.write(isIdle ? ': \n\n' : text)) await drained(res, leaving);
+      if (!res.write(isIdle ? ': \n\n' : text)) await drained(res);
     }
   }
 }
 
-/** Waits for the subscriber to read, or to leave; disconnects it if it takes too long. */
-const drained = (res: Response, leaving: AbortSignal): Promise<unknown> =>
-  once(res, 'drain', { signal: AbortSignal.any([leaving, AbortSignal.timeout(STALL_MS)]) }).catch(() =>
-    res.destroy(),
-  );
+/**
+ * Waits for the subscriber to read, or to leave; disconnects it if it takes too long. Derives no signal: Node.js 20 keeps each
+ * one in memory for as long as its source, which would be as long as the subscription.
+ */
+async function drained(res: Response): Promise<void> {
+  if (res.destroyed) return;
+  const late = AbortSignal.timeout(STALL_MS);
+  const disconnect = (): unknown => res.destroy();
+  late.addEventListener('abort', disconnect);
+  await new Promise<void>((resolve) => {
+    const settle = (): void => {
+      late.removeEventListener('abort', disconnect);
+      res.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    res.on('drain', settle).on('close', settle);
+  });
+}
 
 /** Returns an id without data, so that a client that reconnects before the first change misses no change. */
 const startAt = (id: string | undefined) => ({ id, text: id === undefined ? '' : `id: ${id}\n\n` });
