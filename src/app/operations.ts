@@ -9,9 +9,13 @@ import { readStatistics } from '../observe/statistics.js';
 import type { Context } from '../context.js';
 import type { CacheCopy, Operations, PurgeRequest } from '../host.js';
 import type { Resolver } from '../resolver/resolver.js';
+import { groupsOf } from '../time-slicer.js';
 import type { RefOf } from '../upstream/routing.js';
 
 const MAX_CONCURRENT_PURGES = 200;
+
+/** Maximum changes recorded together: a queue for changes drops its oldest above 10,000, and several may be purging. */
+const MAX_RECORDED = 1000;
 
 interface OperatedParts extends Context {
   cache: Cache;
@@ -30,7 +34,8 @@ export function createOperations(core: OperatedParts, statistics: () => object):
         await purge(core, request);
       } finally {
         // Also if a cache has not confirmed it, as for a write.
-        await Promise.all(hooks.changed.map((record) => record(changesOf(request))));
+        for (const made of groupsOf(changesOf(request), MAX_RECORDED))
+          await Promise.all(hooks.changed.map((record) => record(made)));
       }
       return { isShared: cache.redisState() !== 'down' };
     },

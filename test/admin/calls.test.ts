@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import type { Plugin } from '../../src/plugin.js';
 import { useNock } from '../support/nock.js';
 import { importLines, recordLine } from '../support/record-files.js';
 import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
@@ -107,6 +109,31 @@ describe('admin API', () => {
     await app.operations.purge({ handles, isSoft: false });
     isPurged = true;
     expect(turns).toBeGreaterThan(40);
+  });
+
+  test('records large purges in groups, so that two at once do not fill a queue for changes', async () => {
+    const held = { now: 0, most: 0 };
+    const recorder: Plugin = {
+      name: 'recorder',
+      isEnabled: () => true,
+      load: () =>
+        Promise.resolve({
+          start: () => ({
+            async changed(made) {
+              held.now += made.length;
+              held.most = Math.max(held.most, held.now);
+              await nextTurn();
+              held.now -= made.length;
+            },
+          }),
+        }),
+    };
+    const { app } = await startProxy({}, { plugins: [recorder] });
+    const handles = Array.from({ length: 10_000 }, (_, at) => `21.T11998/${at}`);
+    const purge = () => app.operations.purge({ handles, isSoft: false });
+    await Promise.all([purge(), purge()]);
+    expect(held.most).toBeGreaterThan(0);
+    expect(held.most).toBeLessThanOrEqual(2000);
   });
 
   test('sets the log level at run time', async () => {
