@@ -59,11 +59,11 @@ await exitOnFailure(async () => {
   API          ${url}/openapi
   Status page  ${adminUrl}/
 
-Read a handle, write your own (user ${USER}, password ${DEMO_PASSWORD}), and read it:
+Read a handle, change one (user ${USER}, password ${DEMO_PASSWORD}), and read it:
 
   curl -is ${url}/api/handles/${DEMO_PREFIX}/DEMO
-  curl -s -u '${USER}:${DEMO_PASSWORD}' -X PUT -H 'Content-Type: application/json' -d '${VALUES}' ${url}/api/handles/${DEMO_PREFIX}/MINE
-  curl -s ${url}/api/handles/${DEMO_PREFIX}/MINE
+  curl -s -u '${USER}:${DEMO_PASSWORD}' -X PUT -H 'Content-Type: application/json' -d '${VALUES}' '${url}/api/handles/${DEMO_PREFIX}/page?index=1'
+  curl -s ${url}/api/handles/${DEMO_PREFIX}/page
 
 Native protocol, for Java programs and HDLProxy: ${nativeTcp}, ${nativeUdp}
 Snapshot of the cache, for the next start: ${env['CACHE_SNAPSHOT_FILE'] || 'off'}

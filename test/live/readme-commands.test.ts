@@ -50,7 +50,7 @@ function run(block: string, { url, adminUrl }: Demo): string[] {
 }
 
 describe('the demo', () => {
-  test('prints the addresses of a page, of the status page and of the API, and a login that may write', async () => {
+  test('prints the addresses of a page, of the status page and of the API, and commands that can be repeated', async () => {
     const { text } = await startDemo();
     const pages = [...text.matchAll(/^  [A-Z][\w ]+? {2,}(http:\S+)$/gm)].map(([, page = '']) => page);
     expect(pages.map((page) => new URL(page).pathname)).toEqual(['/21.T11998/DEMO', '/openapi', '/']);
@@ -59,12 +59,17 @@ describe('the demo', () => {
       expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')]);
     }
     const commands = text.split('\n').filter((line) => line.startsWith('  curl '));
-    const outputs = commands.map((command) => execFileSync('bash', ['-c', command], { encoding: 'utf8' }));
-    expect(outputs).toEqual([
-      expect.stringContaining('Cache-Status: handle-resolver-proxy; '),
-      expect.stringContaining('"responseCode":1'),
-      expect.stringContaining('https://example.org/mine'),
-    ]);
+    // Also with another URL, as a visitor tries next: nobody can change a record without HS_ADMIN.
+    for (const url of ['https://example.org/mine', 'https://example.org/other']) {
+      const outputs = commands.map((command) =>
+        execFileSync('bash', ['-c', command.replace('https://example.org/mine', url)], { encoding: 'utf8' }),
+      );
+      expect(outputs).toEqual([
+        expect.stringContaining('Cache-Status: handle-resolver-proxy; '),
+        expect.stringContaining('"responseCode":1,'),
+        expect.stringContaining(url),
+      ]);
+    }
   });
 });
 
