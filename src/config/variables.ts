@@ -111,20 +111,23 @@ const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)
 const isOfService = (variable: string, value: string): boolean =>
   SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
 
-/** Suggests the variable with the same letters, or with the longest common start beyond the section. */
+/** Suggests the variable with the same letters, or those with the longest common start beyond the section. */
 function variableHint(
   variable: string,
   { section, keys }: { section: string; keys: readonly ConfigKey[] },
 ): string {
-  let meant = '';
-  let longest = section.length + 1;
+  let meant: string[] = [];
+  let longest = section.length + 2;
   for (const each of keys) {
     const known = longVariableOf(each.key);
     const isSwapped = sortedLetters(variable) === sortedLetters(known);
     const length = isSwapped ? Infinity : commonLength(variable, known);
-    if (length > longest) [meant, longest] = [each.variable, length];
+    if (length > longest) meant = [];
+    if (length >= longest) [meant, longest] = [[...meant, each.variable], length];
   }
-  return meant === '' ? '; config/keys.md lists those of the proxy' : `; did you mean ${meant}?`;
+  return meant.length === 0
+    ? '; config/keys.md lists those of the proxy'
+    : `; did you mean ${meant.join(' or ')}?`;
 }
 
 const sortedLetters = (text: string): string => Array.from(text).sort().join('');

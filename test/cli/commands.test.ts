@@ -99,6 +99,9 @@ describe('CLI commands', () => {
     expect(stderr).toBe(
       'Invalid configuration:\n  variable REDIS_URI: unknown variable; did you mean REDIS_URL?\n',
     );
+    const unclear = await cli(['check-config'], { UPSTREAM_URL: demo.url, CACHE_FOUND_TTL: '5m' });
+    const meant = 'CACHE_FOUND_MIN_TTL or CACHE_FOUND_MAX_TTL or CACHE_FOUND_MAX_ENTRIES';
+    expect(unclear.stderr).toContain(`CACHE_FOUND_TTL: unknown variable; did you mean ${meant}?`);
     const service = { REDIS_PORT: 'tcp://10.0.0.11:6379', REDIS_SERVICE_HOST: '10.0.0.11' };
     expect((await cli(['check-config'], { UPSTREAM_URL: demo.url, ...service })).code).toBe(0);
     const proxy = await startListeningProxy({ UPSTREAM_URL: demo.url, REDIS_URI: 'redis://a' });
