@@ -7,6 +7,10 @@ backend proxy {
     .host = "127.0.0.1";
     .port = "8080";
 }
+# Several instances: a backend for each, and
+#   import directors;
+#   sub vcl_init { new all = directors.round_robin(); all.add_backend(proxy); all.add_backend(second); }
+#   sub vcl_recv { set req.backend_hint = all.backend(); }
 
 # The instances of the proxy, which send BAN requests.
 acl instances {
