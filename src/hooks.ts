@@ -174,7 +174,8 @@ export const createHooks = () => ({
    * header that changes with time, also return a `dependencyOf` that ends then (hook `redirect`); a record has no such bound.
    * Not called for an alias, a target chosen by the request, a page or the JSON in its place, a 404 of a redirect, an error, an
    * answer that is not stored, a forwarded read (login, list) or ePIC v2. Values are sent as UTF-8 (RFC 9110 §5.5); a control
-   * character makes the response a 500.
+   * character makes the response a 500. The values of a record: `valuesOf` in `resolver/parsed-records.ts` of
+   * `host.cache.memory.inspect(key)?.entry`.
    */
   recordHeaders: hookList<(handles: readonly HandleRef[]) => readonly HeaderLine[]>(),
   /** A read is answered with a fresh entry. */
