@@ -212,7 +212,7 @@ describe('a bad table', () => {
     [
       'a handle that takes writes',
       `21.T11998/1,${NEW}`,
-      'no server of the kind dspace or template has this prefix',
+      'no server of the kind dspace or template has this prefix; change records of a Handle server there',
     ],
     ['no URL', '20.1/1,', 'give handle,URL or prefix/*,URL, without quotes'],
     ['another scheme', '20.1/1,javascript:alert(1)', 'give handle,URL or prefix/*,URL, without quotes'],

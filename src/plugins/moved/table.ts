@@ -72,7 +72,9 @@ function lineProblem(name: string, url: string, isOnlyRead: IsOnlyRead): string 
     return `give an http or https URL of at most ${MAX_URL} characters`;
   // A redirect to such a URL, or a handle with such a name, would be another one.
   if (`${name}${url}`.includes('\uFFFD')) return 'it is not UTF-8, or has U+FFFD: save the file in UTF-8';
-  return isOnlyRead(name) ? undefined : 'no server of the kind dspace or template has this prefix';
+  return isOnlyRead(name)
+    ? undefined
+    : 'no server of the kind dspace or template has this prefix; change records of a Handle server there';
 }
 
 export interface TableChanges {
