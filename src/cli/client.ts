@@ -30,9 +30,9 @@ export async function askAdmin(
   throw foreignResponse(options, path);
 }
 
-/** The failure for a successful response of another program. */
+/** The failure for a response of another program. */
 export const foreignResponse = ({ admin }: AdminOptions, path: string): Failure =>
-  new Failure(`${admin}${path}: this is not the response of an admin listener`);
+  new Failure(`${admin}${path}: this is not the response of an admin listener; check --admin or ADMIN_URL`);
 
 export class TooLong extends Failure {}
 
@@ -82,8 +82,12 @@ export async function callAdmin(
 ): Promise<IncomingMessage> {
   const response = await openResponse(`${admin}${path}`, call);
   if (isSuccess(response)) return response;
-  const text = await readText(response, path, MAX_ERROR_BYTES).catch(() => 'the response cannot be read');
-  throw refusalText(path, response.statusCode ?? 0, text);
+  const { statusCode = 0 } = response;
+  const text = await readText(response, path, MAX_ERROR_BYTES).catch(() => undefined);
+  if (statusCode === 401) throw tokenFailure();
+  const at = `${path}: status ${statusCode}`;
+  const reason = text === undefined ? 'the response cannot be read' : reasonIn(text);
+  throw reason === undefined ? foreignResponse({ admin }, at) : new Failure(`${at}: ${reason}`);
 }
 
 /** Requests the records of a prefix. @throws Failure as `callAdmin` does, and for the response of another program */
@@ -151,20 +155,18 @@ function limitSilence(response: IncomingMessage, waitMs: number): void {
 
 const adminToken = (): string => process.env['ADMIN_TOKEN'] ?? '';
 
-function refusalText(path: string, status: number, body: string): Failure {
-  if (status !== 401) return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
-  return adminToken() === ''
+const tokenFailure = (): Failure =>
+  adminToken() === ''
     ? new Failure(
         'The admin listener needs a token: set ADMIN_TOKEN to the value of admin.token.',
         EXIT.usage,
       )
     : new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
-}
 
-/** Formats problem JSON (RFC 9457) as title, detail and code; returns any other body unchanged. */
-function reasonIn(body: string): string {
+/** Formats problem JSON (RFC 9457) as title, detail and code; undefined for any other body. */
+function reasonIn(body: string): string | undefined {
   const { title, detail, code } = (tryDecode(JSON.parse, body) ?? {}) as Record<string, unknown>;
-  if (typeof title !== 'string' || typeof code !== 'string') return body;
+  if (typeof title !== 'string' || typeof code !== 'string') return undefined;
   return `${typeof detail === 'string' ? `${title}: ${detail}` : title} (${code})`;
 }
 

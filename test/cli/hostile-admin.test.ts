@@ -36,12 +36,15 @@ describe('an admin listener', () => {
     ['an empty object', '{}'],
     ['an empty list', '[]'],
     ['part of an object', '{"requests":'],
-  ])('that responds with %s to any request makes each command fail', async (_, body) => {
-    const admin = await startHostileServer((socket) => socket.end(OK + body));
+    ['an error page', '<html></html>', 'HTTP/1.1 404 Not Found\r\n\r\n'],
+  ])('that responds with %s to any request makes each command fail', async (_, body, head = OK) => {
+    const admin = await startHostileServer((socket) => socket.end(head + body));
     for (const command of COMMANDS) {
       const { code, stdout, stderr } = await cli([...command, '--admin', admin]);
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/this is not the response of an admin listener\n$/);
+      expect(stderr).toMatch(
+        /^http:.*: this is not the response of an admin listener; check --admin or ADMIN_URL\n$/,
+      );
     }
   });
 

@@ -52,7 +52,7 @@ describe('CLI on a terminal', () => {
     const bodies: Record<string, string> = {
       '/traffic': JSON.stringify({ blocked: [{ network: evil, until: evil, reason: evil }], rules: [] }),
       '/reports': JSON.stringify({ ...report, topHandles: none, topUnknown: none }),
-      '/purge': `${evil} is no JSON, but an error`,
+      '/purge': JSON.stringify({ title: evil, code: evil }),
       '/export': `{"handle":"21.T1/A","values":["${evil}"]}\n`,
     };
     const admin = createServer(({ url = '' }, res) => {
