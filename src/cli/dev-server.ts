@@ -10,7 +10,7 @@ import { valueFromJson } from '../dev-server/value.js';
 import { errorText } from '../errors.js';
 import { readFileLines } from '../handle/streams.js';
 import { printableText } from '../handle/handle.js';
-import { Failure, print, printNote } from './terminal.js';
+import { EXIT, Failure, print, printNote } from './terminal.js';
 
 interface DevServerOptions {
   host: string;
@@ -28,7 +28,9 @@ export async function devServer({ host, port, records: file, nativePort }: DevSe
   const given = file === undefined ? {} : await readRecordFile(file).catch(throwFailure);
   const records: Record<string, RecordInput> = { ...demoRecords(Date.now()), ...given };
   const server = createDemoServer({ seed: records, prefixes: ['0.NA', ...prefixesOf(Object.keys(records))] });
-  const { url } = await server.listen(port, host).catch(throwFailure);
+  const { url } = await server.listen(port, host).catch((error: unknown) => {
+    throw new Failure(`${printableText(errorText(error))}; choose another --port or --host`, EXIT.usage);
+  });
   printNote(ANNOUNCEMENT);
   print(`The Handle server is running at ${url}`);
   if (nativePort === undefined) {

@@ -76,12 +76,12 @@ describe('dev-server command', () => {
     expect([code, stderr.trim()]).toEqual([1, `line 2 of ${file} is not a record`]);
   });
 
-  it('exits with 1 for a port in use, and with 2 for an invalid port', async () => {
+  it('exits with 2 for a port in use or an invalid port', async () => {
     const { url } = await start();
     const [port = ''] = /\d+$/.exec(url) ?? [];
     expect(await builtCli(['dev-server', '--port', port])).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('EADDRINUSE') as string,
+      code: 2,
+      stderr: expect.stringMatching(/EADDRINUSE.*; choose another --port or --host$/m) as string,
     });
     expect((await builtCli(['dev-server', '--port', '65536'])).code).toBe(2);
   });
