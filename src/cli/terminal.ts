@@ -16,10 +16,13 @@ export class Failure extends Error {
   }
 }
 
-/** Returns the file to replace by a rename. @throws Failure for a device or a folder */
+/** Returns the file to replace by a rename. @throws Failure for a device or a folder, and without the folder of the file */
 export function replaceableFile(file: string): string {
   if (!isReplaceable(file)) throw new Failure(`${file} is not a regular file`, EXIT.usage);
-  return fileBehindLink(file);
+  const behind = fileBehindLink(file);
+  if (!existsSync(dirname(behind)))
+    throw new Failure(`create ${dirname(behind)} first: it does not exist`, EXIT.usage);
+  return behind;
 }
 
 /** Creates a folder and those above it: `recursive` of Node.js never returns where a file system refuses it, as /proc does. */

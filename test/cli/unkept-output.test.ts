@@ -84,14 +84,14 @@ test.each([
   ['export', (pipe: string) => ['export', '--prefix', '21.T1', '--output', pipe]],
   ['import', (pipe: string) => ['import', fileOf(record('21.T1/A')), '--output', pipe]],
   ['check-links', (pipe: string) => ['check-links', fileOf(record('21.T1/A')), '--state', pipe]],
-])('%s replaces no device or named pipe', async (command, argsOf) => {
-  const pipe = newPipe();
-  const { code, stderr } = await cli([
-    ...argsOf(pipe),
-    ...(command === 'export' ? ['--admin', await startAdmin()] : []),
-  ]);
+])('%s replaces no device or named pipe, and needs the folder of the file', async (command, argsOf) => {
+  const [pipe, missing] = [newPipe(), join(newFolder(), 'missing')];
+  const admin = command === 'export' ? ['--admin', await startAdmin()] : [];
+  const { code, stderr } = await cli([...argsOf(pipe), ...admin]);
   expect([code, stderr]).toEqual([2, `${pipe} is not a regular file\n`]);
   expect(statSync(pipe).isFIFO()).toBe(true);
+  const lost = await cli([...argsOf(join(missing, 'file')), ...admin]);
+  expect([lost.code, lost.stderr]).toEqual([2, `create ${missing} first: it does not exist\n`]);
 });
 
 test('import writes to the file of a link, as /dev/stdout is one, and keeps the link', async () => {
