@@ -24,6 +24,11 @@ describe('the remedy for an error of Redis', () => {
     ['Command timed out', 'look for a slow Redis or network'],
     [timeoutError().message, 'look for a slow Redis or network'],
     ['ERR Unknown Redict command called from script', 'rename-command'],
+    ['a web server responds there, not Redis', 'check redis.url'],
+    [
+      'Client network socket disconnected before secure TLS connection was established',
+      'check whether redis.url should be redis or rediss',
+    ],
   ])('for %s names the key to check', (reason, remedy) => {
     expect(redisRemedy(reason, 'redis.url')).toContain(remedy);
   });

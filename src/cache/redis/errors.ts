@@ -154,6 +154,8 @@ const REMEDIES_BY_PART: readonly (readonly [RegExp, string])[] = [
     /\bE(?:CONNREFUSED|CONNRESET|TIMEDOUT|HOSTUNREACH|NETUNREACH)\b/,
     'check that Redis runs at {key}, and that this machine can reach it',
   ],
+  [/ responds there, not Redis$/, 'check {key}'],
+  [/before secure TLS connection/, 'check whether {key} should be redis or rediss'],
   [/^(?:Command timed out|Redis did not answer in time)/, SLOW_REMEDY],
   [/self-signed certificate|unable to (?:get|verify) /, 'set redis.caFile'],
   [/certificate has expired/, 'renew the certificate of Redis'],
