@@ -23,6 +23,8 @@ describe('ePIC v2 body formats', () => {
     it.each([
       [{ parsed_data: '' }, ''],
       [{ parsed_data: 5 }, '5'],
+      [{ parsed_data: -(2 ** 53) + 1 }, '-9007199254740991'],
+      [{ parsed_data: 0.25 }, '0.25'],
       [{ parsed_data: true }, 'true'],
       [{ parsed_data: '2013-11-26T11:58:14Z' }, '2013-11-26T11:58:14Z'],
       [{ data: '' }, ''],

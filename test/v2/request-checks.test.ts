@@ -162,6 +162,9 @@ describe('ePIC v2 request body', () => {
     'null',
     '[{"type":"URL"},',
     '[{"idx":1,"type":"A"},{"idx":"1","type":"B"}]',
+    '[{"type":"SIZE","parsed_data":12345678901234567890}]',
+    '[{"type":"SIZE","parsed_data":-9007199254740993}]',
+    '[{"type":"SIZE","parsed_data":1e400}]',
   ])('is rejected with 400 and a reason: %j', async (body) => {
     const answer = await rejected(`/${NAME}`, { method: 'PUT', body });
     expect(answer.status).toBe(400);

@@ -107,6 +107,9 @@ function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
   // The original service stores an object in Ruby notation, which no client expects.
   if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean')
     throw reject('give a string, a number, true or false');
+  // Parsed JSON has other digits of a larger number, or Infinity.
+  if (typeof parsed === 'number' && Math.abs(parsed) > Number.MAX_SAFE_INTEGER)
+    throw reject(`give a number beyond ${Number.MAX_SAFE_INTEGER} as a string`);
   return bytesOfText(String(parsed), reject);
 }
 
