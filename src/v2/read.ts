@@ -107,20 +107,27 @@ async function sizedValuesOf({ run }: V2Request, { entry }: FromEntry): Promise<
   return { values: await readValues(entry, run), chars };
 }
 
-/** Returns the ETag of a record that is not sent. */
-export const etagOfValues = ({ run }: V2Request, { values, chars }: SizedValues): string | Promise<string> =>
-  run(renderEtag(values), chars);
+/** Returns the ETag of a record that is not sent; `withHidden`: a digest to compare with that of the same record. */
+export const etagOfValues = (
+  { run }: V2Request,
+  { values, chars }: SizedValues,
+  options: { withHidden?: boolean } = {},
+): string | Promise<string> => run(renderEtag(values, undefined, options), chars);
 
 /**
  * Creates a strong ETag from the meaning of the values. Server order and timestamps do not affect it, so a
  * write's ETag is known before the record is read back. `shown` receives the JSON of each visible value, because
  * both need its bytes.
  */
-export function* renderEtag(values: readonly HandleValue[], shown?: string[]): Steps<string> {
+export function* renderEtag(
+  values: readonly HandleValue[],
+  shown?: string[],
+  options: { withHidden?: boolean } = {},
+): Steps<string> {
   const digest = createHash('sha256');
   // The JSON of a list of texts, in pieces: hashing that of a long record takes several milliseconds.
   let text = '[';
-  for (const [at, value] of (yield* visibleValues(values)).entries()) {
+  for (const [at, value] of (yield* visibleValues(values, options)).entries()) {
     const decoded = yield* decodeValue(value);
     shown?.push(yield* writeV2Value(decoded));
     text += at === 0 ? '"' : ',"';

@@ -144,7 +144,7 @@ export async function sendCreation(
   return 'created';
 }
 
-/** Whether the record equals these values, as far as the caller can read it. */
+/** Whether the record equals these values, with its secret keys, as far as the caller can read it. */
 export async function holdsValues(
   call: V2Call,
   origin: OriginRecord,
@@ -152,7 +152,8 @@ export async function holdsValues(
 ): Promise<boolean> {
   const stored = await readAsCaller(origin, { authoritative: true });
   if (stored === undefined) return false;
-  return (await etagOfValues(call, stored)) === (await etagOfValues(call, expected));
+  const digest = (record: SizedValues) => etagOfValues(call, record, { withHidden: stored.isFull });
+  return (await digest(stored)) === (await digest(expected));
 }
 
 async function replace(

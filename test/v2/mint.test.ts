@@ -4,7 +4,14 @@ import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, USER02, type V2Question, askV2, read } from '../support/v2.js';
 import { type Scripted, type SentUpstream, scriptUpstream } from '../support/v2-upstream.js';
-import { ADMIN_VALUE, RECORD, URL_INPUT, URL_VALUE, withoutStamp } from '../support/v2-record.js';
+import {
+  ADMIN_VALUE,
+  RECORD,
+  SECRET_VALUE,
+  URL_INPUT,
+  URL_VALUE,
+  withoutStamp,
+} from '../support/v2-record.js';
 
 useNock();
 
@@ -214,5 +221,23 @@ describe('ePIC v2 POST with an Idempotency-Key', () => {
     const body = [{ type: 'URL', parsed_data: 'https://example.org/two' }];
     const { answer } = await posted([exists, record], '/21.T11998', { headers, body });
     expect(answer.status).toBe(412);
+  });
+
+  test.each([
+    ['the same', { parsed_data: 'hidden' }, 201],
+    ['a different', { parsed_data: 'other' }, 412],
+  ])('returns for the same key with %s secret key: %j → %i', async (_what, secret, status) => {
+    const stored = { status: 200, body: { responseCode: 1, values: [...RECORD, SECRET_VALUE] } };
+    const body = [URL_INPUT, { idx: 300, type: 'HS_SECKEY', privs: 'rw--', ...secret }];
+    const { answer } = await posted([exists, stored, stored], '/21.T11998', { headers, body });
+    expect(answer.status).toBe(status);
+  });
+
+  test('returns 201 for the same key when the caller cannot read the stored secret key', async () => {
+    const forbidden = { status: 403, body: { responseCode: 400 } };
+    const body = [URL_INPUT, { idx: 300, type: 'HS_SECKEY', privs: 'rw--', parsed_data: 'hidden' }];
+    const script = [exists, forbidden, record, forbidden, record];
+    const { answer } = await posted(script, '/21.T11998', { headers, body });
+    expect(answer.status).toBe(201);
   });
 });

@@ -34,9 +34,14 @@ export function* parsedTextOf({ type, data }: HandleValue): Steps<string | undef
   return isStructured(type) ? undefined : decodePrintable(yield* stepBytesOfValueData(data));
 }
 
-/** Returns the values visible in v2, sorted by index. */
-export function* visibleValues(values: readonly HandleValue[]): Steps<HandleValue[]> {
-  const visible = yield* flatMapGroups(values, (group) => group.filter((value) => !isHidden(value)));
+/** Returns the values visible in v2, or `withHidden` all, sorted by index. */
+export function* visibleValues(
+  values: readonly HandleValue[],
+  { withHidden = false } = {},
+): Steps<HandleValue[]> {
+  const visible = yield* flatMapGroups(values, (group) =>
+    group.filter((value) => withHidden || !isHidden(value)),
+  );
   return yield* sortInSteps(visible, (one, other) => one.index - other.index);
 }
 
