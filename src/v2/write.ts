@@ -8,6 +8,7 @@ import { isConditional, isCreateOnly } from '../http/preconditions.js';
 import { JSON_TYPE, NO_STORE } from '../http/reply.js';
 import { parseJsonBytes } from '../http/request-body.js';
 import { forwardedList } from '../http/client-address.js';
+import { groupsOf } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { OriginRecord, SendRequest } from '../write/origin-record.js';
 import { type Judged, type SendWrite, noBody, withoutRetryAfter } from '../write/write.js';
@@ -177,6 +178,9 @@ async function replace(
 const isGone = (answer: RecordAnswer): boolean =>
   answer.status >= 300 && refusalError(answer, 'write').code === 'V2_NOT_FOUND';
 
+/** Maximum indexes per request, in at most 4,250 characters: Jetty refuses a request head of more than 8 KiB. */
+const MAX_REMOVALS = 250;
+
 /** `indexes`: those that the requests write or remove; undefined if they replace the whole record. */
 function requestsOf(origin: OriginRecord, plan: WritePlan) {
   if (plan.kind === 'whole')
@@ -185,7 +189,8 @@ function requestsOf(origin: OriginRecord, plan: WritePlan) {
   const requests: SendRequest<RecordAnswer>[] = [];
   if (add.length > 0) requests.push(origin.write({ kind: 'values', values: add, overwrite: false }));
   if (change.length > 0) requests.push(origin.write({ kind: 'values', values: change, overwrite: true }));
-  if (remove.length > 0) requests.push(origin.write({ kind: 'removal', indexes: remove }));
+  for (const indexes of groupsOf(remove, MAX_REMOVALS))
+    requests.push(origin.write({ kind: 'removal', indexes }));
   return { requests, indexes: [...[...add, ...change].map(({ index }) => index), ...remove] };
 }
 

@@ -169,6 +169,24 @@ describe('ePIC v2 PUT of an existing handle', () => {
     expect(answer.status).toBe(204);
   });
 
+  test('removes thousands of values by index in requests whose heads a Handle server accepts', async () => {
+    const gone = Array.from({ length: 2000 }, (_, at) => ({ ...URL_VALUE, index: 2 ** 31 - 1 - at }));
+    const removals = Array.from({ length: 8 }, () => reply.done);
+    const { answer, sent } = await answered([
+      reply.forbidden,
+      reply.record([...RECORD, ...gone]),
+      reply.done,
+      ...removals,
+      reply.record(RECORD),
+    ]);
+    const deletions = sent.filter(({ method }) => method === 'DELETE');
+    const removed = deletions.flatMap(({ target }) => target.match(/\d+(?=&|$)/g) ?? []).map(Number);
+    expect(removed).toEqual(gone.map(({ index }) => index));
+    // Jetty accepts 8 KiB for the request line and all headers (recording "9000-character request line").
+    expect(Math.max(...deletions.map(({ target }) => target.length))).toBeLessThan(5000);
+    expect(answer.status).toBe(204);
+  });
+
   test('falls back to a creation after a concurrent deletion during a write by index', async () => {
     const { answer, sent } = await answered([
       reply.forbidden,
