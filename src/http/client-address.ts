@@ -70,7 +70,7 @@ export type FindClient = (req: IncomingMessage) => Client;
 export function createFindClient(
   isTrusted: IsTrustedProxy,
   { log }: Context,
-  settings: Pick<Live<unknown>, 'onReload'>,
+  settings: Live<unknown>,
 ): FindClient {
   let hasWarned = false;
   // The operator may have named another proxy that is not the peer.

@@ -111,7 +111,7 @@ describe('admin API', () => {
     expect(turns).toBeGreaterThan(40);
   });
 
-  test('records large purges in groups, so that two at once do not fill a queue for changes', async () => {
+  test('records large purges in groups, so that two at a time do not fill a queue for changes', async () => {
     const held = { now: 0, most: 0 };
     const recorder: Plugin = {
       name: 'recorder',
