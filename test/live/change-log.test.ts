@@ -10,13 +10,17 @@ import { useRedis } from '../support/use-redis.js';
 /** The first entry of each epoch. */
 const GAP = 'gap 0';
 
+const MAX_CHARS = 100_000;
+
 const createLog = (cache: Cache): ChangeLog =>
   createChangeLog(
     cache,
-    { maxEntries: 100, maxChars: Infinity },
+    { maxEntries: 100, maxChars: MAX_CHARS },
     () => 1000,
     (count) => `gap ${count}`,
   );
+/** Trimming takes several entries at a time. */
+const isAboutTen = (count: number): boolean => count >= 9 && count <= 12;
 const linesAfter = async (log: ChangeLog, id: string): Promise<string[] | undefined> =>
   (await log.read(id))?.entries.map(({ line }) => line);
 
@@ -42,6 +46,16 @@ function testChangeLog(create: () => Promise<ChangeLog>): void {
     const batch = await log.read(id ?? '');
     expect(batch?.missed).toBeGreaterThan(0);
     expect(batch?.entries[0]).toEqual({ id, line: `gap ${batch?.missed}` });
+  });
+
+  test('trims long entries earlier, and reports a gap for them', async () => {
+    const log = await create();
+    await log.append(['first']);
+    const id = (await log.tail()) ?? '';
+    for (let count = 0; count < 20; count++) await log.append([`${count}`.padEnd(10_000, 'x')]);
+    const [gap, ...left] = (await linesAfter(log, id)) ?? [];
+    expect([gap, left.length]).toEqual([`gap ${20 - left.length}`, expect.toSatisfy(isAboutTen)]);
+    expect(left.at(-1)).toMatch(/^19x/);
   });
 
   test.each(['0-0', '1-5', '999999999999999-1'])('begins with a gap after the id %s', async (id) => {

@@ -9,7 +9,7 @@ import { Violation } from './violation.js';
 import type { World } from './world.js';
 
 /** Few, so that a subscriber that is away finds changes trimmed. */
-const BOUNDS = { maxEntries: 30, maxChars: Infinity };
+const BOUNDS = { maxEntries: 30, maxChars: 2 ** 20 };
 const POLL_MS = 250;
 /** Time for which a subscriber reads through one instance, and may be away afterwards, in ms. */
 const STAY_MS = 3000;

@@ -59,7 +59,7 @@ function toBatch(after: string, entries: LogEntry[], formatGap: FormatGap): LogB
 export const lineChars = (lines: readonly string[]): number =>
   lines.reduce((sum, { length }) => sum + length, 0);
 
-/** Bounds of retained lines. */
+/** Bounds of retained lines; in Redis, `maxChars` counts bytes, and the last hundred entries or so stay in any case. */
 interface LineBounds {
   maxEntries: number;
   maxChars: number;
@@ -109,8 +109,9 @@ function createLocalChangeLog(bounds: LineBounds, now: () => number, formatGap: 
 }
 
 /**
- * Appends lines, and returns 1. KEYS: the stream. ARGV: its maximum length, the Redis run id, the era if the
- * instance has entered it since its last append, otherwise '', a gap, lines. A different run or era starts a
+ * Appends lines, and returns 1. KEYS: the stream. ARGV: its maximum length, the maximum bytes of its lines, the Redis run id, the
+ * era if the instance has entered it since its last append, otherwise '', a gap, lines. Each entry has the sum of the bytes so
+ * far, so that two entries show how many are held: with too many, the share of entries that may stay. A different run or era starts a
  * new epoch, because Redis may have lost entries. An instance that stays in an earlier era starts none, or it
  * would alternate with the others. An epoch is named by the Redis clock (ms): the clocks of instances may
  * differ, and two epochs with one name would hide the gap. The trim is first, because a full Redis
@@ -118,24 +119,31 @@ function createLocalChangeLog(bounds: LineBounds, now: () => number, formatGap: 
  */
 const APPEND = `
 local time = redis.call('TIME')
-redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-local epoch, number, run, era = 0, 0, '', ''
+local epoch, number, run, era, sum = 0, 0, '', '', 0
+local maxEntries, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2])
 if last then
   local first, second = string.match(last[1], '(%d+)-(%d+)')
   epoch, number, run, era = tonumber(first), tonumber(second), last[2][2], last[2][6] or ''
+  sum = tonumber(last[2][8] or 0)
+  local oldest = redis.call('XREAD', 'COUNT', 1, 'STREAMS', KEYS[1], '0-0')[1][2][1]
+  local held = sum - tonumber(oldest[2][8] or 0)
+  if held > maxBytes then
+    maxEntries = math.min(maxEntries, math.floor(redis.call('XLEN', KEYS[1]) * maxBytes / held))
+  end
 end
+redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', maxEntries)
 local function add(line)
-  number = number + 1
+  number, sum = number + 1, sum + #line
   local id = string.format('%.0f-%.0f', epoch, number)
-  redis.call('XADD', KEYS[1], id, 'run', ARGV[2], 'line', line, 'era', era)
+  redis.call('XADD', KEYS[1], id, 'run', ARGV[3], 'line', line, 'era', era, 'sum', string.format('%.0f', sum))
 end
-if run ~= ARGV[2] or (ARGV[3] ~= '' and ARGV[3] ~= era) then
+if run ~= ARGV[3] or (ARGV[4] ~= '' and ARGV[4] ~= era) then
   epoch, number = math.max(time[1] * 1000 + math.floor(time[2] / 1000), epoch + 1), 0
-  if ARGV[3] ~= '' then era = ARGV[3] end
-  add(ARGV[4])
+  if ARGV[4] ~= '' then era = ARGV[4] end
+  add(ARGV[5])
 end
-for i = 5, #ARGV do add(ARGV[i]) end
+for i = 6, #ARGV do add(ARGV[i]) end
 return 1`;
 
 /** KEYS: the lease owner, the acknowledged id. ARGV: an instance, the lease (ms), a new acknowledged id or ''. */
@@ -150,7 +158,7 @@ return redis.call('GET', KEYS[2]) or '${START}'`;
 const toEntry = ([id, [, , , line = '']]: [id: string, fields: string[]]): LogEntry => ({ id, line });
 
 function createSharedChangeLog(
-  maxEntries: number,
+  { maxEntries, maxChars }: LineBounds,
   formatGap: FormatGap,
   shared: RedisCommands,
   era: Cache['era'],
@@ -163,7 +171,7 @@ function createSharedChangeLog(
     const [run, name] = [shared.runOf(stream()), era()?.name];
     // The server may lack entries of a different master until this instance has entered its era.
     if (run === undefined || name === undefined) throw new Error('redis is unavailable');
-    const args = [maxEntries, run, name === knownEra ? '' : name, formatGap(0)];
+    const args = [maxEntries, maxChars, run, name === knownEra ? '' : name, formatGap(0)];
     const done = await shared.run('changes', () => shared.script(APPEND, [stream()], [...args, ...lines]));
     if (done === undefined) throw new Error('redis is unavailable');
     knownEra = name;
@@ -213,5 +221,5 @@ export const createChangeLog = (
   formatGap: FormatGap,
 ): ChangeLog =>
   commands
-    ? createSharedChangeLog(bounds.maxEntries, formatGap, commands, era)
+    ? createSharedChangeLog(bounds, formatGap, commands, era)
     : createLocalChangeLog(bounds, now, formatGap);

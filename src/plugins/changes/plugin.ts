@@ -47,7 +47,7 @@ const SECTIONS = {
     ),
     // Changes retained for readers and for the webhook, about 400 bytes each: 40 MB in Redis or in memory.
     maxEntries: fixed(100_000),
-    // Without Redis. Names and invented logins make lines of up to 12,000 characters, which anyone may cause during an outage.
+    // Names and invented logins make lines of up to 12,000 characters, which anyone may cause during an outage.
     maxChars: fixed(64 * 1024 * 1024),
     webhook: section({
       url: normalised({
