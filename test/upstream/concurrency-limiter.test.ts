@@ -82,6 +82,18 @@ describe('concurrency limiter', () => {
     expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
   });
 
+  test('rejects the last request of the client with the most, if another needs its place in the queue', async () => {
+    const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 2, queueTimeoutMs: WAIT_MS });
+    const callerOf = (client: string) => ({ caller: { class: 'normal', client } as const });
+    const leave = await limiter.acquire();
+    const [first, last] = [limiter.acquire(callerOf('greedy')), limiter.acquire(callerOf('greedy'))];
+    const polite = limiter.acquire(callerOf('polite'));
+    await expect(last).rejects.toMatchObject({ code: 'OVERLOADED' });
+    leave();
+    for (const turn of [first, polite]) (await turn)();
+    expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
   test('limits requests without a key only by the permits', async () => {
     const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: WAIT_MS });
     await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
