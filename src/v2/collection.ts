@@ -8,7 +8,7 @@ import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { negotiatorOf } from '../http/accept.js';
 import { JSON_TYPE, NO_STORE } from '../http/reply.js';
-import { type RunSteps, type Steps, flatMapGroups, mapLongInSteps } from '../time-slicer.js';
+import { type RunSteps, SMALL_CHARS, type Steps, flatMapGroups, mapLongInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
 import { type V2Request, type V2Call, originFor, refusalError, sendV2 } from './call.js';
 import { assertLogin, readPublic } from './read.js';
@@ -115,14 +115,16 @@ const frameParts = (open: string, parts: readonly Buffer[], close: string): Buff
 
 /**
  * Reads the public record of each handle through the cache; undefined for a handle without one. The first failure
- * fails all. Slices short records too, because a search or a list with `Depth: 1` reads thousands of them.
+ * fails all. Slices short records too, because a search or a list with `Depth: 1` reads thousands of them; counts each as
+ * held while it waits for a slice. `chars` is 0 before the record is read.
  */
 function mapRecords<T>(
   call: V2Call,
   handles: readonly string[],
   work: (values: readonly HandleValue[], handle: string) => Steps<T>,
 ): Promise<(T | undefined)[]> {
-  const run: RunSteps = (steps) => call.run(steps, Infinity);
+  const run: RunSteps = (steps, chars) =>
+    call.run(steps, chars === 0 ? Infinity : Math.max(chars, SMALL_CHARS + 1));
   return mapLimited(handles, call.v2.config.v2.search.concurrency, async (handle) => {
     const record = await readPublic({ ...call, run }, call.v2.host.refOf(handle));
     return record && run(work(record.values, handle), record.chars);

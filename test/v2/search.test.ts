@@ -108,6 +108,33 @@ describe('ePIC v2 search without a reverse lookup service', () => {
   });
 });
 
+describe('ePIC v2 searches at the same time', () => {
+  test('are refused beyond as many waiting records as 16 of the largest, and one alone is not', async () => {
+    const suffixes = Array.from({ length: 8 }, (_, at) => `S${at}`);
+    const urls = Array.from({ length: 400 }, () => 'https://example.org/');
+    nock(UPSTREAM_URL)
+      .persist()
+      .get(/.*/)
+      .reply((target) => {
+        const [suffix] = /S\d$/.exec(target) ?? [];
+        const list = target.includes('pageSize=0') ? counted(suffixes.length) : listed(...suffixes);
+        const { status, body } = suffix === undefined ? list : urlRecord(suffix, ...urls);
+        return [status, JSON.stringify(body)];
+      });
+    const { url } = await startProxy({ UPSTREAM_MAX_RECORD_SIZE: '64KiB' });
+    const search = () => askV2(url)(`/${PREFIX}?URL=*example*`);
+    const answers = await Promise.all(Array.from({ length: 60 }, search));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const answer of refused) {
+      expect([answer.status, read(answer)]).toMatchObject([503, { code: 'OVERLOADED' }]);
+      expect(answer.headers['retry-after']).toBe('1');
+    }
+    const alone = await search();
+    expect([alone.status, read(alone)]).toEqual([200, suffixes]);
+  });
+});
+
 describe('ePIC v2 search with a reverse lookup service', () => {
   const LOOKUP_URL = 'http://lookup.test:9000';
   const env = { REVERSE_LOOKUP_URL: LOOKUP_URL, REVERSE_LOOKUP_FORWARD_LOGIN: 'true' };
