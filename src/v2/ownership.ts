@@ -6,7 +6,7 @@ import { type AdminData, RIGHT, decodeAdmin, stepBytesOfValueData } from '../han
 import { type HandleValue, type ValueReference, referenceKey } from '../handle/value.js';
 import { type RunSteps, type Steps, mapLongInSteps } from '../time-slicer.js';
 import type { V2Call } from './call.js';
-import { type CallerRecord, readPublic } from './read.js';
+import { type CallerRecord, type SizedValues, readPublic } from './read.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, stepMembers } from './translation/data.js';
 import { type WritePlan, planWrite, toRecord } from './translation/record.js';
 
@@ -62,9 +62,9 @@ function automaticAdmin(
 }
 
 /** Reads a group record. A missing prefix record counts as unknown, because it is usually on a different server. */
-async function readGroup(call: V2Call, handle: string): Promise<readonly HandleValue[] | undefined> {
+async function readGroup(call: V2Call, handle: string): Promise<SizedValues | undefined> {
   const record = await readPublic(call, call.v2.host.refOf(handle)).catch(() => undefined);
-  return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
+  return record ?? (handle.startsWith('0.NA/') ? undefined : NO_RECORD);
 }
 
 interface Ownership {
@@ -77,12 +77,12 @@ interface Ownership {
   automatic: ValueReference;
 }
 
-export interface GroupSearch {
+interface GroupSearch {
   handle: string;
   identity: ValueReference;
   run: RunSteps;
   /** Returns the values of a group record; empty if it does not exist, undefined if it is on a different server. */
-  readGroup: (handle: string) => Promise<readonly HandleValue[] | undefined>;
+  readGroup: (handle: string) => Promise<SizedValues | undefined>;
 }
 
 /** Rights that each suffice to change the record, or to obtain the right to change it. */
@@ -149,7 +149,8 @@ async function isMember(
     const record = await readGroup(group.handle);
     // A prefix record administers all handles under its prefix.
     if (record === undefined && isSameHandle(group.handle, `0.NA/${prefixOf(handle)}`)) return true;
-    const members = await run(membersIn(record ?? [], group), Infinity);
+    const { values, chars } = record ?? NO_RECORD;
+    const members = await run(membersIn(values, group), chars);
     if (includesIdentity(members, identity)) return true;
     if (await isMember(members, search, visited)) return true;
   }

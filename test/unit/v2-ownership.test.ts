@@ -2,10 +2,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { runToEnd } from '../../src/time-slicer.js';
-import { type GroupSearch, assertMember, groupsToSearch } from '../../src/v2/ownership.js';
+import { assertMember, groupsToSearch } from '../../src/v2/ownership.js';
 import { adminValue, textValue } from '../support/v2-values.js';
 
-type ReadGroup = GroupSearch['readGroup'];
+type ReadGroup = (handle: string) => Promise<readonly HandleValue[] | undefined>;
 
 const identity = { handle: '21.T1/USER01', index: 300 };
 const stranger = { handle: '21.T1/USER02', index: 300 };
@@ -24,7 +24,11 @@ async function writing(
   }: { current?: HandleValue[]; readRecord?: ReadGroup } = {},
 ) {
   const groups = runToEnd(groupsToSearch({ values, current, identity, automatic }));
-  const search = { handle: '21.T1/x', identity, run: runToEnd, readGroup: readRecord };
+  const readGroup = async (handle: string) => {
+    const read = await readRecord(handle);
+    return read && { values: read, chars: 0 };
+  };
+  const search = { handle: '21.T1/x', identity, run: runToEnd, readGroup };
   if (groups !== undefined) await assertMember(groups, search);
 }
 
