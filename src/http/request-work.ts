@@ -25,21 +25,26 @@ export function signalOfLeaving(res: ServerResponse): AbortSignal {
 }
 
 /**
- * Starts an endless response of server-sent events; returns false for HEAD, which is complete. Its connection closes once
- * the client has closed its side: until a write fails, a client that has left looks like a half-closed one, which waits
- * for the end of its response.
+ * Closes the connection of a long response once the client has closed its side: until a write fails, a client that has left
+ * looks like a half-closed one, which waits for the end of its response.
  */
-export function startEvents({ method, socket }: IncomingMessage, res: ServerResponse): boolean {
+export function endWithClient({ socket }: IncomingMessage, res: ServerResponse): void {
+  const close = (): unknown => res.destroy();
+  if (socket.readableEnded) close();
+  socket.once('end', close);
+  res.once('close', () => socket.off('end', close));
+}
+
+/** Starts an endless response of server-sent events; returns false for HEAD, which is complete. */
+export function startEvents(req: IncomingMessage, res: ServerResponse): boolean {
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
   // Stops nginx from buffering the stream.
   res.setHeader('X-Accel-Buffering', 'no');
-  if (method === 'HEAD') {
+  if (req.method === 'HEAD') {
     res.end();
     return false;
   }
   res.flushHeaders();
-  const close = (): unknown => res.destroy();
-  if (socket.readableEnded) close();
-  else socket.once('end', close);
+  endWithClient(req, res);
   return true;
 }

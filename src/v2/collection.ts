@@ -8,6 +8,7 @@ import type { ListPage } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
 import { negotiatorOf } from '../http/accept.js';
 import { JSON_TYPE, NO_STORE } from '../http/reply.js';
+import { endWithClient } from '../http/request-work.js';
 import { type RunSteps, SMALL_CHARS, type Steps, flatMapGroups, mapLongInSteps } from '../time-slicer.js';
 import type { ListAnswer } from '../upstream/reply.js';
 import { type V2Request, type V2Call, originFor, refusalError, sendV2 } from './call.js';
@@ -45,11 +46,14 @@ export async function listCollection(call: V2Call, prefix: string): Promise<void
   context.result = 'bypass';
   const { conditions, ...paging } = readListQuery(context.parameters);
   const isSearch = conditions.length > 0;
+  const { depth } = req.headers;
+  const hasRecords = depth === '1' || depth === 'infinity';
+  // Thousands of records are read, and a client repeats a search whose end it has not awaited.
+  if (isSearch || hasRecords) endWithClient(req, call.res);
   const handles = isSearch
     ? await searchHandles(call, { prefix, conditions, ...paging })
     : await handlesUnder(call, { prefix, ...paging });
-  const { depth } = req.headers;
-  if (depth === '1' || depth === 'infinity') await sendRecords(call, handles);
+  if (hasRecords) await sendRecords(call, handles);
   else await sendNames(call, handles, { byDefault: isSearch ? 'json' : 'text', nameOf: pathOfSuffix });
 }
 

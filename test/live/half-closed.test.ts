@@ -119,6 +119,21 @@ describe('half-closed client connection', () => {
       expect(demo.askedFor('21.T11998/cut-off')).toBe(0);
     });
 
+    test.each([
+      ['a search', '?URL=*example*', ''],
+      ['a list of records', '', 'Depth: 1\r\n'],
+    ])('without a response during %s in ePIC v2', async (_what, query, more) => {
+      const proxy = await startWithHit();
+      demo.hold.holdReplies('GET');
+      const socket = await openSocket(proxy.url);
+      const received = restOf(socket);
+      socket.write(get(`/api/v2/handles/21.T11998/${query}`, `Authorization: ${USER01}\r\n${more}`));
+      await expect.poll(() => demo.hold.size).toBe(1);
+      socket.end();
+      expect(await received).toBe('');
+      demo.hold.sendHeld('GET');
+    });
+
     test('after a response or a timeout', async () => {
       const proxy = await startWithHit({ UPSTREAM_TIMEOUT: '1s', UPSTREAM_STALE_AFTER: '500ms' });
       await sendAndEnd(proxy, get(HIT));
