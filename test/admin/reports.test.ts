@@ -1,6 +1,5 @@
 // Resolution reports from the real app cover every interface and match a ledger of the sent reads.
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
@@ -13,14 +12,13 @@ import { READS } from '../support/reads-by-interface.js';
 import '../support/real-sockets.js';
 import { isWhole } from '../support/thorough.js';
 import { mockUpstream } from '../support/upstream.js';
+import { newFolder } from '../support/folder.js';
 
 useNock();
 
 const ON = { REPORTS_ENABLED: 'true' };
 const PREFIX = '21.T1';
 const ROBOT = { 'User-Agent': 'ExampleBot/1' };
-
-const folder = (): string => mkdtempSync(join(tmpdir(), 'reports-'));
 
 describe('resolution reports', () => {
   it('warn at the start that they end with the process, unless Redis or a folder keeps them', async () => {
@@ -36,7 +34,7 @@ describe('resolution reports', () => {
     expect(await warnings({})).toEqual([
       ['reports end with this process', 'set redis.url or reports.folder'],
     ]);
-    expect(await warnings({ REPORTS_FOLDER: folder() })).toEqual([]);
+    expect(await warnings({ REPORTS_FOLDER: newFolder() })).toEqual([]);
   });
 
   it('equal a ledger of reads through every interface, including prepared responses', async () => {
@@ -117,7 +115,7 @@ describe('resolution reports', () => {
 
   it('start again each month, and retain previous months', async () => {
     mockUpstream(answerByHandle);
-    const proxy = await startProxy({ ...ON, REPORTS_FOLDER: folder() });
+    const proxy = await startProxy({ ...ON, REPORTS_FOLDER: newFolder() });
     await proxy.ask('/21.T1/a');
     await expect.poll(() => reportOf(proxy, PREFIX)).toMatchObject({ resolutions: 1 });
     proxy.pass(10 * 86_400_000);
@@ -145,7 +143,7 @@ describe('resolution reports', () => {
 
   it('are restored from their folder after a restart', async () => {
     mockUpstream(answerByHandle);
-    const env = { ...ON, REPORTS_FOLDER: folder() };
+    const env = { ...ON, REPORTS_FOLDER: newFolder() };
     const ledger = new ReadLedger();
     for (let times = 0; times < 3; times++) {
       const proxy = await startProxy(env);
@@ -165,7 +163,7 @@ describe('resolution reports', () => {
 
   it('start at zero when their file is damaged, and rename the file', async () => {
     mockUpstream(answerByHandle);
-    const damaged = folder();
+    const damaged = newFolder();
     writeFileSync(join(damaged, 'reports-2026-11.ndjson'), '{"prefix":');
     const proxy = await startProxy({ ...ON, REPORTS_FOLDER: damaged });
     await proxy.ask('/21.T1/a');
@@ -175,7 +173,7 @@ describe('resolution reports', () => {
 
   it('are deleted, with damaged files, when a month begins after fourteen others', async () => {
     mockUpstream(answerByHandle);
-    const kept = folder();
+    const kept = newFolder();
     const ofMonth = (at: number): string =>
       `reports-${new Date(Date.UTC(2025, at)).toISOString().slice(0, 7)}.ndjson`;
     const others = [

@@ -1,15 +1,15 @@
 // `report`: prints the resolutions of a prefix, or writes them to CSV files.
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { type Operated, startOperated } from '../support/operated-proxy.js';
 import { reportOf } from '../support/reports.js';
+import { newFolder } from '../support/folder.js';
 
 const demo = await startDemoServer();
 const ARGUMENTS = ['report', '--prefix', '21.T11998', '--month', '2026-11'];
@@ -22,7 +22,7 @@ async function startCounted(): Promise<Operated> {
   return proxy;
 }
 
-const newFolder = (): string => join(mkdtempSync(join(tmpdir(), 'csv-')), 'new');
+const missingFolder = (): string => join(newFolder(), 'new');
 const textOf = (folder: string, name: string): string => readFileSync(join(folder, name), 'utf8');
 
 describe('report command', () => {
@@ -54,7 +54,7 @@ Top unknown handles
 
   it('writes CSV files to a new folder', async () => {
     const { place } = await startCounted();
-    const folder = newFolder();
+    const folder = missingFolder();
     await cli([...ARGUMENTS, '--csv', folder], place);
     expect(readdirSync(folder).sort()).toEqual(['failed.csv', 'summary.csv', 'top.csv']);
     expect(textOf(folder, 'top.csv')).toBe(
@@ -73,7 +73,7 @@ Top unknown handles
       const admin = createServer((_req, res) => res.end(JSON.stringify(report))).listen(0, '127.0.0.1');
       onTestFinished(() => void admin.close());
       await once(admin, 'listening');
-      const folder = newFolder();
+      const folder = missingFolder();
       const { port } = admin.address() as AddressInfo;
       await cli([...ARGUMENTS, '--csv', folder], { ADMIN_URL: `http://127.0.0.1:${port}` });
       const cell = `"'${handle.replaceAll('"', '""')}"`;

@@ -1,8 +1,6 @@
 // Redis loses the lock that a conditional write waits for: the write reads the record again, and is not lost.
 import '../support/real-sockets.js';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Asked, ask } from '../support/ask.js';
@@ -12,13 +10,14 @@ import { fixed } from '../support/fixed.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { startSharing } from '../support/sharing-proxies.js';
 import { HANDLE, PATH } from '../support/upstream.js';
+import { newFolder } from '../support/folder.js';
 
 const demo = await startDemoServer();
 const PATIENT = { timeout: 60_000 };
 
 /** A Redis that restarts from its last dump, if there is one. */
 async function startDumpingRedis(): Promise<RedisServer & { client: Redis }> {
-  const redis = await startRedis(['--dir', mkdtempSync(join(tmpdir(), 'dump-'))]);
+  const redis = await startRedis(['--dir', newFolder()]);
   const client = new Redis(redis.url);
   client.on('error', () => undefined);
   onTestFinished(async () => {

@@ -1,6 +1,5 @@
 // A mirrored prefix, through the real app in front of the in-memory Handle server.
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -9,6 +8,7 @@ import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { administered, basic } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+import { newFolder } from '../support/folder.js';
 
 const PREFIX = '21.T11998';
 const COUNT = 30;
@@ -147,7 +147,7 @@ describe('prefix mirror', () => {
 
   it('continues after a restart without reading the restored records again', async () => {
     const server = await startServer();
-    const file = join(mkdtempSync(join(tmpdir(), 'mirror-')), 'snapshot');
+    const file = join(newFolder(), 'snapshot');
     server.limit(40);
     const first = await startMirror(server, { CACHE_SNAPSHOT_FILE: file });
     await expect.poll(async () => (await stateOf(first))['checked']).toBeGreaterThan(10);

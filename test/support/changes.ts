@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { newFolder } from './folder.js';
 
 export interface ChangeEvent {
   id: string;
@@ -116,7 +116,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
 
 /** Returns the path of a change file in a new folder, and a function that reads its lines. */
 export function newChangeFile(): { path: string; lines: () => Record<string, unknown>[] } {
-  const path = join(mkdtempSync(join(tmpdir(), 'changes-')), 'changes.log');
+  const path = join(newFolder(), 'changes.log');
   return { path, lines: () => linesOf(path) };
 }
 

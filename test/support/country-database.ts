@@ -1,7 +1,7 @@
 // Writes a small country database in the MaxMind format, version 2.0.
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { newFolder } from './folder.js';
 
 /** Encodes a control byte; a type above 7 needs a second byte. */
 const control = (type: number, size: number): number[] =>
@@ -66,7 +66,7 @@ function databaseOf(countries: Record<string, string>): Buffer {
 /** Writes countries by network, for example `192.0.2.0/24`, and returns the file's path. */
 export function writeCountryDatabase(
   countries: Record<string, string>,
-  path = join(mkdtempSync(join(tmpdir(), 'countries-')), 'country.mmdb'),
+  path = join(newFolder(), 'country.mmdb'),
 ): string {
   writeFileSync(path, databaseOf(countries));
   return path;

@@ -1,12 +1,12 @@
 // Starts the built program with a stdout that fails or that nobody reads.
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, constants, existsSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, constants, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { ask } from './ask.js';
 import { type Exit, ROOT, START_TIMEOUT_MS } from './built-proxy.js';
 import { freePort } from './free-port.js';
+import { newFolder } from './folder.js';
 
 type Stdout = number | 'pipe';
 
@@ -16,7 +16,7 @@ interface Sink {
 }
 
 function openFifo({ isRead }: { isRead: boolean }): ReturnType<Sink['open']> {
-  const path = join(mkdtempSync(join(tmpdir(), 'log-')), 'fifo');
+  const path = join(newFolder(), 'fifo');
   expect(spawnSync('mkfifo', [path]).status).toBe(0);
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const stdout = openSync(path, constants.O_WRONLY);
@@ -95,7 +95,7 @@ export interface TerminalProxy extends Omit<LoggingProxy, 'exited'> {
 /** Starts the program on a terminal that nobody reads, with another stdin, and waits until it is ready. */
 export async function startOnUnreadTerminal(env: Record<string, string>): Promise<TerminalProxy> {
   const { env: ports, ...urls } = await addressesOf();
-  const pidFile = join(mkdtempSync(join(tmpdir(), 'log-')), 'pid');
+  const pidFile = join(newFolder(), 'pid');
   const command = `echo $$ > ${pidFile}; exec ${process.execPath} dist/main.js < /dev/null`;
   const terminal = spawn('script', ['-qefc', command, '/dev/null'], {
     cwd: ROOT,
