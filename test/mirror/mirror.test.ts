@@ -3,7 +3,11 @@
 import { join } from 'node:path';
 import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type ControlledServer, createControlledServer } from '../support/demo-control.js';
+import {
+  type ControlledOptions,
+  type ControlledServer,
+  createControlledServer,
+} from '../support/demo-control.js';
 import { adminValue, textValue } from '../../src/dev-server/seed.js';
 import { administered, basic } from '../support/demo.js';
 import { fixed } from '../support/fixed.js';
@@ -26,8 +30,8 @@ const SEED = {
 const AUTHORIZATION = basic(`300:${PREFIX}/USER01`, 'password');
 const LOGIN = { MIRROR_USER: `300:${PREFIX}/USER01`, MIRROR_PASSWORD: 'password' };
 
-async function startServer(): Promise<ControlledServer & { url: string }> {
-  const server = createControlledServer({ seed: SEED });
+async function startServer(options: ControlledOptions = {}): Promise<ControlledServer & { url: string }> {
+  const server = createControlledServer({ seed: SEED, ...options });
   onTestFinished(() => server.close());
   return Object.assign(server, await server.listen(0));
 }
@@ -105,6 +109,37 @@ describe('prefix mirror', () => {
     await expect.poll(() => server.askedFor(name)).toBe(3);
     server.fail('reset');
     await expect.poll(async () => (await proxy.ask(pathOf(name))).text).toContain('/written');
+  });
+
+  it('reads a written handle again although the server of another mirrored prefix hangs', async () => {
+    const [other, page] = ['21.T2', '21.T2/page'];
+    const hanging = await startServer();
+    const seed = {
+      ...SEED,
+      [`0.NA/${other}`]: [adminValue('111111111111')],
+      [page]: recordOf('https://example.org/old'),
+    };
+    const server = await startServer({ prefixes: [PREFIX, other], seed });
+    const UPSTREAMS = JSON.stringify([
+      { prefixes: [PREFIX], url: hanging.url },
+      { prefixes: [other], url: server.url },
+    ]);
+    const env = { UPSTREAMS, UPSTREAM_TIMEOUT: '10m', MIRROR_PREFIXES: `${PREFIX},${other}`, ...LOGIN };
+    const proxy = await startProxy(env);
+    await expect.poll(() => server.askedFor(page)).toBe(1);
+    await expect.poll(() => hanging.askedFor(`${PREFIX}/USER01`)).toBe(1);
+    const write = async (name: string): Promise<void> => {
+      const headers = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
+      const body = JSON.stringify({ values: recordOf('https://example.org/written') });
+      expect((await proxy.ask(pathOf(name), { method: 'PUT', headers, body })).status).toBe(200);
+    };
+    hanging.hold.holdReplies('GET');
+    const [name = ''] = NAMES;
+    await write(name);
+    await expect.poll(() => hanging.askedFor(name)).toBe(3);
+    await write(page);
+    await expect.poll(() => server.askedFor(page)).toBe(3);
+    hanging.hold.sendHeld('GET');
   });
 
   it('queries the server once for an unlisted handle until the next list', async () => {

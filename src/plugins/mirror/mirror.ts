@@ -18,12 +18,9 @@ import { PAGE_SIZE, listNames } from './names.js';
 import { METRICS, type MirrorConfig } from './plugin.js';
 import { PrefixMirror, type MirroredList } from './prefix-mirror.js';
 
-/** Maximum written handles that wait for their read; others are read by the next walk. */
-const MAX_WRITTEN = 100_000;
-
 /** Starts the mirrors once stored records have been restored, so that they do not read its records again. */
 export function start(host: Host, settings: MirrorConfig): Started {
-  const { resolver, refOf, whenRestored } = host;
+  const { refOf, whenRestored } = host;
   const { mirror } = settings;
   const onUnexpected = createReportUnexpected(host, 'unexpected error in the mirror');
   const mirrors = createPrefixMirrors(settings, host, onUnexpected);
@@ -34,21 +31,11 @@ export function start(host: Host, settings: MirrorConfig): Started {
   };
   runAll().catch(onUnexpected);
   registerMetrics(host, mirrors);
-  const written = new Set<string>();
-  const readWritten = oneAtATime(async () => {
-    for (const key of written) {
-      written.delete(key);
-      await resolver.refresh(refOfKey(key), 0).catch(exceptServiceError);
-    }
-  });
+  const rereads = new Map([...mirrors.keys()].map((prefix) => [prefix, createRereads(host, onUnexpected)]));
   return {
     stalePeriod: { prefixes: mirror.prefixes, ms: FOREVER_MS },
     notFoundTtlMs: (key) => findMirror(key)?.unknownTtlMs(key) ?? 0,
-    written(key) {
-      if (written.size >= MAX_WRITTEN || findMirror(key) === undefined) return;
-      written.add(key);
-      readWritten().catch(onUnexpected);
-    },
+    written: (key) => rereads.get(refOfKey(key).prefix)?.add(key),
     invalidated: (key) => findMirror(key)?.markChanged(),
     banned(banned) {
       for (const [prefix, each] of mirrors)
@@ -63,9 +50,31 @@ export function start(host: Host, settings: MirrorConfig): Started {
     },
     statistics: () => ({ mirrors: [...mirrors].map(([prefix, each]) => statisticsOf(prefix, each)) }),
     close() {
-      written.clear();
+      for (const each of rereads.values()) each.clear();
       for (const each of mirrors.values()) each.close();
     },
+  };
+}
+
+/** Maximum written handles of a prefix that wait for their read; others are read by the next walk. */
+const MAX_WRITTEN = 100_000;
+
+/** Reads the written handles of one prefix one at a time: a server that hangs delays those of no other prefix. */
+function createRereads({ resolver }: Host, onUnexpected: (error: unknown) => void) {
+  const written = new Set<string>();
+  const readAll = oneAtATime(async () => {
+    for (const key of written) {
+      written.delete(key);
+      await resolver.refresh(refOfKey(key), 0).catch(exceptServiceError);
+    }
+  });
+  return {
+    add(key: string): void {
+      if (written.size >= MAX_WRITTEN) return;
+      written.add(key);
+      readAll().catch(onUnexpected);
+    },
+    clear: (): void => written.clear(),
   };
 }
 
